@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
 
@@ -131,6 +132,16 @@ def test_args_cannot_hold_a_state_beside_one() -> None:
     Builder("x").node("a", job=states.note, args={"state": 1})
 
 
+def test_they_can_without_one_also_if_the_job_is_imported_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "job_of_later.py").write_text("def take(state): ...")
+    monkeypatch.syspath_prepend(tmp_path)
+    w = Builder("x")
+    w.node("a", job="job_of_later:take", args={"state": 1})
+    w.check_named_jobs()
+
+
 def test_a_subclass_adds_to_the_state_of_its_base() -> None:
     class More(states.Research, name="more"):
         class State(states.Research.State):
@@ -174,6 +185,17 @@ def test_the_default_of_a_union_is_sorted_and_has_each_item_once() -> None:
         "kept": [3, 1, 3],
     }
     assert Unsorted.numbers == [3, 1, 3]
+
+
+class Graded:
+    grade: Annotated[Literal["a", "b"], maximum] = "a"
+    levels: Annotated[list[Literal[1, 2]], union]
+
+
+def test_a_literal_is_reduced_as_its_values_are() -> None:
+    state = definition_of(_with(Graded)).bodies.state
+    assert state is not None
+    assert [*state.fields] == ["grade", "levels"]
 
 
 class Kinds:

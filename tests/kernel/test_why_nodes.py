@@ -219,6 +219,11 @@ def test_what_a_worker_says_it_serves() -> None:
     assert Worker.of(WorkerId("w"), info) == Worker(WorkerId("w"), "h", 1, frozenset({("Order", "d")}))
 
 
+def test_what_a_worker_says_it_lacks() -> None:
+    info = b'{"lacks":[["Order","d","no code"],["odd"],"odd",7]}'
+    assert Worker.of(WorkerId("w"), info).lacks == {("Order", "d"): "no code"}
+
+
 def test_a_node_that_killed_workers_waits_to_run_alone() -> None:
     node = known(CHAIN, "validate", "READY", attempt("LOST", 60), attempt("LOST", 30), lane=lane("default/thread?"))
     assert text(why(CHAIN, "validate", node)) == [

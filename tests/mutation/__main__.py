@@ -44,6 +44,7 @@ def main() -> int:
             tempfile.TemporaryDirectory(prefix="stepwell-mutation-", ignore_cleanup_errors=True) as folder,
             private_trees(Path(folder), asked.jobs) as trees,
         ):
+            Path(folder).chmod(0o711)  # a PostgreSQL server of a test runs as another user, and has its data below
             reach, state = measure_tests(trees, sources, KEPT / "reach", asked.tests, ROOMS, console)
             results = Results(KEPT / "results.jsonl", sources, state)
             if asked.survivors:

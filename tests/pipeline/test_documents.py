@@ -19,7 +19,7 @@ from stepwell.pipeline.document.nodes import DATA
 from stepwell.pipeline.document.schema import any_schema
 from stepwell.pipeline.document.stored import save_pipeline
 from stepwell.pipeline.finding import load_pipeline, stored_pipeline
-from stepwell.runner.documents import SavedDocument
+from stepwell.runner.documents import Documents, SavedDocument
 from tests.pipeline.blog import statuses, write
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pipelines"
@@ -264,6 +264,9 @@ def test_a_saved_pipeline_is_found_by_name_and_version(tmp_path: Path, engine: E
     assert (tmp_path / "root/out/a").read_text() == "one"
     assert stored_pipeline(engine.store, "copies").build(engine=engine).produced == ("out a",)
     assert (tmp_path / "root/out/a").read_text() == "two"
+    Documents(engine.store, HANDLERS, "pipeline").activate("copies@1")
+    assert stored_pipeline(engine.store, "copies").build(engine=engine).produced == ("out a",)
+    assert (tmp_path / "root/out/a").read_text() == "one"
     with pytest.raises(InputError, match=r"no pipeline 'copy' is stored here; did you mean 'copies'\?"):
         stored_pipeline(engine.store, "copy")
 

@@ -277,7 +277,7 @@ def test_a_run_is_cancelled_and_its_body_told(opened: Open) -> None:
     run_main(main())
 
 
-def test_leaving_gives_back_what_does_not_end(tmp_path: Path) -> None:
+def test_leaving_gives_back_what_does_not_end_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
 
     async def main() -> None:
@@ -289,6 +289,7 @@ def test_leaving_gives_back_what_does_not_end(tmp_path: Path) -> None:
             await engine.get("w")
 
     run_main(main())
+    assert "1 run unfinished that it started: w (" in caplog.text
     with Engine(url, runner=None) as engine:
         (node,) = engine.get("w").nodes()
         assert (node.status, [attempt.status for attempt in node.attempts]) == ("READY", ["LOST"])
@@ -317,7 +318,7 @@ def test_a_loop_that_closes_gives_its_bodies_back(tmp_path: Path) -> None:
         assert other.adopt("later").wait(SECONDS).output("ship") == "shipped 7"
 
 
-def test_a_loop_that_is_just_closed_is_noticed(tmp_path: Path) -> None:
+def test_a_loop_that_is_just_closed_is_noticed_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     engine = Engine(f"sqlite:///{tmp_path}/x.db", close_seconds=1)
 
     async def main() -> None:
@@ -334,6 +335,9 @@ def test_a_loop_that_is_just_closed_is_noticed(tmp_path: Path) -> None:
         loop.close()
         run = engine.get("w")
         eventually(lambda: run.node("until_the_gate_opens").status == "READY", "it was not given back")
+        assert engine._runner is not None
+        engine._runner.loop_bodies.look()
+        assert caplog.text.count("was closed before the engine") == 1
         left.get_coro().close()  # type: ignore[union-attr]
 
 

@@ -10,12 +10,22 @@ from stepwell.model import NodeStatus
 from stepwell.store.reader import count_nodes
 from tests.runner.conftest import OpenEngine
 from tests.runner.test_several_engines import Small
+from tests.runner.waiting import eventually
 
 RELEASED = threading.Event()
 
 
 def wait_for_it() -> None:
     assert RELEASED.wait(20)
+
+
+BEGUN: list[int] = []
+
+
+def wait_at_the_thirtieth() -> None:
+    BEGUN.append(len(BEGUN))
+    if len(BEGUN) == 30:
+        wait_for_it()
 
 
 def completed(engine: Engine, run: Run) -> int:
@@ -58,6 +68,29 @@ def test_it_stops_claiming_when_its_time_is_over(open_sqlite: OpenEngine) -> Non
     time.sleep(0.3)
     assert completed(engine, run) == 1, "what it held ends, and nothing else is claimed"
     assert runner.work_off(20)
+    assert run.status == "COMPLETED"
+
+
+def test_what_it_claimed_ahead_of_a_body_that_takes_long_is_given_back(open_sqlite: OpenEngine) -> None:
+    RELEASED.clear()
+    engine = open_sqlite(max_concurrent_nodes=1)
+    runner = engine._runner
+    assert runner is not None
+    runner.rest()
+    builder = Builder("queues")
+    builder.fan_out(range(60), job=wait_at_the_thirtieth, args=lambda _: {})
+    BEGUN.clear()
+    run = engine.start(builder)
+    working = threading.Thread(target=runner.work_off, args=(60,))
+    working.start()
+    try:
+        eventually(lambda: len(BEGUN) == 30)
+        left = {NodeStatus.COMPLETED: 29, NodeStatus.RUNNING: 1, NodeStatus.READY: 30}
+        eventually(lambda: count_nodes(engine.store, run.id) == left, "what nobody works on is left to others")
+    finally:
+        RELEASED.set()
+        working.join(60)
+    assert runner.work_off(60)
     assert run.status == "COMPLETED"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stepwell.clock import ManualClock
-from stepwell.errors import RunBusy, RunNotFound
+from stepwell.errors import RunBusy, RunConflict, RunNotFound
 from stepwell.graph import Graph, NodeSpec
 from stepwell.ids import NodeId, RunId
 from stepwell.kernel import settling
@@ -20,7 +20,7 @@ from stepwell.runner.procedures.procedure import Commit, Procedure, carry_out, p
 from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
-from stepwell.testing.ops import RUN, claim, completed, enlist, failed, graph, start, work
+from stepwell.testing.ops import RUN, claim, completed, enlist, failed, graph, spec, start, work
 from tests.simulation.simulate import controls
 
 
@@ -84,6 +84,22 @@ def test_old_news_of_a_failure_does_not_fail_a_run_that_was_retried() -> None:
     assert reader.require_run(store, RUN).status is RunStatus.RUNNING
 
 
+def test_a_heal_that_comes_after_another_does_not_undo_it() -> None:
+    """Both have read the run before either of them switched it."""
+    old, new, newest = (graph(spec("a", timeout=seconds)) for seconds in (1.0, 2.0, 3.0))
+    store = MemoryStore(ManualClock())
+    start(store, old)
+    row = reader.require_run(store, RUN)
+    carry_out(store, gates.switch_graph(row, old, newest))
+    healed = reader.require_run(store, RUN)
+    with pytest.raises(RunConflict, match="its graph was changed meanwhile"):
+        carry_out(store, gates.switch_graph(row, old, new))
+    after = reader.require_run(store, RUN)
+    assert (after.digest, after.heals, after.status) == (healed.digest, 1, RunStatus.PENDING)
+    enlist(store)
+    assert len(claim(store)) == 1
+
+
 def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None:
     clock = ManualClock()
     store = MemoryStore(clock)
@@ -96,6 +112,17 @@ def test_a_rewrite_that_somebody_left_half_done_is_finished_by_another() -> None
     assert news is not None
     assert news.status is RunStatus.CANCELLED
     assert set(statuses(store).values()) == {"CANCELLED"}
+
+
+def test_who_asks_for_what_somebody_left_half_done_is_answered_as_if_it_was_his_own() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    start(store, graph(a=""))
+    step(store, controls.cancel(RUN, grace=0), 1)  # dies with the gate in its hand
+    clock.advance(60)
+    news = carry_out(store, controls.cancel(RUN, grace=0))
+    assert news is not None
+    assert news.status is RunStatus.CANCELLED
 
 
 def test_a_reattempt_is_not_refused_for_what_it_has_done_itself() -> None:

@@ -14,14 +14,18 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine
-from stepwell.clock import SECOND
+from stepwell.clock import SECOND, ManualClock
 from stepwell.codec import encode
 from stepwell.ids import WorkerId, machine
 from stepwell.model import Enlist, Hint
+from stepwell.model.suspects import SUSPECT_AFTER
 from stepwell.runner import orchestrator as home
 from stepwell.runner.orchestrator import Orchestrator
-from stepwell.runner.worker.lookout import dismiss_dead
+from stepwell.runner.worker.lookout import Lookout, dismiss_dead
 from stepwell.store import Store, open_store, reader
+from stepwell.store.memory import MemoryStore
+from stepwell.testing.ops import RUN, claim, enlist, graph, node, sweep
+from stepwell.testing.ops import start as create
 from tests.runner.celery import work
 from tests.runner.waiting import eventually
 
@@ -62,6 +66,20 @@ def test_a_hint_that_was_lost_is_sent_again(store: Told) -> None:
     assert store.queues == ["default"], "nobody has told of it, and it is found"
     assert orchestrator.turn() <= home.SWEEP_SECONDS
     assert store.queues == ["default"], "but not told at every sweep"
+
+
+def test_a_node_that_is_suspected_is_found_too() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    create(store, graph(a=""))
+    for _ in range(SUSPECT_AFTER):
+        enlist(store, seconds=10)
+        assert len(claim(store)) == 1
+        assert Lookout(store).ready() == []
+        clock.advance(10)
+        assert sweep(store).lost == 1
+    assert node(store, 0).lane.suspect
+    assert [found.run for found in Lookout(store).ready()] == [RUN]
 
 
 def test_a_worker_whose_process_died_is_signed_off(store: Told) -> None:

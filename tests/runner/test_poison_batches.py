@@ -11,10 +11,15 @@ import pytest
 
 from stepwell import Builder, Context, Engine, Retry, StoreError, Workflow, step
 from stepwell.errors import NotStored
-from stepwell.model import Append, Claim, Create, Op, Settle
+from stepwell.model import Append, Claim, Create, Op, PutRecord, Settle
 from stepwell.runner.scheduling import rejected_ops as isolating
+from stepwell.runner.scheduling.batches import Submission
+from stepwell.runner.worker.group_commit import GroupCommit
+from stepwell.store import Store, reader
+from stepwell.store.memory import MemoryStore
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
+from tests.runner.schedulers import scheduler
 from tests.runner.waiting import eventually
 
 
@@ -27,12 +32,12 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 class Poisoned:
     """A store that raises what nobody expects when a batch holds an op like this."""
 
-    def __init__(self, engine: Engine, poison: Callable[[Op], bool], error: Exception | None = None) -> None:
+    def __init__(self, store: Store, poison: Callable[[Op], bool], error: Exception | None = None) -> None:
         self.poison: Callable[[Op], bool] | None = poison
         self.error = error or TypeError("a defect in the store")
         self.raised = 0
-        self._commit = engine.store.commit
-        engine.store.commit = self.commit  # type: ignore[method-assign]
+        self._commit = store.commit
+        store.commit = self.commit  # type: ignore[method-assign]
 
     def commit(self, batch: Any) -> Any:
         if self.poison is not None and any(map(self.poison, batch)):
@@ -53,7 +58,7 @@ def fan(*items: str, **options: Any) -> Builder:
 
 @pytest.mark.parametrize("error", [TypeError("no"), apsw.ConstraintError("no")], ids=lambda error: type(error).__name__)
 def test_the_others_of_a_batch_go_on(sqlite_engine: Engine, error: Exception) -> None:
-    Poisoned(sqlite_engine, completes_with(b"bad"), error)
+    Poisoned(sqlite_engine.store, completes_with(b"bad"), error)
     names = [*(f"good{number}" for number in range(20)), "bad", *(f"fine{number}" for number in range(20))]
     run = sqlite_engine.run(fan(*names), check=False, wait=30)
     assert {node.name for node in run.nodes() if node.status == "COMPLETED"} == {*names} - {"bad"}
@@ -66,7 +71,7 @@ def test_the_others_of_a_batch_go_on(sqlite_engine: Engine, error: Exception) ->
 
 
 def test_a_node_whose_result_cannot_be_stored_is_retried_as_after_any_failure(engine: Engine) -> None:
-    Poisoned(engine, lambda op: isinstance(op, Settle) and op.output == b'"bad 1"')
+    Poisoned(engine.store, lambda op: isinstance(op, Settle) and op.output == b'"bad 1"')
 
     class Twice(Workflow):
         @step(retry=Retry(2, base_delay=0.01))
@@ -88,7 +93,7 @@ def test_what_somebody_asked_for_is_told_to_him_and_to_nobody_else(engine: Engin
 
     run = engine.start(Slow())
     assert began.wait(10)
-    Poisoned(engine, lambda op: isinstance(op, Create) and op.run_id == "poison")
+    Poisoned(engine.store, lambda op: isinstance(op, Create) and op.run_id == "poison")
     with pytest.raises(NotStored, match="the store cannot apply this: TypeError: a defect in the store"):
         engine.start(fan("a"), run_id="poison")
     assert engine.run(fan("b"), wait=10).status == "COMPLETED"
@@ -97,7 +102,7 @@ def test_what_somebody_asked_for_is_told_to_him_and_to_nobody_else(engine: Engin
 
 
 def test_a_run_that_cannot_be_claimed_of_keeps_no_other_from_being_claimed(engine: Engine) -> None:
-    store = Poisoned(engine, lambda op: isinstance(op, Claim) and "poison" in (op.runs or ()))
+    store = Poisoned(engine.store, lambda op: isinstance(op, Claim) and "poison" in (op.runs or ()))
     poison = engine.start(fan("x"), run_id="poison")
     others = engine.start_many([fan(f"a{number}", f"b{number}") for number in range(30)])
     for run in others:
@@ -110,7 +115,7 @@ def test_a_run_that_cannot_be_claimed_of_keeps_no_other_from_being_claimed(engin
 
 
 def test_a_line_that_cannot_be_stored_is_left_out(engine: Engine) -> None:
-    Poisoned(engine, lambda op: isinstance(op, Append) and b"bad" in op.data)
+    Poisoned(engine.store, lambda op: isinstance(op, Append) and b"bad" in op.data)
 
     class Talks(Workflow):
         @step
@@ -124,7 +129,7 @@ def test_a_line_that_cannot_be_stored_is_left_out(engine: Engine) -> None:
 
 
 def test_a_durable_effect_that_cannot_be_stored_fails_the_body_that_asked_for_it(engine: Engine) -> None:
-    Poisoned(engine, lambda op: isinstance(op, Append) and b"bad" in op.data)
+    Poisoned(engine.store, lambda op: isinstance(op, Append) and b"bad" in op.data)
 
     class Asks(Workflow):
         @step
@@ -141,7 +146,7 @@ def test_an_end_that_cannot_be_stored_in_any_way_is_kept_until_it_can(open_sqlit
     """The store cannot even record that the attempt failed. Others go on, the lease is renewed, and nothing is lost."""
     engine = open_sqlite(lease_seconds=1)
     runs: list[str] = []
-    store = Poisoned(engine, lambda op: isinstance(op, Settle) and op.attempt in bad)
+    store = Poisoned(engine.store, lambda op: isinstance(op, Settle) and op.attempt in bad)
     bad: list[str] = []
     commit = store._commit
 
@@ -185,3 +190,23 @@ def test_an_empty_retry_does_not_keep_the_next_who_asks_waiting(engine: Engine) 
     with pytest.raises(StoreError, match="away"):
         engine.start(fan("b"), run_id="b")
     assert engine._runner.scheduler.idle
+
+
+class Idle:
+    """Nobody has bodies to run, so that nobody else commits."""
+
+    bodies_wait = False
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+def test_who_finds_that_a_batch_cannot_be_stored_sends_its_parts_at_once() -> None:
+    store, own = MemoryStore(), scheduler()
+    Poisoned(store, lambda op: op == PutRecord("note", "3", b""))
+    asked = [Submission([PutRecord("note", str(number), b"")]) for number in range(8)]
+    for submission in asked:
+        own.submit(submission)
+    GroupCommit(store, own, threading.Lock(), Idle()).pump()  # type: ignore[arg-type]
+    assert [number for number, each in enumerate(asked) if isinstance(each.error, NotStored)] == [3]
+    assert [row.key for row in reader.all_records(store, "note")] == [*"0124567"]

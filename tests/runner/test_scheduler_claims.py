@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from stepwell.ids import RunId
 from stepwell.model import Claimed, StoreLimits
 from stepwell.runner.scheduling.claim_ahead import AHEAD_WINDOW, Pace
@@ -70,6 +72,26 @@ def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
     assert pace.recent(22 * AHEAD_WINDOW) == 0
     pace.count(30 * AHEAD_WINDOW)
     assert pace.recent(32 * AHEAD_WINDOW - 1) == 1
+
+
+def test_a_worker_claims_more_with_every_commit_also_where_commits_take_long() -> None:
+    """As with others who have the same run: what ended before the answer came must not be forgotten by then."""
+    d = scheduler(threads=2, queue_depth=100)
+    d.know(facts(width=90))
+    now, took, wanted, at = 0, 20 * AHEAD_WINDOW, [], 0
+    for _ in range(5):
+        batch = d.next_batch(now)
+        assert batch is not None
+        ((_, limit),) = claims(batch)[0].lanes
+        wanted.append(limit)
+        now += took
+        for held in land(
+            d, batch, granted(claims(batch)[0], *(("r", at + each) for each in range(limit))), now=now
+        ).begin:
+            end(d, held, now)
+        at += limit
+    assert wanted[0] == 2
+    assert all(later >= earlier * 1.5 for earlier, later in pairwise(wanted)), wanted
 
 
 def test_what_was_claimed_ahead_counts_against_the_slots() -> None:

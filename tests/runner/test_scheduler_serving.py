@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepwell.runner.scheduling.claims import SERVED_EVERY
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import LANE, lane
 from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
@@ -72,6 +73,22 @@ def test_a_kind_without_room_is_looked_for_when_there_is_room_again() -> None:
     batch = d.next_batch(0)
     assert lanes(batch) == {"default/process": 1}
     assert claims(batch)[0].serves == (PAIR,)
+
+
+def test_looking_around_takes_a_part_of_the_commits_only_however_long_they_take() -> None:
+    d = scheduler(threads=8)
+    d.know(facts(width=90))
+    now, found = SERVED_EVERY, []
+    for turn in range(12):
+        serving(d, "default/thread")
+        batch = d.next_batch(now)
+        assert batch is not None
+        (claim,) = claims(batch)
+        found.append("around" if claim.serves else "known")
+        now += 2 * SERVED_EVERY
+        for held in land(d, batch, granted(claim, ("r", turn)), now=now).begin:
+            end(d, held, now)
+    assert found.count("around") == 3, found
 
 
 def test_a_known_run_that_waits_for_room_does_not_keep_it_from_looking_around() -> None:

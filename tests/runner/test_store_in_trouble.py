@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from stepwell import Builder, Engine, StoreError, Workflow, step
-from stepwell.errors import StoreBusy
+from stepwell.errors import StoreBusy, StoreCorrupt
 from stepwell.model import GetOutputs, Settle
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -226,3 +226,13 @@ def test_a_body_is_ended_in_time_though_the_store_is_locked(tmp_path: Path) -> N
         return max(cancelled)
 
     in_time(1.4, longest)
+
+
+def test_a_graph_that_is_gone_from_the_store_is_told_with_its_run(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    with Engine(url) as engine:
+        engine.start(one(), run_id="r").wait(30)
+    with closing(apsw.Connection(str(tmp_path / "s.db"))) as file:
+        file.execute("DELETE FROM document")
+    with Engine(url, runner=None) as engine, pytest.raises(StoreCorrupt, match=r"graph .* of run r is missing"):
+        engine.get("r").export_graph()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -147,13 +147,19 @@ def wait_for_release() -> None:
     releases[-1].wait(60)
 
 
+def then_give_a_coroutine() -> Awaitable[None]:
+    wait_for_release()
+    return asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("job", [wait_for_release, then_give_a_coroutine])
 def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
-    open_engine: OpenEngine, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+    open_engine: OpenEngine, release: threading.Event, monkeypatch: pytest.MonkeyPatch, job: Any
 ) -> None:
     monkeypatch.setattr("stepwell.runner.worker.time_limits.MAX_RUNAWAYS", 3)
     releases.append(release)
     w = Builder("runaways", on_failure="finish")
-    w.fan_out(range(3), job=wait_for_release, args=lambda _: {}, timeout=0.1, depends_on=None)
+    w.fan_out(range(3), job=job, args=lambda _: {}, timeout=0.1, depends_on=None)
     engine = open_engine()
     engine.run(w, check=False)
     quick = Builder("quick")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -14,12 +15,12 @@ from stepwell.errors import RunConflict
 from stepwell.ids import WorkerId, machine
 from stepwell.kernel.healing import arrange
 from stepwell.kernel.layout import add_graph
-from stepwell.model import Enlist
+from stepwell.model import Enlist, RunStatus
 from stepwell.runner.code.code import Code
 from stepwell.runner.code.versions import Versions, changes
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
-from stepwell.testing.ops import RUN, start
+from stepwell.testing.ops import RUN, finish, hold, start
 from tests.kernel.facts import graph
 
 
@@ -128,6 +129,18 @@ def test_a_run_is_left_to_the_newer_one_with_a_word() -> None:
     healed = versions.up_to_date(reader.require_run(place.store, RUN))
     assert healed.heals == 1
     assert versions.up_to_date(healed) == healed
+
+
+def test_a_run_that_somebody_was_just_changing_is_healed_the_next_time() -> None:
+    place = Place(OLD, NEW)
+    start(place.store, OLD.graph(), workflow="Deployed")
+    versions = Versions(place.store, Code(place.store, [NEW]), None)
+    (of,) = reader.list_unfinished(place.store)
+    hold(place.store, purpose="pause")
+    assert not versions.heal_all(of, "heal", math.inf)
+    finish(place.store, RunStatus.PENDING, open_gate=True)
+    assert versions.heal_all(of, "heal", math.inf)
+    assert reader.require_run(place.store, RUN).heals == 1
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def _transaction(spec: NodeSpec) -> Iterator[str]:
 
 def _args(spec: NodeSpec) -> Sequence[Problem]:
     try:
-        check_json(dict(spec.args))
+        check_json(spec.args if type(spec.args) is dict else dict(spec.args))
     except NotJson as error:
         return (Problem(spec.id, f"args: {error}", ".args"),)
     return ()

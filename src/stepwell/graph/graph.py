@@ -171,7 +171,8 @@ class Graph:
     @cached_property
     def lanes(self) -> frozenset[Lane]:
         """Every line that READY nodes of this graph may stand in."""
-        return frozenset(spec.lane for spec in self._specs)
+        kinds = {(spec.queue, spec.body, spec.on_lost): spec for spec in self._specs}
+        return frozenset(spec.lane for spec in kinds.values())
 
     def dependents(self, node: str) -> tuple[NodeId, ...]:
         return tuple(self.order[child] for child in self.children[self.index[node]])
@@ -180,7 +181,7 @@ class Graph:
         return self._ordered.levels[self._places[node]]
 
     def order_key(self, node: str) -> int:
-        return self._ordered.order_keys[self._places[node]]
+        return int.from_bytes(self._ordered.order_keys[self._places[node]], "big")
 
     def path_hash(self, node: str) -> str:
         return self._ordered.path_hashes[self._places[node]].hex()

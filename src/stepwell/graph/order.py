@@ -22,7 +22,8 @@ class Ordered(NamedTuple):
     positions: list[int]
     """Place in the order -> position in the declaration."""
     levels: list[int]
-    order_keys: list[int]
+    order_keys: list[bytes]
+    """Eight bytes each, which compare as the numbers do that they are."""
     path_hashes: list[bytes]
 
 
@@ -67,21 +68,12 @@ def ordered(
     specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], sequence: Sequence[int], level: Sequence[int]
 ) -> Ordered:
     """Put acyclic `specs` in order; `parents[i]` are the positions of the parents of `specs[i]`."""
-    smallest = [own[0] if len(own) == 1 else min(own, key=lambda p: specs[p].id, default=-1) for own in parents]
-    sibling = _places_among_siblings(parents, smallest)
-    path: list[bytes] = [b""] * len(specs)
-    for position in sequence:
-        own = parents[position]
-        below = path[own[0]] if len(own) == 1 else b"".join(sorted(path[p] for p in own)) if own else START
-        path[position] = sha256(specs[position].id.encode() + b"\0" + below).digest()
-    key = [
-        int.from_bytes(
-            sha256((path[smallest[i]] if smallest[i] >= 0 else START) + sibling[i].to_bytes(4, "big")).digest()[:8],
-            "big",
-        )
-        for i in range(len(specs))
-    ]
-    positions = [i for *_, i in sorted((level[i], key[i], spec.id, i) for i, spec in enumerate(specs))]
+    ids = [spec.id.encode() for spec in specs]
+    path = _path_hashes(ids, parents, sequence)
+    key = _order_keys(specs, parents, path)
+    # As bytes these compare as (level, order key, id) does, and faster.
+    place = [level[i].to_bytes(4, "big") + key[i] + ids[i] for i in range(len(specs))]
+    positions = sorted(range(len(specs)), key=place.__getitem__)
     return Ordered(
         positions,
         [level[i] for i in positions],
@@ -90,17 +82,35 @@ def ordered(
     )
 
 
-def _places_among_siblings(parents: Sequence[Sequence[int]], smallest: Sequence[int]) -> list[int]:
-    """The index of each node among *all* children of its smallest-id parent (roots: among the roots)."""
+def _path_hashes(ids: Sequence[bytes], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> list[bytes]:
+    path = [b""] * len(ids)
+    siblings: Sequence[int] | None = None
+    above = b""
+    for position in sequence:
+        own = parents[position]
+        if own is not siblings:  # members of a fan-out share their parents
+            siblings = own
+            above = b"\0" + (b"".join(sorted(path[p] for p in own)) if own else START)
+        path[position] = sha256(ids[position] + above).digest()
+    return path
+
+
+def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], path: Sequence[bytes]) -> list[bytes]:
+    """Of each node: of the path hash of its smallest-id parent, and its place among *all* children of that parent (of a root:
+    among the roots)."""
     children_so_far = [0] * len(parents)
     roots_so_far = 0
-    places = []
-    for own, parent in zip(parents, smallest, strict=True):
-        if not own:
-            places.append(roots_so_far)
-            roots_so_far += 1
-            continue
-        places.append(children_so_far[parent])
+    siblings: Sequence[int] | None = None
+    smallest, above = -1, START
+    keys = []
+    for own in parents:
+        if own is not siblings:
+            siblings = own
+            smallest = own[0] if len(own) == 1 else min(own, key=lambda p: specs[p].id, default=-1)
+            above = path[smallest] if own else START
+        place = children_so_far[smallest] if own else roots_so_far
+        keys.append(sha256(above + place.to_bytes(4, "big")).digest()[:8])
         for each in own:
             children_so_far[each] += 1
-    return places
+        roots_so_far += not own
+    return keys

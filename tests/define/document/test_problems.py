@@ -73,6 +73,8 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"config": []}, "$.nodes[0].config", "an object is needed"),
     (FINE | {"config": {"template": 1, "tempalte": 2}}, "$.nodes[0].config.tempalte", "did you mean 'template'?"),
     (FINE | {"dependencies": "a"}, "$.nodes[0].dependencies", "write ['a']"),
+    (FINE | {"dependencies": {"b": 1}}, "$.nodes[0].dependencies", "a list of ids is needed"),
+    (FINE | {"dependencies": 7}, "$.nodes[0].dependencies", "a list of ids is needed, not 7"),
     (FINE | {"dependencies": [7]}, "$.nodes[0].dependencies[0]", "the id of a node is needed, not 7"),
     (FINE | {"dependencies": ["b"]}, "$.nodes[0].dependencies", "'b' is no node"),
     (FINE | {"timeout_seconds": -1}, "$.nodes[0].timeout_seconds", "positive number"),
@@ -170,6 +172,12 @@ def test_a_field_that_a_handler_does_not_return_is_told() -> None:
     assert "reads a.reslt, which transform does not return; did you mean 'result'?" in one(nodes).message
     unknown = [FINE | {"handler": "shop.jobs:load", "config": {}}, nodes[1]]
     assert Document({"name": "x", "nodes": unknown}, HANDLERS).graph  # nobody knows what a function returns
+
+
+@pytest.mark.parametrize("template", ["{{ a }}", "{{ a.output }}", "{{ a.result }}"])
+def test_the_output_of_every_handler_may_be_read(template: str) -> None:
+    reading = FINE | {"id": "b", "dependencies": ["a"], "config": {"template": template}}
+    assert Document({"name": "x", "nodes": [FINE, reading]}, HANDLERS).graph.nodes["b"].needs == ("a",)
 
 
 def test_an_input_that_is_not_declared_is_told() -> None:

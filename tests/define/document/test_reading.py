@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Document, DocumentError, Graph
+from stepwell.define.document import text as reading
 from stepwell.define.document.text import read_text
 from stepwell.handlers import Handlers
 
@@ -169,6 +170,16 @@ def test_a_file_of_100_megabytes_is_not_read(tmp_path: Path) -> None:
     assert time.process_time() - start < 0.5
 
 
+def test_a_file_may_be_as_large_as_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(YAML)
+    monkeypatch.setattr(reading, "MAX_BYTES", len(YAML))
+    assert Document.load(file, HANDLERS).name == "greet"
+    file.write_text(YAML + "#")
+    with pytest.raises(DocumentError, match=f"{len(YAML) + 1} bytes; at most {len(YAML)} are allowed"):
+        Document.load(file, HANDLERS)
+
+
 def test_a_file_that_is_not_there_or_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(DocumentError, match="it cannot be read"):
@@ -214,7 +225,9 @@ def test_both_names_of_a_field_are_one_and_defaults_are_not_written() -> None:
     }
     defaults: dict[str, Any] = {"mode": "workflow", "on_failure": "fail_fast", "tags": []}
     document = Document({"name": "x", "nodes": [one]}, HANDLERS)
-    assert document == Document({"name": "x", "nodes": [other], **defaults}, HANDLERS)
+    same = Document({"name": "x", "nodes": [other], **defaults}, HANDLERS)
+    assert document == same
+    assert len({document, same}) == 1
     assert document.canonical["nodes"] == [
         {"id": "a", "handler": "transform", "config": {"template": 1}, "timeout_seconds": 5}
     ]

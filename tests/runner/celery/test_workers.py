@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from stepwell.runner.celery.messages import TASK
 from stepwell.runner.procedures.collect_graphs import collect_graphs
 from stepwell.testing.audit import audit
 from tests.chaos.fleet.leftovers import BROKER_KEYS, MOST_HINTS, STORE_KEYS, keys_of, unnamed
@@ -95,10 +96,13 @@ def test_nodes_run_where_their_queue_is_served(fleet: Fleet) -> None:
         run = engine.start(work.Gpu())
         eventually(lambda: run.node("prepare").status == "COMPLETED")
         assert run.node("train").status in ("PENDING", "READY")
-        special = fleet.worker(WORK, processes=1, queues="gpu")
+        special = fleet.worker(WORK, processes=1, queues="gpu", log_level="debug")
         run.wait(60).check()
         assert run.output("prepare") in general.children
         assert run.output("train") in special.children
+    hint = f"Task {TASK}["
+    assert hint in special.said, "whoever debugs sees every hint"
+    assert hint not in general.said, "nobody else does"
 
 
 def test_a_worker_that_is_told_to_end_finishes_what_runs_and_gives_back_the_rest(fleet: Fleet, tmp_path: Path) -> None:

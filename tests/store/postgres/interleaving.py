@@ -146,6 +146,8 @@ def _ops(running: Any, lost: Any, rows: tuple[Any, ...]) -> dict[str, Op]:
         "activate": ActivateVersion("document", "letter", 1),
         "put": PutRecord("token", "k", b"2"),
         "remove": PutRecord("token", "k", None),
+        "put a new one": PutRecord("token", "new", b"1", 0),
+        "put another in its place": PutRecord("token", "new", b"2", 0),
     }
 
 

@@ -21,3 +21,7 @@ def interleaving(postgres: PostgresServer) -> Iterator[Interleaving]:
 def test_the_answer_is_that_of_one_of_both_orders(interleaving: Interleaving, commit: bool) -> None:
     for first, second in pairs(size(151, 1)):
         interleaving.check(first, second, commit=commit)
+
+
+def test_of_two_who_put_a_new_record_at_once_one_is_refused(interleaving: Interleaving) -> None:
+    interleaving.check("put a new one", "put another in its place", commit=True)

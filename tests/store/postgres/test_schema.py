@@ -109,6 +109,10 @@ def test_options_that_make_no_sense_are_refused(query: str) -> None:
         open_store(f"postgresql://localhost/db?{query}")
 
 
+def test_the_name_of_a_schema_may_be_as_long_as_the_server_takes() -> None:
+    assert parse("postgresql://localhost/db?schema=" + "x" * 63).schema == "x" * 63
+
+
 def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     program = [Path(sys.executable).with_name("stepwell"), "--store", url, "migrate"]

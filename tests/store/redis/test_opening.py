@@ -71,6 +71,12 @@ def test_no_other_clock_can_be_given(url: str) -> None:
         open_store(url, clock=ManualClock())
 
 
+def test_with_a_clock_of_its_own_it_goes_by_that(url: str) -> None:
+    clock = ManualClock(7)
+    with closing(RedisStore(url, clock=clock)) as store:
+        assert store.now() == clock.now()
+
+
 def test_a_server_that_is_not_there_is_named() -> None:
     with pytest.raises(StoreError, match=r"redis://127\.0\.0\.1:1/0: the server cannot be reached"):
         open_store("redis://127.0.0.1:1/0")

@@ -193,15 +193,6 @@ class Document:
         )
 
 
-def problems_in(file: str | os.PathLike[str], handlers: Handlers | None = None) -> list[Problem]:
-    """Everything that is wrong with a file, for who only wants to check it."""
-    try:
-        Document.load(file, handlers)
-    except DocumentError as error:
-        return [each for each in error.problems if isinstance(each, Problem)]
-    return []
-
-
 def _copied(data: Any, problems: Collected) -> Any:
     """A copy, so that nobody can change what was checked; what is no JSON is told as every other problem."""
     try:
@@ -315,4 +306,4 @@ def _is_tag(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()
 
 
-__all__ = ["FIELDS", "MODES", "Document", "DocumentError", "Path", "Problem", "json_path", "problems_in"]
+__all__ = ["FIELDS", "MODES", "Document", "DocumentError", "Path", "Problem", "json_path"]

@@ -268,7 +268,7 @@ def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
         function = given[argument]
         if asyncio.iscoroutine(function):
             given[argument] = _handed(function, handed_by)
-        elif callable(function) and not isinstance(function, _Handed):
+        elif not isinstance(function, _Handed):
             given[argument] = _Handed(function, watching, handed_by, carries=True)
 
     return hand_over

@@ -47,7 +47,6 @@ class Host:
         self._look_now = threading.Event()
         self._engine: Engine | None = None
         self._closing = threading.Lock()
-        self._ended = False
         self._worked_at = time.monotonic()
         """When it last worked off a hint."""
         self._ready_since: float | None = None
@@ -79,7 +78,7 @@ class Host:
             self._worked_at = time.monotonic()
         if self._must_leave(runner):
             self._leave()
-            drained = False
+            return "passed on: this process is replaced"
         if not drained:
             self._pass_on()
         return "worked off" if drained else "passed on: there is more"
@@ -224,10 +223,8 @@ class Host:
         with self._closing:
             if self._engine is not None:
                 self._engine.close()
-            if not self._ended:
-                self._ended = True
-                self._pass_on()
-                self._sender.close()
+            self._pass_on()
+            self._sender.close()
         self._opened.set()
 
     def _runner(self) -> LocalRunner:

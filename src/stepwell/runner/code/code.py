@@ -336,7 +336,9 @@ class Code:
                 return None
         except Exception:
             return None
-        self._found[workflow, graph.digest] = self.bodies(workflow, target, graph)
+        bodies = self._found[workflow, graph.digest] = self.bodies(workflow, target, graph)
+        # A wide graph takes a while to be put in order: better now than when its first node was claimed and waits for it.
+        self._complete[workflow, graph.digest] = bodies.retrying(graph.in_order)
         return graph.lanes
 
     def absent(self, workflow: str, target: str | None, graph: Graph) -> str | None:

@@ -237,8 +237,6 @@ def _hindrance(
     purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
 ) -> Plan | NotNow | None:
     """What keeps a run from switching. A possible rename pauses a run that nobody is looking at."""
-    if purpose == "freeze":
-        return None
     if purpose == "import":
         problems = import_problems(current, nodes, graph)
         return NotNow("; ".join(map(str, problems))) if problems else None

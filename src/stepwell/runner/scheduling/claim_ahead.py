@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 AHEAD_WINDOW = 50_000
-"""Claim ahead as much as finished within this many microseconds."""
+"""Claim ahead as much as finished within this many microseconds, or while one commit took, if that was longer."""
 
 
 class Pace:
     """How many bodies finished lately: what may be claimed ahead of free slots."""
 
-    __slots__ = ("_before", "_current", "_since")
+    __slots__ = ("_before", "_current", "_since", "window")
 
     def __init__(self) -> None:
+        self.window = AHEAD_WINDOW
         self._since = self._current = self._before = 0
 
     def count(self, now: int) -> None:
@@ -24,6 +25,6 @@ class Pace:
 
     def _turn(self, now: int) -> None:
         age = now - self._since
-        if age >= AHEAD_WINDOW:
-            self._before = self._current if age < 2 * AHEAD_WINDOW else 0
+        if age >= self.window:
+            self._before = self._current if age < 2 * self.window else 0
             self._since, self._current = now, 0

@@ -17,7 +17,9 @@ from .slots import Slots
 from .suspects import Suspects
 
 SERVED_EVERY = 50_000
-"""At the latest after this many microseconds of work on runs that it knows, it looks for those that others started."""
+"""At the latest after this many microseconds of work on runs that it knows, or so many commits that take longer, it looks for
+those that others started."""
+SERVED_COMMITS = 4
 
 
 class Claims:
@@ -42,6 +44,12 @@ class Claims:
         self._new_claim_id = new_claim_id
         self._takes = takes
         self._served_at = 0
+        self._served_every = SERVED_EVERY
+
+    def committed(self, took: int) -> None:
+        """A commit was answered after so many microseconds: what follows the clock also follows the store."""
+        self.slots.committed(took)
+        self._served_every = max(SERVED_EVERY, SERVED_COMMITS * took)
 
     def are_due(self, *, busy: bool) -> bool:
         """There is something to ask for, if there is room."""
@@ -50,7 +58,7 @@ class Claims:
 
     def add_served_first(self, batch: CommitBatch, now: int) -> None:
         """Look among all runs that it serves, if that was not done for a while. Such a batch holds nothing else."""
-        if self.ready.windows and now - self._served_at >= SERVED_EVERY and not self.suspects.draining():
+        if self.ready.windows and now - self._served_at >= self._served_every and not self.suspects.draining():
             self._add_served(batch, now)
 
     def add(self, batch: CommitBatch, now: int, *, busy: bool) -> None:

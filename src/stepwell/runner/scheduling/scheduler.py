@@ -258,6 +258,7 @@ class Scheduler:
         self._in_flight = None
         self._ready.answered()
         self.counters.committed(batch, now)
+        self.claims.committed(now - batch.since)
         result = CommitResult()
         at = 0
         for submission in batch.submissions:

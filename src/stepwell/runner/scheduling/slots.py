@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .backpressure import KINDS
 from .batches import Limits
-from .claim_ahead import Pace
+from .claim_ahead import AHEAD_WINDOW, Pace
 
 
 class Slots:
@@ -34,6 +34,11 @@ class Slots:
     def finished(self, kind: str, now: int) -> None:
         """A body of this kind has ended: as many as do so in a moment are claimed ahead."""
         self._pace[kind].count(now)
+
+    def committed(self, took: int) -> None:
+        """A commit was answered after so many microseconds: what is claimed ahead has to last until the next answer."""
+        for pace in self._pace.values():
+            pace.window = max(AHEAD_WINDOW, took)
 
     def with_room(self, kind: str, pools: list[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
         """Those of the pools for which there is room, with how much: for careful ones only what is free now."""

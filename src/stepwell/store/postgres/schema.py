@@ -33,6 +33,7 @@ _CONSTANTS: dict[str, int | str | bytes] = {
     "NODE_FAILED": NODE_FAILED,
     "OUTAGE": OUTAGE,
     "PATIENCE": "100ms",  # for so long a claim that found nothing else waits for a run that others hold
+    "LOWEST": -2147483647,  # of all ranks
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time
     "SUSPECT_AFTER": SUSPECT_AFTER,
     "WORKER_LOST_ERROR": WORKER_LOST_ERROR,

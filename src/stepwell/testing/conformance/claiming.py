@@ -64,6 +64,40 @@ def test_within_a_run_nodes_nearer_to_the_roots_come_first(store: Store) -> None
     assert named(of, claim(store)) == ["y", "c"]
 
 
+def test_what_becomes_ready_again_or_late_comes_before_what_lies_behind_it(store: Store, clock: ManualClock) -> None:
+    of = serve(store, graph(a="", b="a", c="b", d="c", x="", y="x"), seconds=600)
+    first = by_name(of, claim(store))
+    store.commit([completed(first["a"])])
+    for name in "bc":
+        (grant,) = claim(store)
+        assert named(of, (grant,)) == [name]
+        store.commit([completed(grant)])
+    assert statuses(store)["d"] == "READY"
+    store.commit([completed(first["x"])])
+    late = claim(store)
+    assert named(of, late) == ["y", "d"]
+    store.commit([released(grant) for grant in late])
+    (given_back,) = claim(store, limit=1)
+    assert named(of, (given_back,)) == ["y"]
+    store.commit([retried(given_back, 5)])
+    assert named(of, claim(store)) == ["d"]
+    clock.advance(6)
+    sweep(store)
+    assert named(of, claim(store)) == ["y"]
+
+
+def test_what_becomes_ready_late_is_found_whatever_else_the_batch_settles(store: Store) -> None:
+    of = serve(store, graph(a="", b="a", c="b", x="", y="x"))
+    other = start(store, graph(z=""), "other")
+    held = by_name(of, claim(store, runs=(RUN,))) | by_name(other, claim(store, runs=("other",)))
+    store.commit([completed(held["a"])])
+    (second,) = claim(store, runs=(RUN,))
+    store.commit([completed(second)])
+    assert named(of, claim(store, runs=(RUN,))) == ["c"]
+    store.commit([completed(held["x"]), failed(held["z"])])
+    assert named(of, claim(store, runs=(RUN,))) == ["y"]
+
+
 def lanes_graph() -> Graph:
     careful, loop = spec("careful", on_lost="interrupt"), spec("async", body="loop")
     return graph(spec("usual"), careful, loop, spec("gpu", queue="gpu"), spec("second"))
@@ -128,6 +162,29 @@ def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
     both = (("orders", of.digest), ("orders", other.digest))
     assert [grant.run_id for grant in claim(store, serves=both * 2)] == ["orders", "newer", "newer"]
     assert claim(store, serves=both) == ()
+
+
+def test_who_serves_a_version_finds_what_was_given_back(store: Store, clock: ManualClock) -> None:
+    """By somebody, by one who gives back several, and by one who is gone: also after a claim that found nothing."""
+    of = graph(a="", b="")
+    serve(store, of, seconds=600)
+    enlist(store, "gone", seconds=10)
+    serves = (("orders", of.digest),)
+
+    def take(worker: str = WORKER) -> tuple[Grant, ...]:
+        grants = claim(store, worker, serves=serves)
+        assert claim(store, serves=serves) == ()
+        return grants
+
+    first, second = take()
+    store.commit([released(first)])
+    (third,) = take()
+    assert third.index == first.index
+    store.commit([released(second), released(third)])
+    assert len(take("gone")) == 2
+    clock.advance(10)
+    assert sweep(store).lost == 2
+    assert len(take()) == 2
 
 
 def test_a_claim_of_nothing_in_particular_takes_nothing(store: Store) -> None:

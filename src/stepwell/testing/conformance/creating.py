@@ -158,6 +158,7 @@ def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -
     assert [row.id for row in reader.all_nodes(store, RUN, NodeStatus.PENDING)] == ["join"]
     assert len(claim(store, limit=10)) == 10
     assert one(store, AddNodes(RUN, store.limits.nodes), Created) == Created(RUN, True, len(of), len(of))
+    assert one(store, AddNodes(RUN, len(of)), Created) == Created(RUN, False, len(of), len(of)), "there are no more"
 
 
 def test_a_run_whose_loader_died_is_reported_and_anybody_finishes_it(store: Store, clock: ManualClock) -> None:

@@ -131,6 +131,7 @@ def test_graphs_that_nobody_uses_are_listed_in_pages(store: Store) -> None:
     assert every == tuple(sorted(every))
     assert list_unused_graphs(store, limit=2) == every[:2]
     assert list_unused_graphs(store, after=every[1], limit=2) == every[2:4]
+    assert tuple(digest for digest, _ in reader.rows(store, ListUnusedGraphs(limit=2))) == every
 
 
 def test_a_graph_that_is_stored_anew_is_younger_than_those_it_was_older_than(store: Store) -> None:

@@ -77,6 +77,15 @@ def test_a_restored_run_reads_as_it_did_elsewhere(store: Store, clock: ManualClo
     assert [row.id for row in reader.list_runs(store, ListRuns(tags=(("customer", "7"),))).runs] == ["paused", "done"]
 
 
+def test_a_restored_run_tells_what_was_cancelled(store: Store, clock: ManualClock) -> None:
+    other = MemoryStore(PlainTime(clock))
+    other.commit([completed(claim_first(other, graph(a="", b="a")))])
+    end_run(other)
+    assert statuses(other) == {"a": "COMPLETED", "b": "CANCELLED"}
+    copy(store, other, RUN)
+    assert whole(store, RUN) == whole(other, RUN)
+
+
 def test_a_restored_run_goes_on_where_it_was(store: Store, clock: ManualClock) -> None:
     copy(store, elsewhere(clock), "paused")
     enlist(store, seconds=600)

@@ -93,6 +93,10 @@ CREATE TABLE run (
   deadline_at     bigint,
   cancel_at       bigint,
   due_at          bigint,                           -- not later than the first of its WAITING nodes is due
+  -- In this lane no READY node has a lower rank. What was claimed lies before it, and as long as an old transaction is open
+  -- every claim would walk through all of that again. Null: nothing is known.
+  low_lane        integer,
+  low_rank        integer,
   reason          text COLLATE "C",
   heals           integer NOT NULL DEFAULT 0,
   fork            bytea,

@@ -98,6 +98,7 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_released bigint[];   -- the run of every child that became READY
   v_lanes    integer[];
+  v_ranks    integer[];
 BEGIN
   WITH ended AS (
     UPDATE attempt a
@@ -132,17 +133,19 @@ BEGIN
     INSERT INTO ready (run, lane, rank, idx)
     SELECT run, lane, rank, idx FROM moved WHERE status = {N_READY} AND waiting = 0
         ON CONFLICT DO NOTHING)
-  SELECT array_agg(run), array_agg(lane) INTO v_released, v_lanes FROM moved WHERE status = {N_READY} AND waiting = 0;
+  SELECT array_agg(run), array_agg(lane), array_agg(rank) INTO v_released, v_lanes, v_ranks
+    FROM moved WHERE status = {N_READY} AND waiting = 0;
 
   WITH total AS (
-    SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at
+    SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at,
+           min(rank) AS lowest
       FROM (SELECT run, 1 AS ended, (node >= {N_TERMINAL})::int AS closed, (node IN ({N_FAILED}, {N_INTERRUPTED}))::int AS failed,
-                   0 AS released, due_at FROM unnest(p_ending)
-            UNION ALL SELECT run, 0, 0, 0, 1, NULL FROM unnest(v_released) r(run)) t
+                   0 AS released, due_at, NULL::integer AS rank FROM unnest(p_ending)
+            UNION ALL SELECT run, 0, 0, 0, 1, NULL, rank FROM unnest(v_released, v_ranks) r(run, rank)) t
      GROUP BY run)
   UPDATE run r
      SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
-         due_at = least(r.due_at, t.due_at)
+         due_at = least(r.due_at, t.due_at), low_lane = CASE WHEN t.lowest < r.low_rank THEN NULL ELSE r.low_lane END
     FROM total t WHERE r.key = t.run;
 
   INSERT INTO journal (run, seq, at, kind, idx, number, status)
@@ -184,5 +187,7 @@ BEGIN
     FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
    WHERE e.node = {N_READY}
       ON CONFLICT DO NOTHING;
+  UPDATE run SET low_lane = NULL
+   WHERE key = ANY(array(SELECT run FROM unnest(p_ending) WHERE node = {N_READY})) AND low_lane IS NOT NULL;
   PERFORM offer_1(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
 END $$;

@@ -33,13 +33,19 @@ BEGIN
                   WHERE r.id = p_runs[1] AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)
                     AND (r.key = ANY(v_mine)
                          OR EXISTS (SELECT FROM unnest(p_lanes) l(lane)
-                                     WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane OFFSET 0))));
+                                     WHERE EXISTS (SELECT FROM ready y
+                                                    WHERE y.run = r.key AND y.lane = l.lane
+                                                      AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
+                                                   OFFSET 0))));
     ELSIF p_runs IS NOT NULL THEN
       SELECT array_agg(run ORDER BY urgency, run) INTO o_runs
         FROM (SELECT DISTINCT g.run, g.urgency
                 FROM (SELECT f.run, f.urgency, f.most, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
                         FROM (SELECT r.key AS run, r.urgency, l.place, l.most,
-                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.lane
+                                     (SELECT count(*) FROM (SELECT FROM ready y
+                                                             WHERE y.run = r.key AND y.lane = l.lane
+                                                               AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank
+                                                                                             ELSE {LOWEST} END
                                                              LIMIT v_room) y) AS ready
                                 FROM run r CROSS JOIN unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                WHERE r.id = ANY(p_runs) AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)) f
@@ -147,7 +153,10 @@ BEGIN
     INTO v_places, o_runs, o_lanes, o_ranks, o_idxs
     FROM (SELECT l.place, k.place AS run_place, y.run, y.lane, y.rank, y.idx
             FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
-                 CROSS JOIN LATERAL (SELECT y.run, y.lane, y.rank, y.idx FROM ready y WHERE y.run = k.run AND y.lane = l.lane
+                 JOIN run r ON r.key = k.run
+                 CROSS JOIN LATERAL (SELECT y.run, y.lane, y.rank, y.idx FROM ready y
+                                      WHERE y.run = k.run AND y.lane = l.lane
+                                        AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
                                       ORDER BY y.rank LIMIT v_most) y
            ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m))) f;
   IF v_places IS NULL THEN
@@ -194,8 +203,11 @@ BEGIN
 
   WITH counted AS (
     UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
-                     status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END
-      FROM (SELECT run, count(*) AS started FROM unnest(p_runs) u(run) GROUP BY run) t WHERE r.key = t.run
+                     status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END,
+                     low_lane = CASE WHEN t.lane = t.last_lane THEN t.lane END, low_rank = t.rank
+      FROM (SELECT run, count(*) AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank
+              FROM unnest(p_runs, p_lanes, p_ranks) u(run, lane, rank) GROUP BY run) t
+     WHERE r.key = t.run
     RETURNING r.key, r.id, r.graph, r.seq, r.heals)
   SELECT bool_or(g.has_needs), array_agg(c.key), max(c.seq), to_jsonb(max(c.id)), jsonb_object_agg(c.id, c.heals) FILTER (WHERE c.heals > 0)
     INTO o_needs, o_runs, v_seq, v_ids, v_heals FROM counted c JOIN graph g ON g.key = c.graph;

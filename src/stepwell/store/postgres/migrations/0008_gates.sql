@@ -114,7 +114,7 @@ BEGIN
    WHERE run = p_run AND status = CASE waiting WHEN 0 THEN {N_PENDING} ELSE {N_READY} END;
   DELETE FROM ready WHERE run = p_run;
   INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM node WHERE run = p_run AND status = {N_READY};
-  UPDATE run SET due_at = (SELECT min(at) FROM due d WHERE d.run = p_run) WHERE key = p_run;
+  UPDATE run SET due_at = (SELECT min(at) FROM due d WHERE d.run = p_run), low_lane = NULL WHERE key = p_run;
 END $$;
 
 -- The end of a rewrite: [status, open, reason, grace, tolerate].
@@ -206,7 +206,8 @@ BEGIN
   END IF;
   IF v_run.graph <> v_graph.key THEN
     SELECT digest INTO v_old FROM graph WHERE key = v_run.graph;
-    UPDATE run SET graph = v_graph.key, total = v_graph.total, heals = heals + 1, seq = seq + 1 WHERE key = v_run.key;
+    UPDATE run SET graph = v_graph.key, total = v_graph.total, heals = heals + 1, seq = seq + 1, low_lane = NULL
+     WHERE key = v_run.key;
     INSERT INTO former_graph (run, graph) VALUES (v_run.key, v_run.graph) ON CONFLICT DO NOTHING;
     INSERT INTO journal (run, seq, at, kind, detail)
     VALUES (v_run.key, v_run.seq + 1, p_now, {K_HEALED}, v_old || ' ' || v_graph.digest);

@@ -15,6 +15,7 @@ DECLARE
   v_other bigint;   -- another, if there are several
   v_released bigint[];   -- the run of every child that became READY
   v_lanes integer[];
+  v_ranks integer[];
   v_ended bigint[];
   v_last bigint[];
   v_stuck bigint[];
@@ -71,19 +72,21 @@ BEGIN
     SELECT run, lane, rank, idx FROM moved m
      WHERE status = {N_READY} AND waiting = 0   -- asked, because ON CONFLICT writes twice, and nobody else has the run
        AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0))
-  SELECT array_agg(run), array_agg(lane) INTO v_released, v_lanes FROM moved WHERE status = {N_READY} AND waiting = 0;
+  SELECT array_agg(run), array_agg(lane), array_agg(rank) INTO v_released, v_lanes, v_ranks
+    FROM moved WHERE status = {N_READY} AND waiting = 0;
 
   WITH total AS (
-    SELECT run, sum(ended) AS ended, sum(released) AS released
-      FROM (SELECT run, 1 AS ended, 0 AS released FROM unnest(v_runs) e(run)
-            UNION ALL SELECT run, 0, 1 FROM unnest(v_released) r(run)) t
+    SELECT run, sum(ended) AS ended, sum(released) AS released, min(rank) AS lowest
+      FROM (SELECT run, 1 AS ended, 0 AS released, NULL::integer AS rank FROM unnest(v_runs) e(run)
+            UNION ALL SELECT run, 0, 1, rank FROM unnest(v_released, v_ranks) r(run, rank)) t
      GROUP BY run),
   counted AS (
     UPDATE run r
        SET seq = seq + t.ended + (open = t.ended)::int, open = open - t.ended, active = active - t.ended + t.released,
            status = CASE WHEN open = t.ended THEN {R_COMPLETED} ELSE status END,
            gate = CASE WHEN open = t.ended THEN {G_SHUT} ELSE gate END,
-           ended_at = CASE WHEN open = t.ended THEN p_now ELSE ended_at END
+           ended_at = CASE WHEN open = t.ended THEN p_now ELSE ended_at END,
+           low_lane = CASE WHEN t.lowest < low_rank THEN NULL ELSE low_lane END
       FROM total t WHERE r.key = t.run
     RETURNING r.key, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq)
   SELECT jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq)),
