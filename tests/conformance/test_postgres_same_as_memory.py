@@ -22,6 +22,7 @@ UNION ALL SELECT 'held', count(*) FROM
 UNION ALL SELECT 'offer', count(*) FROM
   (SELECT y.lane, r.graph, r.workflow, r.urgency, r.key FROM run r JOIN ready y ON y.run = r.key WHERE r.gate = 0
    EXCEPT SELECT lane, graph, workflow, urgency, run FROM offer) d
+UNION ALL SELECT 'low_rank', count(*) FROM run r JOIN ready y ON y.run = r.key AND y.lane = r.low_lane AND y.rank < r.low_rank
 UNION ALL SELECT 'claim', count(*) FROM claim c
   WHERE NOT EXISTS (SELECT FROM attempt a WHERE a.key / 65536 = c.key)
 UNION ALL SELECT 'journal', count(*) FROM run r WHERE purpose IS DISTINCT FROM 'delete' AND purpose IS DISTINCT FROM 'restore'

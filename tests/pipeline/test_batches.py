@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
+from stepwell import Engine, Pipeline
 from stepwell.errors import UnsafePath
 from stepwell.pipeline.building.made import Source, UnitMade, _read_many, many_settled
-from stepwell.pipeline.patterns.paths import SafeRoot
+from stepwell.pipeline.building.outputs import write_file
+from stepwell.pipeline.patterns.paths import LOOK_AGAIN_SECONDS, SafeRoot
 from stepwell.pipeline.staleness.judge import Current
+from stepwell.pipeline.states import listing
 from stepwell.pipeline.states.files.logged import Logged, store_changes
+from stepwell.pipeline.states.files.store import FileStates
+from stepwell.pipeline.states.listing import TICK_NS, Stamp
+from stepwell.pipeline.states.port import Publication
+from stepwell.pipeline.states.records import Record, content_hash
+from stepwell.pipeline.states.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -41,6 +50,85 @@ def test_many_paths_are_joined_as_safely_as_one(tmp_path: Path) -> None:
     for path in ("in/../a", "in/.a", "in/a\n", "out/a", "../a", "/a", "in//a"):
         with pytest.raises(UnsafePath):
             join(path)
+
+
+def test_a_directory_that_became_a_link_is_noticed_although_it_was_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "root/in").mkdir(parents=True)
+    join = SafeRoot(str(tmp_path / "root")).joiner()
+    join("in/a")
+    (tmp_path / "root/in").rmdir()
+    (tmp_path / "root/in").symlink_to(tmp_path)
+    time.sleep(2 * LOOK_AGAIN_SECONDS)
+    with pytest.raises(UnsafePath):
+        join("in/a")
+
+
+def test_a_draft_that_is_gone_leaves_no_record(root: Path) -> None:
+    store = FileStates(str(root), "p")
+    drafts = [store.drafts.open(f"out/{name}", name) for name in ("a", "b", "c")]
+    for draft in drafts:
+        write_file(draft.place, b"made")
+    Path(drafts[1].place).unlink()
+    record = Record("code", "", content_hash(b"made"), "", "", "p#s", "", {})
+    answers = store.publish([Publication(draft, record, None) for draft in drafts])
+    assert [(each.address, each.done, each.reason) for each in answers] == [
+        ("out/a", True, ""),
+        ("out/b", False, "lost"),
+        ("out/c", True, ""),
+    ]
+    assert set(store.records.read("out")) == {"out/a", "out/c"}
+    assert sorted(path.name for path in (root / "out").glob("[!.]*")) == ["a", "c"]
+
+
+def test_what_a_body_read_is_the_content_of_a_file_that_has_not_changed_since() -> None:
+    asked: list[str] = []
+
+    def find(path: str, stamp: Stamp) -> tuple[str, Stamp]:
+        asked.append(path)
+        return "looked up", stamp
+
+    snapshot = Snapshot(find)
+    second = 1_000_000_000
+    stamp = (5, 7 * second + 1, 7 * second + 1, 11)
+    snapshot.tree["in"] = dict.fromkeys(("same", "changed", "recent", "gone"), stamp)
+    snapshot.was_read("in/same", "read", stamp, 8 * second)
+    snapshot.was_read("in/changed", "read", (5, 9 * second, 9 * second, 11), 8 * second)
+    snapshot.was_read(
+        "in/recent", "read", stamp, 7 * second + 2
+    )  # it may have changed within the same tick of the clock
+    snapshot.was_read("in/gone", "read", None, 8 * second)
+    snapshot.was_read("in/unknown", "read", stamp, 8 * second)
+    assert {name: snapshot.content_hash(f"in/{name}") for name in ("same", "changed", "recent", "unknown")} == {
+        "same": "read",
+        "changed": "looked up",
+        "recent": "looked up",
+        "unknown": None,
+    }
+    assert asked == ["in/changed", "in/recent"]
+    assert "in/gone" not in snapshot.hashes
+
+
+def test_a_first_build_reads_each_source_once(root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_same)
+    pipeline.stage("again", input="out/{x}", output="end/{x}", version="1")(_same)
+    (root / "in").mkdir()
+    for number in range(3):
+        (root / f"in/{number}").write_text(f"text {number}")
+    time.sleep(2 * TICK_NS / 1e9)  # what was written a moment before is read again
+    hashed: list[str] = []
+
+    def hash_file(file: str) -> str:
+        hashed.append(file)
+        return listing.hash_file(file)
+
+    monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
+    assert len(pipeline.build(engine=engine).produced) == 6
+    assert not [file for file in hashed if "/in/" in file]
+
+
+def _same(content: bytes) -> bytes:
+    return content
 
 
 def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path) -> None:

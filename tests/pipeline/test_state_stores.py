@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import apsw
 import pytest
 
 from stepwell import Engine, Pipeline
@@ -32,6 +34,18 @@ class TestPostgres(StateStoreConformance):
     def open_states(self, postgres: PostgresServer) -> Open:
         url = postgres.new_url()
         return lambda: open_database_states(url, "p")
+
+
+def test_a_database_that_somebody_creates_just_now_is_waited_for(tmp_path: Path) -> None:
+    other = apsw.Connection(f"{tmp_path}/states.db")
+    other.set_busy_timeout(30_000)
+    other.execute("CREATE TABLE something (x)")
+    other.execute("BEGIN IMMEDIATE")
+    ending = threading.Timer(0.2, other.execute, ["COMMIT"])
+    ending.start()
+    open_database_states(f"sqlite:///{tmp_path}/states.db", "p").close()
+    ending.join()
+    other.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

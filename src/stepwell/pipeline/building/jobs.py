@@ -186,6 +186,8 @@ class _Work:
         for name, text in self.job.outputs.items():
             self.drafts[name] = self.store.drafts.open(text.format(*self.key), token)
         special = self.job.signature.special
+        if not special:
+            return
         if "entity" in special:
             path = next((paths[0] for paths in self.inputs.values() if paths), "")
             self.arguments["entity"] = Entity(self.stage.values(self.key), path)

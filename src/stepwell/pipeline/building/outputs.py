@@ -20,12 +20,14 @@ from ..states.address import split_address
 from ..states.port import Draft
 from ..states.records import members_hash
 
+_BYTES = (bytes, bytearray, memoryview)
+
 
 def as_bytes(value: Any, what: str) -> bytes:
     """The content of a file: text as UTF-8, bytes as they are, data as JSON."""
     if isinstance(value, str):
         return value.encode("utf-8")
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, _BYTES):
         return bytes(value)
     try:
         check(value)

@@ -18,7 +18,8 @@ from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
 from ..states.port import Publication
-from ..states.records import Failure, Record
+from ..states.records import EXISTS, Failure, Record
+from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
 from .made import Outputs, results_of
 from .report import Outcome, StateEvent
@@ -34,8 +35,7 @@ class Open(NamedTuple):
 
     run: Run
     units: Sequence[Unit]
-    began: float
-    seconds: float = 0.0
+    began_ns: int
 
 
 class Runs:
@@ -84,7 +84,7 @@ class Runs:
         self.pipeline.code.keep(stage.name)
         run = self.engine.start(self.graph_of(units, together), priority=stage.priority, tags=self.tags(stage.name))
         self.started.append(run.id)
-        self.open.append(Open(run, units, time.monotonic()))
+        self.open.append(Open(run, units, time.time_ns()))
         self.open_ids |= {unit.id for unit in units}
         threading.Thread(target=self._wait, args=(run,), name="stepwell-pipeline-run", daemon=True).start()
 
@@ -148,27 +148,28 @@ class Runs:
         self.open_ids -= {unit.id for unit in ended.units}
         if error is not None:
             raise error
-        return ended._replace(seconds=time.monotonic() - ended.began)
+        return ended
 
     def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
         """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
         anew; else only these and what is below them.
         """
+        records = view.snapshot.records
         before = {
-            address: view.snapshot.records.get(address) for unit in ended.units for address in unit.outputs.values()
+            address: record.content_hash
+            for unit in ended.units
+            for address in unit.outputs.values()
+            if (record := records.get(address)) is not None
         }
         replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
         made, failed, seconds = results_of(ended.run)
         if made:
             self.body_seconds = seconds / len(made)
-        published = self.publish(
-            made, {key: None if each is None else each.content_hash for key, each in before.items()}, replace
-        )
+        published = self.publish(made, before, replace)
         if ended.run.status == RunStatus.PAUSED:
             done = {*made, *failed}
             self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
         failures: dict[str, Failure | None] = {}
-        structural = False
         for unit in ended.units:
             if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
@@ -176,22 +177,17 @@ class Runs:
             elif unit.id in made:
                 if unit.id in view.snapshot.failures:
                     failures[unit.id] = None
-                if self._enter(unit, published, view):
+                if self._enter(unit, published, view.snapshot, ended.began_ns):
                     outcome.produced.append(unit.id)
                     if self.tell_states:
                         outcome.events += self._events(unit, published)
-                    same = [
-                        (former := before[address]) is not None
-                        and former.content_hash == view.snapshot.records[address].content_hash
-                        for address in unit.outputs.values()
-                    ]
-                    if all(same):
+                    if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
                         outcome.unchanged.append(unit.id)
-                structural = structural or any(output.kind != "file" for output in unit.stage.outputs.values())
         self.note(failures, view)
-        if not structural:
-            take_in_made(view.model, ended.units)
-        return structural
+        if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
+            return True
+        take_in_made(view.model, ended.units)
+        return False
 
     def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
         """Write down what failed; None: what no longer does."""
@@ -230,27 +226,31 @@ class Runs:
             if (record := published.get(address)) is not None
         ]
 
-    def _enter(self, unit: Unit, published: Mapping[str, Record], view: View) -> bool:
-        """Enter what was published into the snapshot; whether all of the unit was."""
-        store, snapshot = self.pipeline.store, view.snapshot
+    def _enter(self, unit: Unit, published: Mapping[str, Record], snapshot: Snapshot, began_ns: int) -> bool:
+        """Enter what was published into the snapshot, and what it was made of; whether all of the unit was."""
+        stamp = self.pipeline.store.files.stamp
+        whole = True
         for address in unit.outputs.values():
             record = published.get(address)
             if record is None:
-                snapshot.changed(address, store.files.stamp(address)) if address[
-                    -1
-                ] != "/" and "{" not in address else None
+                whole = False
+                if address[-1] != "/" and "{" not in address:
+                    snapshot.changed(address, stamp(address))
                 continue
             former = snapshot.records.get(address)
             snapshot.records[address] = record
+            for path, digest in record.inputs.items():
+                if path not in snapshot.hashes and digest != EXISTS:
+                    snapshot.was_read(path, digest, stamp(path), began_ns)
             if record.members is None:
-                snapshot.changed(address, store.files.stamp(address), record.content_hash)
+                snapshot.changed(address, stamp(address), record.content_hash)
                 continue
             for path in member_paths(address, () if former is None else former.members or ()):
-                snapshot.changed(path, store.files.stamp(path))
+                snapshot.changed(path, stamp(path))
             for path, digest in zip(member_paths(address, record.members), record.members.values(), strict=True):
-                snapshot.changed(path, store.files.stamp(path), digest)
+                snapshot.changed(path, stamp(path), digest)
             snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
-        return all(address in published for address in unit.outputs.values())
+        return whole
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
         """One failure more, and when it is tried again: by the schedule, as long as nothing else changed."""

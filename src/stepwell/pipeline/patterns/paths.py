@@ -10,12 +10,14 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable
+from time import monotonic
 
 from ...errors import UnsafePath
 
 MAX_NAME_BYTES = 200
 """Of one component. File systems allow 255; a temporary name adds some."""
 MAX_PATH_BYTES = 1_000
+LOOK_AGAIN_SECONDS = 0.01
 TEMPORARY = ".stepwell-"
 """What the names of unfinished outputs begin with. What begins with a dot is never matched."""
 
@@ -127,21 +129,28 @@ class SafeRoot:
         return joined
 
     def joiner(self) -> Callable[[str], str]:
-        """`join` for many paths at one moment: each directory is looked at once."""
-        known: dict[str, str] = {}
+        """`join` for many paths in a row: each directory is looked at once in a while. Between a look at a directory and its
+        use a thread may have to wait for as long in any case.
+        """
+        known: dict[str, tuple[str, float]] = {}
 
         def join(path: str) -> str:
             folder, _, name = path.rpartition("/")
-            home = known.get(folder)
-            if home is None or not name:
+            home, until = known.get(folder, _NOT_KNOWN)
+            if until < monotonic() or not name:
                 joined = self.join(path)
-                if self.knows(folder) and name:
-                    known[folder] = joined[: -len(name)]
+                if name and self.knows(folder):
+                    if len(known) > 1_000:
+                        known.clear()
+                    known[folder] = joined[: -len(name)], monotonic() + LOOK_AGAIN_SECONDS
                 return joined
             checked_path(path)
             return home + name
 
         return join
+
+
+_NOT_KNOWN = ("", 0.0)
 
 
 def folded(path: str) -> str:

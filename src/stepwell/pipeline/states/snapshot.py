@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .listing import Stamp
+from .listing import Stamp, is_recent
 from .records import Failure, Record
 
 
@@ -53,4 +53,10 @@ class Snapshot:
             return
         self.tree.setdefault(folder, {})[name] = stamp
         if digest is not None:
+            self.hashes[path] = digest
+
+    def was_read(self, path: str, digest: str, stamp: Stamp | None, since_ns: int) -> None:
+        """This is what somebody read of a file since then: its content, if its stamp has been the same all the time."""
+        folder, _, name = path.rpartition("/")
+        if stamp is not None and self.tree.get(folder, {}).get(name) == stamp and not is_recent(stamp, since_ns):
             self.hashes[path] = digest

@@ -86,6 +86,18 @@ def test_what_becomes_ready_again_or_late_comes_before_what_lies_behind_it(store
     assert named(of, claim(store)) == ["y"]
 
 
+def test_what_becomes_ready_late_is_found_whatever_else_the_batch_settles(store: Store) -> None:
+    of = serve(store, graph(a="", b="a", c="b", x="", y="x"))
+    other = start(store, graph(z=""), "other")
+    held = by_name(of, claim(store, runs=(RUN,))) | by_name(other, claim(store, runs=("other",)))
+    store.commit([completed(held["a"])])
+    (second,) = claim(store, runs=(RUN,))
+    store.commit([completed(second)])
+    assert named(of, claim(store, runs=(RUN,))) == ["c"]
+    store.commit([completed(held["x"]), failed(held["z"])])
+    assert named(of, claim(store, runs=(RUN,))) == ["y"]
+
+
 def lanes_graph() -> Graph:
     careful, loop = spec("careful", on_lost="interrupt"), spec("async", body="loop")
     return graph(spec("usual"), careful, loop, spec("gpu", queue="gpu"), spec("second"))

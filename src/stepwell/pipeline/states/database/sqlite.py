@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,6 +15,8 @@ import apsw
 from ....errors import StoreBusy
 from ..files.lease import hold_lease, lease_number
 from .schema import statements
+
+BUSY_SECONDS = 60
 
 
 class SqliteDatabase:
@@ -31,8 +34,8 @@ class SqliteDatabase:
 
     def _connect(self, synchronous: str) -> apsw.Connection:
         connection = apsw.Connection(self.path)
-        connection.set_busy_timeout(60_000)
-        connection.execute("PRAGMA journal_mode=WAL")
+        connection.set_busy_timeout(BUSY_SECONDS * 1_000)
+        _switch_to_log(connection)
         connection.execute(f"PRAGMA synchronous={synchronous}")
         return connection
 
@@ -68,6 +71,19 @@ class SqliteDatabase:
 
     def lease_number(self, name: str) -> int:
         return lease_number(f"{self.path}.{name}.lease")
+
+
+def _switch_to_log(connection: apsw.Connection) -> None:
+    """For this SQLite does not wait: while somebody else creates the file, it is busy at once."""
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except apsw.BusyError:
+            if time.monotonic() >= give_up_at:
+                raise
+            time.sleep(0.002)
 
 
 class _Change:

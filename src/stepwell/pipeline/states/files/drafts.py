@@ -21,12 +21,12 @@ class FileDrafts:
     def open(self, address: str, token: str) -> Draft:
         is_file = address[-1:] != "/" and "{" not in address
         if is_file:
-            folder, _, key = address.rpartition("/")
-            probe, name = address, key
+            folder, _, name = address.rpartition("/")
+            probe = address
         else:
             folder, key = split_address(address)
             folder, probe, name = folder.removesuffix("/"), probe_path(address), draft_name(key)
-        file = self._files.file(probe)
+        file = self._files.join(probe)
         home = file[: file.rindex(os.sep)]
         if not self._files.safe.knows(folder):
             os.makedirs(home, exist_ok=True)

@@ -26,6 +26,8 @@ class LocalFiles:
         self.root = os.path.abspath(root)
         self.home = os.path.join(self.root, HOME)
         self.safe = SafeRoot(self.root)
+        self.join = self.safe.joiner()
+        """As `file`, for many in a row."""
 
     def file(self, path: str) -> str:
         """The file of a path, which is below the root whatever it says."""
@@ -42,7 +44,7 @@ class LocalFiles:
 
     def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]:
         """What is in a file, and the stamp it had when it was read."""
-        return read_file(self.file(path))
+        return read_file(self.join(path))
 
     def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
         """Whether a file holds what it held: told by its stamp, unless it is so new that it could change and keep it."""

@@ -98,7 +98,7 @@ class Logged:
         log = _size(self.log_path)
         if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
             return
-        lines = self._raw()
+        lines = self._written_anew()
         if lines:
             write_durably(self.json_path, self._joined(lines))
         else:
@@ -106,25 +106,24 @@ class Logged:
         remove_if_there(self.log_path)
 
     def _written(self, values: Mapping[str, Any]) -> bytes:
-        return self._joined({key: encode_checked(value) for key, value in values.items()})
+        return self._joined({key: _line(key, value) for key, value in values.items()})
 
-    def _joined(self, values: Mapping[str, bytes]) -> bytes:
+    def _joined(self, lines: Mapping[str, bytes]) -> bytes:
         """One line for each value: people and repositories see what changed."""
-        lines = [b"%s: %s" % (encode_checked(key), values[key]) for key in sorted(values)]
-        return self._head + b",\n".join(lines) + _TAIL
+        return self._head + b",\n".join([lines[key] for key in sorted(lines)]) + _TAIL
 
-    def _raw(self) -> dict[str, bytes]:
-        """The values by key, as they are written: what the log has is not encoded anew."""
-        values = {key: encode_checked(value) for key, value in self._base().items()}
+    def _written_anew(self) -> dict[str, bytes]:
+        """The lines by key; what the log has is not encoded anew."""
+        lines = {key: _line(key, value) for key, value in self._base().items()}
         for line, text in self._lines():
             key, mark = line["key"], text.find(b'","value":')
             if line.get("value") is None:
-                values.pop(key, None)
+                lines.pop(key, None)
             elif text.startswith(b'{"key":"') and mark > 0:
-                values[key] = text[mark + 10 : -1]
+                lines[key] = b"%s: %s" % (text[7 : mark + 1], text[mark + 10 : -1])
             else:  # written by hand
-                values[key] = encode_checked(line["value"])
-        return values
+                lines[key] = _line(key, line["value"])
+        return lines
 
     @property
     def _head(self) -> bytes:
@@ -152,15 +151,12 @@ class Logged:
                 written = file.read().split(b"\n")
         except FileNotFoundError:
             return []
-        lines = []
-        for text in written:
-            try:
-                line = json.loads(text) if text else None
-            except ValueError:
-                continue  # torn by a crash: what it would have said was never acknowledged
-            if isinstance(line, dict) and isinstance(line.get("key"), str):
-                lines.append((line, text))
-        return lines
+        texts = [text for text in written if text]
+        return [
+            (line, text)
+            for line, text in zip(_parsed(texts), texts, strict=True)
+            if isinstance(line, dict) and isinstance(line.get("key"), str)
+        ]
 
     def _unreadable(self, path: str, problem: str) -> ManifestError:
         return ManifestError(
@@ -169,6 +165,28 @@ class Logged:
             pipeline=self._pipeline,
             path=path,
         )
+
+
+def _line(key: str, value: Any) -> bytes:
+    return b"%s: %s" % (encode_checked(key), encode_checked(value))
+
+
+def _parsed(texts: Sequence[bytes]) -> list[Any]:
+    """What each line says: of all at once, which takes half the time, unless a crash has torn one."""
+    try:
+        found = json.loads(b"[%s]" % b",".join(texts))
+        if len(found) == len(texts):
+            return found  # type: ignore[no-any-return]
+    except ValueError:
+        pass
+    return [_parsed_line(text) for text in texts]
+
+
+def _parsed_line(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None  # what it would have said was never acknowledged
 
 
 def _size(path: str) -> int:

@@ -37,36 +37,47 @@ def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
     files = [file for each in publications for file in _files_of(each.draft)]
     if files:
         sync_files(files)
+    problems: list[str] = []
     with home.lock():
-        answers: dict[str, Published] = {}
-        accepted = []
-        found: dict[str, str | None] = {}
         join = home.files.safe.joiner()
+        accepted: list[tuple[Publication, str | None]] = []
         for each in publications:
-            address = each.draft.address
-            if each.record.members is None and not os.access(join(address), os.F_OK):
-                there = None  # the most common case, without a look at more
+            if each.record.members is None and not os.access(join(each.draft.address), os.F_OK):
+                there, problem = None, ""  # the most common case, without a look at more
             else:
-                there = _content_at(home, address, each.record)
-            found[address] = there
-            problem = _problem(each, there)
-            answers[address] = Published(address, problem in ("", "done"), problem if problem != "done" else "")
-            if problem == "":
-                accepted.append(each)
-        if accepted:
-            _remove_former_members(home, accepted)
-            home.manifests.store({each.draft.address: each.record for each in accepted})
-            join = home.files.safe.joiner()
-            for each in accepted:
-                address = each.draft.address
-                if each.record.members is None and found[address] is None:
-                    os.replace(each.draft.place, join(address))
-                else:
-                    _reveal(home, address, each.draft.place, each.record, each.expected, found[address])
-    for each in publications:
-        if not answers[each.draft.address].done:
+                there = _content_at(home, each.draft.address, each.record)
+                problem = _problem(each, there)
+            problems.append(problem)
+            if not problem:
+                accepted.append((each, there))
+        lost = _record_and_reveal(home, accepted) if accepted else ()
+    answers = []
+    for each, problem in zip(publications, problems, strict=True):
+        address = each.draft.address
+        reason = "lost" if address in lost else problem.removeprefix("done")
+        answers.append(Published(address, not reason, reason))
+        if reason:
             discard(each.draft)
-    return [answers[each.draft.address] for each in publications]
+    return answers
+
+
+def _record_and_reveal(home: Home, accepted: Sequence[tuple[Publication, str | None]]) -> set[str]:
+    """Record drafts and rename them to where this content is now; what could not be renamed because the draft is gone."""
+    _remove_former_members(home, [each for each, _ in accepted])
+    home.manifests.store({each.draft.address: each.record for each, _ in accepted})
+    join = home.files.safe.joiner()
+    lost = set()
+    for (draft, record, expected, _), there in accepted:
+        if there is not None or record.members is not None:
+            _reveal(home, draft.address, draft.place, record, expected, there)
+            continue
+        try:
+            os.replace(draft.place, join(draft.address))
+        except FileNotFoundError:
+            lost.add(draft.address)
+    if lost:  # nothing was there before, and nothing is there now
+        home.manifests.store(dict.fromkeys(lost))
+    return lost
 
 
 def _remove_former_members(home: Home, publications: Sequence[Publication]) -> None:
