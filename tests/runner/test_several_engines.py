@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, Workflow, step
-from stepwell.clock import SECOND
 from stepwell.errors import RunFailed, RunNotFound
 from stepwell.ids import RunId
 from stepwell.runner.bodies.held import RunFacts
-from stepwell.runner.worker import timetable
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -191,16 +189,3 @@ def test_a_failure_in_one_engine_stops_the_bodies_of_another(open_sqlite: OpenEn
     with pytest.raises(RunFailed):
         open_sqlite().adopt(run.id).wait(10).check()
     eventually(lambda: run.node("nap").status == "CANCELLED")
-
-
-def test_what_others_start_is_heard_of_without_looking_for_it(
-    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timetable, "WATCH_LATEST", 3_600 * SECOND)
-    server = open_sqlite(workflows=[Small])
-    assert server._runner is not None
-    starter = open_sqlite(runner=None)
-    for number in range(2):
-        run = starter.start(Small(number=number))
-        eventually(lambda: run.status == "COMPLETED", "it was not heard of", seconds=10)  # noqa: B023
-        eventually(lambda: server._runner.idle)  # type: ignore[union-attr]
