@@ -107,6 +107,13 @@ def test_siblings_that_are_alike_are_folded() -> None:
     assert len(tree(nodes_of(graph), graph, fold=False)) == 202
 
 
+def test_two_siblings_have_a_line_each() -> None:
+    graph = graph_of(part_0="", part_1="")
+    assert drawn(tree(nodes_of(graph), graph, fold=True)) == ["├─ part_0", "└─ part_1"]
+    graph = graph_of(part_0="", part_1="", part_2="")
+    assert len(tree(nodes_of(graph), graph, fold=True)) == 1
+
+
 def test_each_status_is_folded_on_its_own_and_what_failed_never() -> None:
     graph = fan(100)
     statuses = {"part_7": FAILED, "part_8": FAILED, "part_9": FAILED, "total": PENDING}
