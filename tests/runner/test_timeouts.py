@@ -170,6 +170,8 @@ def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     assert run.node("same").status == "READY"
     release.set()
     assert run.wait(30).output("same") == 1
+    runner = engine._runner
+    eventually(lambda: runner.runaways == 0, "a thread did not come back")  # or it would after the test
 
 
 def test_timeouts_hold_while_thousands_of_bodies_end(open_sqlite: OpenEngine) -> None:
