@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from stepwell import Context, RetryLater
 from tests.runner.ledger import note
+from tests.runner.waiting import eventually
 
 
 def nothing() -> None:
@@ -90,6 +92,13 @@ def large(size: int) -> str:
 
 def not_json() -> object:
     return {"made": [object()]}
+
+
+def meet(folder: str, number: int) -> int:
+    """Wait until so many processes were here."""
+    (Path(folder) / str(os.getpid())).touch()
+    eventually(lambda: len(os.listdir(folder)) >= number)
+    return os.getpid()
 
 
 def whoami() -> int:

@@ -140,6 +140,28 @@ def test_a_with_block_left_by_an_interrupt_does_not_wait_long(sqlite_url: str) -
     release.set()
 
 
+def test_a_with_block_left_by_an_error_lets_bodies_end_as_any_other(sqlite_url: str) -> None:
+    engines: list[Engine] = []
+
+    class Slow(Workflow):
+        @step
+        def work(self) -> None:
+            eventually(lambda: engines[0]._closed)
+            time.sleep(0.7)
+
+    def failed() -> None:
+        with Engine(sqlite_url, close_seconds=60) as engine:
+            engines.append(engine)
+            run = engine.start(Slow(), run_id="slow")
+            eventually(lambda: run.status == "RUNNING")
+            raise ValueError("of the program")
+
+    with pytest.raises(ValueError, match="of the program"):
+        failed()
+    with Engine(sqlite_url, runner=None) as engine:
+        assert engine.get("slow").status == "COMPLETED"
+
+
 def test_a_run_is_finished_over_many_engines_that_are_closed_at_any_moment(open_sqlite: OpenEngine) -> None:
     """A chain and a fan, with an engine that lives for a few milliseconds at a time."""
     w = Builder("interrupted")

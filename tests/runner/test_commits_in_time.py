@@ -14,7 +14,7 @@ from stepwell import Context, Engine, StoreError, Workflow, step
 from stepwell.model import Create
 from stepwell.runner.bodies.threads import BodyThreads
 from tests.runner.conftest import OpenEngine
-from tests.runner.waiting import eventually
+from tests.runner.waiting import eventually, housekeeping_stopped
 
 
 class Nothing(Workflow):
@@ -48,22 +48,9 @@ class Leading:
 
 @pytest.fixture
 def no_housekeeping(engine: Engine) -> Iterator[Engine]:
-    """The housekeeper asks for a commit several times a second, which would hide that nobody else does."""
     engine.run(Nothing())
-    runner, over = engine._runner, threading.Event()
-    assert runner is not None
-    house, there = engine._follower, threading.Event()
-    timetable = house.do
-
-    def blocked(due: Any) -> Any:
-        there.set()
-        over.wait(60)
-        return timetable(due)
-
-    house.do = blocked  # type: ignore[method-assign]
-    assert there.wait(30)
-    yield engine
-    over.set()
+    with housekeeping_stopped(engine):
+        yield engine
 
 
 def lead_while_it_ends(engine: Engine, workflow: Workflow, go: threading.Event) -> Any:

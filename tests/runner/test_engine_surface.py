@@ -175,6 +175,17 @@ def test_an_engine_refuses_limits_that_leave_nothing(option: str) -> None:
         Engine("memory://", **{option: 0})
 
 
+def test_the_limits_of_an_engine_are_those_that_the_page_says() -> None:
+    page = (Path(__file__).parents[2] / "docs/running.md").read_text()
+    with Engine("memory://") as engine:
+        assert engine._runner is not None
+        limits = engine._runner.scheduler.limits
+    assert f"`max_concurrent_nodes={limits.threads}` `def` bodies at once" in page
+    assert f"`max_async_nodes={limits.loop}` on the loop" in page
+    assert f"`max_processes={limits.processes}` for" in page
+    assert f"`queue_depth={limits.queue_depth}` bounds" in page
+
+
 def test_a_closed_engine_takes_no_more_work(engine: Engine) -> None:
     engine.run(Order(order_id=7))
     engine.close()

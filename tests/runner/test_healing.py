@@ -148,6 +148,7 @@ def test_what_is_gone_is_dropped_unless_it_was_done(open_sqlite: OpenEngine) -> 
     before = named("Gone", "one", "two", "broken", "three", "last")
     after = named("Gone", "one", "broken", "last")
     run = retried(open_sqlite, failed(open_sqlite, before), after)
+    assert {pair.id for pair in run.diff(run).pairs} == {"one", "broken", "last"}
     assert LEDGER.done == ["one", "two", "broken", "last"]
     assert [node.id for node in run.nodes()] == ["one", "broken", "last"]
     assert {node.id: node.status for node in run.nodes(removed=True)} == {

@@ -193,20 +193,24 @@ def test_an_empty_retry_does_not_keep_the_next_who_asks_waiting(engine: Engine) 
 
 
 class Idle:
-    """Nobody has bodies to run, so that nobody else commits."""
+    """Nobody else commits. Whoever would keep a body is given one."""
 
     bodies_wait = False
+
+    def act_on(self, result: Any, *, keep: bool) -> object:
+        return "a body" if keep else None
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_, **__: None
 
 
-def test_who_finds_that_a_batch_cannot_be_stored_sends_its_parts_at_once() -> None:
+@pytest.mark.parametrize("keep", [False, True])
+def test_who_finds_that_a_batch_cannot_be_stored_sends_its_parts_before_anything_else(keep: bool) -> None:
     store, own = MemoryStore(), scheduler()
     Poisoned(store, lambda op: op == PutRecord("note", "3", b""))
     asked = [Submission([PutRecord("note", str(number), b"")]) for number in range(8)]
     for submission in asked:
         own.submit(submission)
-    GroupCommit(store, own, threading.Lock(), Idle()).pump()  # type: ignore[arg-type]
+    GroupCommit(store, own, threading.Lock(), Idle()).pump(keep=keep)  # type: ignore[arg-type]
     assert [number for number, each in enumerate(asked) if isinstance(each.error, NotStored)] == [3]
     assert [row.key for row in reader.all_records(store, "note")] == [*"0124567"]

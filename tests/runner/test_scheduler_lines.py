@@ -51,6 +51,21 @@ def test_lines_wait_until_they_are_ripe() -> None:
     assert kinds(scheduler.next_batch(1)) == ["Append"]
 
 
+def test_lines_that_are_to_be_sent_again_are_something_to_say() -> None:
+    scheduler = schedulers.scheduler(threads=4)
+    (held,) = at_work(scheduler, 1)
+    while (batch := scheduler.next_batch(1)) is not None:
+        scheduler.committed(batch, receipts(batch), 1)
+    assert scheduler.quiet
+    say(scheduler, held)
+    scheduler.lines.mark_due()
+    batch = scheduler.next_batch(1)
+    assert kinds(batch) == ["Append"]
+    assert batch is not None
+    scheduler.failed(batch, StoreError("away"))
+    assert not scheduler.quiet
+
+
 def test_the_rest_goes_before_the_settlement_ripe_or_not() -> None:
     scheduler = schedulers.scheduler(threads=4)
     first, second = at_work(scheduler, 2)

@@ -27,6 +27,12 @@ def limited(timetable: Timetable, at: int, *, over: bool = False) -> Any:
     return body
 
 
+def test_two_whose_time_is_up_at_the_same_moment_are_both_told() -> None:
+    timetable = Timetable()
+    bodies = [limited(timetable, 5) for _ in range(3)]
+    assert timetable.overdue(5) == bodies
+
+
 def test_everything_is_due_at_first() -> None:
     due = Timetable().due(0, busy=True)
     assert (due.sweep, due.stops, due.watch, due.overdue) == (True, True, True, [])

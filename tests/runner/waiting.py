@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepwell import Engine
 
 
 def eventually(condition: Callable[[], Any], complaint: str = "", *, seconds: float = 30.0, show: Any = None) -> None:
@@ -25,3 +30,22 @@ def in_time(limit: float, measure: Callable[[], float], *, tries: int = 8) -> No
     while not taken or taken[-1] >= limit:
         assert len(taken) < tries, f"never within {limit} s: {', '.join(f'{seconds:.3f}' for seconds in taken)}"
         taken.append(measure())
+
+
+@contextmanager
+def housekeeping_stopped(engine: Engine) -> Iterator[None]:
+    """The housekeeper asks for a commit several times a second, which would hide that nobody else does."""
+    house, there, over = engine._follower, threading.Event(), threading.Event()
+    timetable = house.do
+
+    def blocked(due: Any) -> Any:
+        there.set()
+        over.wait(60)
+        return timetable(due)
+
+    house.do = blocked  # type: ignore[method-assign]
+    try:
+        assert there.wait(30)
+        yield
+    finally:
+        over.set()

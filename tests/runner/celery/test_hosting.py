@@ -6,13 +6,15 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from celery import Celery
+from celery import Celery, signals
 
 from stepwell import InputError
 from stepwell.celery import install
 from stepwell.runner.celery.checks import check_pool, problems
+from stepwell.runner.celery.messages import broker_queue
 from tests.runner.celery import work
 from tests.runner.waiting import eventually
 from tests.servers.fleet import Fleet
@@ -54,6 +56,19 @@ def test_nothing_that_the_application_has_set_is_changed() -> None:
     assert dict(app.conf.table()) == before
     hint = app.tasks["stepwell.hint"]
     assert (hint.acks_late, hint.ignore_result, hint.serializer) == (False, True, "json")
+
+
+def test_a_worker_declares_queues_as_those_do_who_send_hints() -> None:
+    """RabbitMQ would refuse any other declaration of the same queue."""
+    app = Celery("shop", broker="memory://", task_queue_max_priority=5)
+    install(app, "memory://", queues=["default", "gpu"])
+    signals.celeryd_init.send("shop@here", instance=SimpleNamespace(app=app))
+    for queue in ("default", "gpu"):
+        wanted = broker_queue(queue)
+        declared = app.amqp.queues[wanted.name]
+        assert (declared.exchange.name, declared.routing_key) == ("", wanted.name)
+        assert declared.queue_arguments == wanted.queue_arguments
+        assert wanted.name in app.amqp.queues.consume_from
 
 
 def test_an_application_is_installed_into_once() -> None:

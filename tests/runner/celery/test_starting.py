@@ -30,6 +30,14 @@ def test_a_start_is_told_to_the_queues_of_its_graph(fleet: Fleet, redis_server: 
     assert (queued(redis_server), queued(redis_server, "gpu")) == (1, 1)
 
 
+def test_a_fork_is_told_too(fleet: Fleet, redis_server: RedisServer) -> None:
+    with fleet.engine() as engine:
+        run = engine.start(work.Gpu())
+        eventually(lambda: (queued(redis_server), queued(redis_server, "gpu")) == (1, 1))
+        run.fork(1)
+        eventually(lambda: (queued(redis_server), queued(redis_server, "gpu")) == (2, 2))
+
+
 def test_with_the_broker_down_a_start_neither_fails_nor_waits(fleet: Fleet) -> None:
     with Engine(fleet.store, runner="celery", broker=f"redis://127.0.0.1:{free_port()}/0") as engine:
 

@@ -1,5 +1,6 @@
 """`transaction=True`: what a body writes and its completion stand or fall together, wherever it is killed or cut."""
 
+import logging
 import signal
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def test_what_a_body_wrote_and_its_completion_are_committed_together(postgres: P
     assert run.outputs == {"pay": "paid", "book": "paid and booked"}
     assert rows(postgres, run) == ["pay", "book"]
     assert (engine.metrics.steps, engine.metrics.executed) == (4, 2)
+    assert engine.metrics.step_seconds > 0
     engine.events.wait_until_heard()
     assert [(event.name, event.status) for event in events] == [("pay", "COMPLETED"), ("book", "COMPLETED")]
     audit(engine.store)
@@ -149,18 +151,23 @@ begun, go_on = threading.Event(), threading.Event()
 
 
 class Waits(Workflow):
+    says: bool
+
     @step(transaction=True)
     def pay(self, ctx: Context) -> None:
         write(ctx)
         if ctx.attempt == 1:
             begun.set()
             assert go_on.wait(30)
+            if self.says:
+                logging.getLogger("payments").warning("paid")
 
 
-def test_a_fenced_body_writes_nothing(postgres: PostgresServer, url: str, engine: Engine) -> None:
+@pytest.mark.parametrize("says", [False, True])
+def test_a_fenced_body_writes_nothing(postgres: PostgresServer, url: str, engine: Engine, says: bool) -> None:
     begun.clear()
     go_on.clear()
-    run = engine.start(Waits())
+    run = engine.start(Waits(says=says))
     assert begun.wait(30)
     store = PostgresStore(url)
     (attempt,) = reader.list_attempts(store, run.id)

@@ -1,14 +1,15 @@
 """Lists of runs: what is asked for is found in the smallest set that holds it, however many other runs there are."""
 
 import random
+from contextlib import closing
 
 from stepwell.clock import SECOND, ManualClock
 from stepwell.ids import RunId
-from stepwell.model import Create, Delete, ListRuns, RunStatus
+from stepwell.model import Create, Delete, ListRuns, NodeStatus, RunStatus
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from stepwell.store.redis import RedisStore
-from stepwell.testing.ops import add_graph, create, enlist, graph, work
+from stepwell.testing.ops import RUN, add_graph, create, enlist, graph, serve, work
 from tests.servers.redis_server import RedisServer
 
 ONE, OTHER = graph(a=""), graph(b="")
@@ -110,3 +111,9 @@ def test_a_span_of_time_is_found_although_the_clock_was_set_back(url: str) -> No
     assert found(since=began + 30 * SECOND) == ["last", "back", "later"]
     assert found(since=began + 30 * SECOND, until=began + 1_800 * SECOND) == ["back"]
     store.close()
+
+
+def test_nodes_that_are_chosen_among_more_than_one_answer_holds_are_all_found(url: str) -> None:
+    with closing(RedisStore(url)) as store:
+        serve(store, graph(**{f"n{number}": "" if number < 10_000 else "n0" for number in range(10_002)}))
+        assert [row.index for row in reader.all_nodes(store, RUN, NodeStatus.PENDING)] == [10_000, 10_001]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...errors import InputError
 from ...model import LineRow
 from ...model.lines import LOG, LogLine, in_order_of_time
 from ...store import reader
@@ -16,8 +15,6 @@ class NewLines:
     """
 
     def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
-        if attempt is not None and attempt < 1:
-            raise InputError(f"attempt {attempt}: attempts are numbered from 1")
         self.run = run
         self._index = index
         self._attempt = attempt

@@ -86,6 +86,18 @@ def test_a_restored_run_tells_what_was_cancelled(store: Store, clock: ManualCloc
     assert whole(store, RUN) == whole(other, RUN)
 
 
+def test_a_restored_run_keeps_the_graphs_that_it_had_before_it_was_healed(store: Store, clock: ManualClock) -> None:
+    old, new, unused = graph(a=""), graph(a="", b="a"), graph(c="")
+    other = MemoryStore(PlainTime(clock))
+    start(other, new)
+    enact(other, "pause", RunStatus.PAUSED)
+    store.commit([op for each in (old, new, unused) for op in add_graph(each)])
+    one(store, Restore(reader.require_run(other, RUN), former_graphs=(old.digest,)), Restored)
+    copy(store, other, RUN)
+    assert [digest for digest, _ in reader.rows(store, ListUnusedGraphs())] == [unused.digest]
+    assert refused(store, DeleteGraph(old.digest)) is Refusal.STATUS
+
+
 def test_a_restored_run_goes_on_where_it_was(store: Store, clock: ManualClock) -> None:
     copy(store, elsewhere(clock), "paused")
     enlist(store, seconds=600)

@@ -234,6 +234,8 @@ def test_only_the_settlements_in_the_table_are_accepted(store: Store, status: At
     for asked in set(NodeStatus) - legal:
         assert refused(store, Settle(grant.attempt, status, asked)) is Refusal.STATUS, asked
         assert refused(store, Settle(AttemptId("unknown.0"), status, asked)) is Refusal.STATUS, asked
+        with_a_claim = store.commit([Settle(grant.attempt, status, asked, b"null"), claim_op(lanes=[(LANE, 1)])])
+        assert with_a_claim == [Refused(Refusal.STATUS, f"{status} -> {asked}"), Claimed(())], asked
     assert node(store, 0).status is NodeStatus.RUNNING
     illegal = Settle(grant.attempt, AttemptStatus.RUNNING, NodeStatus.COMPLETED)
     for asked in sorted(legal)[:1]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ...clock import SECOND, ManualClock
 from ...ids import RunId
 from ...model import *
@@ -41,6 +43,19 @@ def test_what_a_lost_worker_held_is_ready_again(store: Store, clock: ManualClock
     assert reader.list_workers(store) == ()
     assert store.commit([completed(grant)]) == [Refused(Refusal.FENCED)]
     assert sweep(store) == Swept(0, 0, (), (), None, 0)
+
+
+@pytest.mark.parametrize("delays", [(5, 60), (60, 5)])
+def test_each_node_is_woken_when_it_is_due_however_long_others_wait(
+    store: Store, clock: ManualClock, delays: tuple[int, int]
+) -> None:
+    serve(store, patient("a", "b"), seconds=600)
+    for grant, delay in zip(claim(store), delays, strict=True):
+        store.commit([retried(grant, delay)])
+    clock.advance(5)
+    assert sweep(store).woken == 1
+    clock.advance(55)
+    assert sweep(store).woken == 1
 
 
 def test_only_workers_that_are_late_are_lost(store: Store, clock: ManualClock) -> None:

@@ -146,7 +146,9 @@ def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candida
     The same as the settlement and then the claim, without what the second undoes of the first. None: nothing has happened, and
     they are applied one after the other.
     """
-    if op.status is not AttemptStatus.COMPLETED or op.lines or claim.serves is not None:
+    if op.status is not AttemptStatus.COMPLETED or op.node is not NodeStatus.COMPLETED:
+        return None
+    if op.lines or claim.serves is not None:
         return None
     if (op.output and is_large(op.output)) or (op.outcome and is_large(op.outcome)) or op.error is not None:
         return None

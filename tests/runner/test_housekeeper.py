@@ -1,4 +1,4 @@
-"""The housekeeper finishes what others left, and never turns into a busy loop."""
+"""The housekeeper hears of what others do, finishes what they left, and never turns into a busy loop."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine
+from stepwell.clock import SECOND
 from stepwell.ids import GateToken
 from stepwell.model import Gate, Sweep
+from stepwell.runner.worker import timetable
 from tests.runner import jobs
+from tests.runner.conftest import OpenEngine
+from tests.runner.test_several_engines import Small
 from tests.runner.waiting import eventually
 
 
@@ -62,3 +66,16 @@ def test_an_idle_engine_hardly_touches_the_store(engine: Engine) -> None:
     before = time.monotonic()
     time.sleep(0.6)
     assert len(sweeps) <= 1 + (time.monotonic() - before) / 0.5
+
+
+def test_what_others_start_is_heard_of_without_looking_for_it(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timetable, "WATCH_LATEST", 3_600 * SECOND)
+    server = open_sqlite(workflows=[Small])
+    assert server._runner is not None
+    starter = open_sqlite(runner=None)
+    for number in range(2):
+        run = starter.start(Small(number=number))
+        eventually(lambda: run.status == "COMPLETED", "it was not heard of", seconds=10)  # noqa: B023
+        eventually(lambda: server._runner.idle)  # type: ignore[union-attr]
