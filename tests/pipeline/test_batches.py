@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from stepwell import Engine, Pipeline
 from stepwell.errors import UnsafePath
-from stepwell.pipeline.building.made import Source, UnitMade, _read_many, many_settled
+from stepwell.pipeline.building.made import Made, Source, UnitMade, _read_many, many_settled
 from stepwell.pipeline.building.outputs import write_file
+from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.patterns.paths import LOOK_AGAIN_SECONDS, SafeRoot
 from stepwell.pipeline.staleness.judge import Current
 from stepwell.pipeline.states import listing
 from stepwell.pipeline.states.files.logged import Logged, store_changes
 from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.listing import TICK_NS, Stamp
-from stepwell.pipeline.states.port import Publication
+from stepwell.pipeline.states.port import Draft, Publication, Published
 from stepwell.pipeline.states.records import Record, content_hash
 from stepwell.pipeline.states.snapshot import Snapshot
 
@@ -125,6 +128,40 @@ def test_a_first_build_reads_each_source_once(root: Path, engine: Engine, monkey
     monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
     assert len(pipeline.build(engine=engine).produced) == 6
     assert not [file for file in hashed if "/in/" in file]
+
+
+def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[Draft] = set()
+    published: set[Draft] = set()
+    sync, publish = FileStates.sync, FileStates.publish
+
+    def noted_sync(store: FileStates, drafts: Iterable[Draft]) -> None:
+        given = list(drafts)
+        sync(store, given)
+        synced.update(given)
+
+    def checked_publish(store: FileStates, publications: Sequence[Publication]) -> list[Published]:
+        drafts = {each.draft for each in publications}
+        assert drafts <= synced
+        published.update(drafts)
+        return publish(store, publications)
+
+    monkeypatch.setattr(FileStates, "sync", noted_sync)
+    monkeypatch.setattr(FileStates, "publish", checked_publish)
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_same)
+    (root / "in").mkdir()
+    (root / "in/a").write_text("text")
+    assert len(pipeline.build(engine=engine).produced) == 1
+    draft = pipeline.store.drafts.open("out/b", "left")  # by a process that died
+    write_file(draft.place, b"made")
+    record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
+    with ExitStack() as stack:
+        Runs(pipeline, engine, stack, {}).publish(
+            {"copy b": {"out/b": Made(pipeline.store.drafts.keep(draft), record)}}, {}
+        )
+    assert {draft.address for draft in published} == {"out/a", "out/b"}
+    assert (root / "out/b").read_text() == "made"
 
 
 def _same(content: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..looking import View
+from ..looking import View, no_collections
 from ..registry import enter
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
@@ -105,10 +105,7 @@ class Scanner:
             self.view = View(pipeline, folders=folders, only=part)
             recovery.note_failures(self.view)
             outcome = self._work(holds, given, force=force)
-            self._fire(existing=existing)
-            pipeline.store.tidy()
-            if not given:
-                save_verdict(pipeline, self.view, self._runs.paused)
+            self._conclude(existing=existing, saves=not given)
         return self._report(outcome, began)
 
     @contextmanager
@@ -138,9 +135,7 @@ class Scanner:
         if stale:
             with self._lease() as holds:
                 outcome = self._work(holds, (), units=touched)
-                self._fire()
-                self.pipeline.store.tidy()
-                save_verdict(self.pipeline, self.view, self._runs.paused)
+                self._conclude()
         return self._report(outcome, began, units=touched)
 
     def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:
@@ -202,6 +197,15 @@ class Scanner:
             for event in wave.outcome.events:
                 self._on_state(event)
         return wave.outcome
+
+    def _conclude(self, *, existing: bool = False, saves: bool = True) -> None:
+        """Fire triggers, and keep what is known for the next scan."""
+        assert self.view is not None
+        self._fire(existing=existing)
+        with no_collections():
+            self.pipeline.store.tidy()
+            if saves:
+                save_verdict(self.pipeline, self.view, self._runs.paused)
 
     def _fire(self, *, existing: bool = False) -> None:
         """Start what new states trigger. Where nothing was run there is none, and no engine either."""

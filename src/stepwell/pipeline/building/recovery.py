@@ -85,7 +85,7 @@ class Recovery:
                 for address, each in outputs.items()
             )
         }
-        self._runs.publish(newer, {address: each.content_hash for address, each in known.items()}, set())
+        self._runs.publish(newer, {address: each.content_hash for address, each in known.items()})
         for name in drafts:
             store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}

@@ -147,9 +147,9 @@ class Wave:
         now = time.monotonic()
         wanted = units / max(now - self._last, 0.001) * CHUNK_SECONDS
         self._last = now
-        if self.runs.body_seconds is not None and self.runs.body_seconds <= FAST_SECONDS:
-            wanted = max(wanted, 2 * MANY)
-        self._chunk = int(max(FIRST_CHUNK, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
+        is_fast = self.runs.body_seconds is not None and self.runs.body_seconds <= FAST_SECONDS
+        least = 2 * MANY if is_fast else FIRST_CHUNK
+        self._chunk = int(max(least, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
 
     def _look(self, units: Iterable[Unit]) -> None:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""

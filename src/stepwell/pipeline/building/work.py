@@ -17,11 +17,11 @@ from ..staleness.shortcuts import take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
-from ..states.port import Publication
+from ..states.port import Draft, Publication
 from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
-from .made import Outputs, results_of
+from .made import Made, Outputs, Results, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Open(NamedTuple):
     run: Run
     units: Sequence[Unit]
     began_ns: int
+    results: Results = Results({}, {}, 0.0)
+    """When it has ended."""
 
 
 class Runs:
@@ -61,7 +63,7 @@ class Runs:
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
-        self._ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException]] = queue.SimpleQueue()
 
     @property
     def has_engine(self) -> bool:
@@ -134,21 +136,24 @@ class Runs:
         return {"root": self.pipeline.store.root_id}
 
     def _wait(self, run: Run) -> None:
+        """Wait for a run, and have what it made synced while others are settled."""
         try:
             run.wait()
-            self._ended.put((run.id, None))
+            results = results_of(run)
+            self._sync(results.made)
+            self._ended.put((run.id, results))
         except BaseException as error:
             self._ended.put((run.id, error))
 
     def next(self) -> Open:
-        """The next run that has ended."""
-        run_id, error = self._ended.get()
+        """The next run that has ended; its drafts are synced."""
+        run_id, results = self._ended.get()
         ended = next(each for each in self.open if each.run.id == run_id)
         self.open.remove(ended)
         self.open_ids -= {unit.id for unit in ended.units}
-        if error is not None:
-            raise error
-        return ended
+        if isinstance(results, BaseException):
+            raise results
+        return ended._replace(results=results)
 
     def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
         """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
@@ -162,10 +167,10 @@ class Runs:
             if (record := records.get(address)) is not None
         }
         replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
-        made, failed, seconds = results_of(ended.run)
+        made, failed, seconds = ended.results
         if made:
             self.body_seconds = seconds / len(made)
-        published = self.publish(made, before, replace)
+        published = self._publish(made, before, replace)
         if ended.run.status == RunStatus.PAUSED:
             done = {*made, *failed}
             self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
@@ -199,22 +204,27 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def publish(
+    def publish(self, made: Mapping[str, Outputs], expected: Mapping[str, str | None]) -> None:
+        """Publish what nodes of another process made."""
+        self._sync(made)
+        self._publish(made, expected, set())
+
+    def _sync(self, made: Mapping[str, Outputs]) -> None:
+        self.pipeline.store.sync(self._draft(*each) for outputs in made.values() for each in outputs.items())
+
+    def _draft(self, address: str, made: Made) -> Draft:
+        return self.pipeline.store.drafts.named(address, made.place)
+
+    def _publish(
         self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
     ) -> dict[str, Record]:
-        """Publish what nodes made; the records of what is seen now, by address."""
-        store = self.pipeline.store
+        """Publish what is synced; the records of what is seen now, by address."""
         publications = [
-            Publication(
-                store.drafts.named(address, each.place),
-                each.record,
-                expected.get(address),
-                address in replace,
-            )
+            Publication(self._draft(address, each), each.record, expected.get(address), address in replace)
             for outputs in made.values()
             for address, each in outputs.items()
         ]
-        answers = store.publish(publications)
+        answers = self.pipeline.store.publish(publications)
         return {
             each.draft.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done
         }

@@ -165,8 +165,12 @@ class StateStore(Protocol):
         """Everything there is in the directories that are `wanted`, or of it `only` some paths."""
         ...
 
+    def sync(self, drafts: Iterable[Draft]) -> None:
+        """Have drafts survive a crash of the machine: before they are published, and in any thread."""
+        ...
+
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
-        """Make drafts seen, each as a whole."""
+        """Make drafts seen that are synced, each as a whole."""
         ...
 
     def tidy(self) -> None:

@@ -76,6 +76,9 @@ class DatabaseStates:
 
     # Changing
 
+    def sync(self, drafts: Iterable[Draft]) -> None:
+        """They are in the database, and durable with what publishes them."""
+
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         """One transaction: what is in it is seen, all of it or nothing."""
         with self._database.changing() as change:

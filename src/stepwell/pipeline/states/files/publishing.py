@@ -32,11 +32,15 @@ class Home(NamedTuple):
     lock: Callable[[], AbstractContextManager[None]]
 
 
-def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
-    """Publish a batch. Repeating it is harmless; what was published before by somebody else is left alone."""
-    files = [file for each in publications for file in _files_of(each.draft)]
+def sync_drafts(drafts: Iterable[Draft]) -> None:
+    """The first step, which waits for the disk: it needs no lock, so that others are published meanwhile."""
+    files = [file for each in drafts for file in _files_of(each)]
     if files:
         sync_files(files)
+
+
+def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
+    """Publish a batch that is synced. Repeating it is harmless; what was published before by somebody else is left alone."""
     problems: list[str] = []
     with home.lock():
         join = home.files.safe.joiner()

@@ -22,7 +22,7 @@ from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name
 from ..listing import Folder, Stamp
 from ..notes import read_failures
-from ..port import Publication, Published, Wanted
+from ..port import Draft, Publication, Published, Wanted
 from ..snapshot import Snapshot
 from .drafts import FileDrafts
 from .hash_cache import NO_HASH, HashCache
@@ -31,7 +31,7 @@ from .local import LocalFiles
 from .locking import locked
 from .manifests import Manifests
 from .notes import FileNotes
-from .publishing import Home, finish, publish, remove_states
+from .publishing import Home, finish, publish, remove_states, sync_drafts
 from .syncing import write_durably
 
 _IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
@@ -162,6 +162,9 @@ class FileStates:
             drafts = {name[len(TEMPORARY) :].partition("-")[2] for name in folder.temporary}
             cut = len(prefix)
             snapshot.publishing |= {each for each in records if draft_name(each[cut:]) in drafts}
+
+    def sync(self, drafts: Iterable[Draft]) -> None:
+        sync_drafts(drafts)
 
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         return publish(self._publishing, publications)
