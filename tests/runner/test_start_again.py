@@ -36,6 +36,13 @@ def test_the_same_run_id_and_input_attach_to_the_run_that_is_there(engine: Engin
     assert len(again.node("charge").attempts) == 1
 
 
+def test_who_only_starts_runs_leaves_one_that_is_there_as_it_is(open_sqlite: OpenEngine) -> None:
+    starter = open_sqlite(runner=None)
+    first = starter.start(Order(order_id=7), run_id="r-1")
+    assert starter.start(Order(order_id=7), run_id="r-1").id == first.id
+    assert first.status == "PENDING"
+
+
 def test_the_same_run_id_with_another_input_is_a_conflict(engine: Engine) -> None:
     engine.run(Order(order_id=7), run_id="r-1")
     with pytest.raises(RunConflict, match=r"r-1 exists already, with another workflow or input"):

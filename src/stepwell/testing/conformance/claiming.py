@@ -315,6 +315,18 @@ def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> N
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
+def test_a_node_freed_in_a_batch_has_only_the_attempts_of_its_own_run(store: Store) -> None:
+    of = serve(store, graph(a="", b="a"), "one")
+    assert work(store) == 2
+    again = [changed(node(store, index, "one"), NodeStatus.PENDING, fresh=True) for index in (0, 1)]
+    enact(store, "reattempt", RunStatus.RUNNING, *again, run="one")
+    start(store, of, "two")
+    (grant,) = claim(store, runs=("two",))
+    _, receipt = store.commit([completed(grant), claim_op(runs=("two",), lanes=[(LANE, 1)])])
+    assert isinstance(receipt, Claimed)
+    assert [(grant.index, grant.number) for grant in receipt.grants] == [(1, 1)]
+
+
 def test_a_run_that_was_paused_before_it_began_starts_when_it_is_claimed(store: Store, clock: ManualClock) -> None:
     serve(store, graph(a=""))
     enact(store, "pause", RunStatus.PAUSED)
