@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,18 @@ def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: Plan, tmp_path
         assert run.status == "COMPLETED"
     host.close()
     assert host.work() == "passed on: this process is not open"
+
+
+def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan: Plan, tmp_path: Path) -> None:
+    go_on = tmp_path / "go_on"
+    with closing(Host(plan, "test@here", 1, replaceable=True)) as host, fleet.engine() as engine:
+        assert host._opened.wait(30)
+        run = engine.start(work.Overruns(go_on=str(go_on)))
+        try:
+            assert host.work() == "passed on: this process is replaced"
+        finally:
+            go_on.touch()
+        assert run.wait(30).status == "FAILED"
 
 
 def test_a_lifeline_tells_of_the_end_once(plan: Plan) -> None:

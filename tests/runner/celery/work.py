@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stepwell import Builder, Context, Retry, Workflow, step, task
 from tests.runner.ledger import note, noted
+from tests.runner.waiting import eventually
 
 
 class Order(Workflow):
@@ -32,6 +33,16 @@ class Late(Workflow):
     @task(depends_on=None, timeout=0.3)
     def late(self) -> None:
         time.sleep(60)
+
+
+class Overruns(Workflow):
+    """The same, until a file is there."""
+
+    go_on: str
+
+    @task(depends_on=None, timeout=0.3)
+    def overrun(self) -> None:
+        eventually(Path(self.go_on).exists)
 
 
 class Flaky(Workflow):
