@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
+import pytest
 from hypothesis import given
 
+from stepwell import Builder, Engine
 from stepwell.graph import Graph, NodeSpec
+from stepwell.graph.order import ordered
 from tests.graph.dags import dags
 
 
@@ -85,3 +89,32 @@ def test_edges_are_the_same_from_both_ends(specs: list[NodeSpec]) -> None:
         assert graph.index[spec.id] == place
         assert {graph.order[parent] for parent in graph.parents[place]} == set(spec.depends_on)
         assert all(parent < place for parent in graph.parents[place])
+
+
+def test_what_was_found_out_about_an_equal_graph_is_taken_over_but_not_its_nodes() -> None:
+    first, again, other = (Graph([NodeSpec("a", "a"), NodeSpec("b", "b", ("a",), args={"n": n})]) for n in (1, 1, 2))
+    assert (first.order, first.parents, first.index) == (("a", "b"), ((), (0,)), {"a": 0, "b": 1})
+    again.take_over(first)
+    assert again.order is first.order
+    assert again.in_order[0] is not first.in_order[0]
+    assert (again.order, again.parents, again.children, again.lanes) == (
+        first.order, first.parents, first.children, first.lanes,
+    )  # fmt: skip
+    other.take_over(first)
+    assert other.order is not first.order
+
+
+def test_a_graph_that_is_built_again_is_put_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_order = []
+
+    def counted(*given: Any) -> Any:
+        put_in_order.append(given)
+        return ordered(*given)
+
+    monkeypatch.setattr("stepwell.graph.graph.ordered", counted)
+    with Engine("memory://") as engine:
+        for _ in range(3):
+            builder = Builder("again")
+            builder.node("only", job=print, args={})
+            engine.run(builder).check()
+    assert len(put_in_order) == 1

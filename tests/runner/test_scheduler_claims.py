@@ -61,37 +61,62 @@ def test_after_a_while_nothing_is_claimed_ahead() -> None:
 
 def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
     pace = Pace()
-    pace.count(10 * AHEAD_WINDOW)
-    pace.count(11 * AHEAD_WINDOW - 1)
+    pace.count(10 * AHEAD_WINDOW, 0)
+    pace.count(11 * AHEAD_WINDOW - 1, 0)
     assert pace.recent(11 * AHEAD_WINDOW - 1) == 2
-    pace.count(11 * AHEAD_WINDOW)
+    pace.count(11 * AHEAD_WINDOW, 0)
     assert pace.recent(12 * AHEAD_WINDOW - 1) == 3
     assert pace.recent(12 * AHEAD_WINDOW) == 1
     assert pace.recent(13 * AHEAD_WINDOW) == 0
-    pace.count(20 * AHEAD_WINDOW)
+    pace.count(20 * AHEAD_WINDOW, 0)
     assert pace.recent(22 * AHEAD_WINDOW) == 0
-    pace.count(30 * AHEAD_WINDOW)
+    pace.count(30 * AHEAD_WINDOW, 0)
     assert pace.recent(32 * AHEAD_WINDOW - 1) == 1
+
+
+def wanted_in_turn(took: int, works: int) -> list[int]:
+    """How many nodes each of four commits asks for, which take so long, between which all bodies work so long."""
+    d = scheduler(threads=2, queue_depth=10_000)
+    d.know(facts(width=500))
+    now, wanted = 0, []
+    for _ in range(4):
+        batch = d.next_batch(now)
+        assert batch is not None
+        (claim,) = claims(batch)
+        ((_, limit),) = claim.lanes
+        now += took
+        begun = land(d, batch, granted(claim, *(("r", sum(wanted) + each) for each in range(limit))), now=now).begin
+        wanted.append(limit)
+        now += works
+        for held in begun:
+            end(d, held, now)
+    return wanted
 
 
 def test_a_worker_claims_more_with_every_commit_also_where_commits_take_long() -> None:
     """As with others who have the same run: what ended before the answer came must not be forgotten by then."""
-    d = scheduler(threads=2, queue_depth=100)
+    first, *later = wanted_in_turn(took=20 * AHEAD_WINDOW, works=11 * AHEAD_WINDOW)
+    assert first == 2
+    assert all(many >= 1.5 * few for few, many in pairwise([first, *later])), later
+
+
+def test_a_worker_that_waits_for_the_store_more_than_it_works_claims_several_times_as_much() -> None:
+    assert wanted_in_turn(took=1_000, works=1_000) == [2, 4, 8, 16]
+    assert wanted_in_turn(took=3_000, works=1_000) == [2, 2 + 3 * 2, 2 + 3 * 10, 2 + 3 * 42]
+    assert wanted_in_turn(took=9_000, works=1_000) == [2, 2 + 4 * 2, 2 + 4 * 12, 2 + 4 * 62]
+
+
+def test_a_worker_that_still_works_claims_no_more_than_it_did() -> None:
+    d = scheduler(threads=3, queue_depth=100)
     d.know(facts(width=90))
-    now, took, wanted, at = 0, 20 * AHEAD_WINDOW, [], 0
-    for _ in range(5):
-        batch = d.next_batch(now)
-        assert batch is not None
-        ((_, limit),) = claims(batch)[0].lanes
-        wanted.append(limit)
-        now += took
-        for held in land(
-            d, batch, granted(claims(batch)[0], *(("r", at + each) for each in range(limit))), now=now
-        ).begin:
-            end(d, held, now)
-        at += limit
-    assert wanted[0] == 2
-    assert all(later >= earlier * 1.5 for earlier, later in pairwise(wanted)), wanted
+    first, second, _ = hold(d, ("r", 0), ("r", 1), ("r", 2))
+    for held in (first, second):
+        end(d, held)
+    batch = d.next_batch(0)
+    assert batch is not None
+    land(d, batch, now=9_000)
+    d.mark_ready({RunId("r")})
+    assert lanes(d.next_batch(9_000)) == {"default/thread": 2 + 2}
 
 
 def test_what_was_claimed_ahead_counts_against_the_slots() -> None:

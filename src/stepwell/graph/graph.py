@@ -17,6 +17,8 @@ from .order import Ordered, ordered
 from .spec import NodeSpec
 
 _NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+_FOUND_OUT = ("_ordered", "_places", "order", "index", "parents", "children", "lanes", "ranks", "signature")
+"""The cached properties of a graph that are the same for all with its digest."""
 
 
 class Graph:
@@ -101,6 +103,12 @@ class Graph:
         names = {spec.id: spec.name for spec in self._specs}
         shape = sorted([spec.name, sorted(names[p] for p in spec.depends_on)] for spec in self._specs)
         return sha256(encode_checked(shape))
+
+    def take_over(self, same: Graph) -> None:
+        """What was found out about an equal graph need not be found out again. Its nodes stay its own: they may hold other
+        functions."""
+        if type(self) is type(same) and self.digest == same.digest:
+            self.__dict__.update({name: same.__dict__[name] for name in _FOUND_OUT if name in same.__dict__})
 
     @property
     def follows(self) -> Digest | None:

@@ -122,6 +122,8 @@ class Starting:
             for definition, _ in items:
                 if definition.graph.digest not in self.known_graphs:
                     refuse_transactions(definition.graph)
+        for definition, _ in items:
+            self._code.graphs.recall(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
         self._begin()
         if any(news):

@@ -19,6 +19,12 @@ class Graphs:
         """This one is stored."""
         self._kept[graph.digest] = graph
 
+    def recall(self, graph: Graph) -> None:
+        """This one was built; an equal one may have been put in order before."""
+        known = self._kept.get(graph.digest)
+        if known is not None and known is not graph:
+            graph.take_over(known)
+
     def known(self, digest: Digest) -> Graph | None:
         """The graph, if it need not be read."""
         return self._kept.get(digest)

@@ -96,7 +96,7 @@ class Scheduler:
         held.over = True
         self._settlements.append((held, settle))
         if settle.status is not AttemptStatus.RELEASED:  # what is given back leaves no room for others
-            self._slots.finished(held.spec.body, now)
+            self._slots.finished(held.spec.body, now, held.claimed_at)
         self._leave(held)
 
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
@@ -113,7 +113,7 @@ class Scheduler:
         run, late = held.answer.run, held.over
         if not late:  # else its time was up at the same moment, and what was said then is refused
             held.over = True
-            self._slots.finished(held.spec.body, now)
+            self._slots.finished(held.spec.body, now, held.claimed_at)
             self._leave(held)
             held.facts.held -= 1
             self.counters.settled += 1
