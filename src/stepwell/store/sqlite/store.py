@@ -50,12 +50,13 @@ from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from .lanes import Lanes
 from .limits import LIMITS
-from .ops.claiming import claim, settle_and_claim
+from .ops.claiming import claim
 from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
 from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
 from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.links import LINK_TRIGGER, settle_and_claim
 from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
@@ -89,6 +90,8 @@ _TROUBLE = (
     OSError,
 )
 """What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
+_OPEN = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
+"""Without SQLite's own mutexes: each connection has a lock here, and taking both costs a commit some hundred calls."""
 _WORKERS = frozenset({Enlist, Dismiss})
 
 
@@ -145,7 +148,7 @@ class SqliteStore:
         self._writing = self._writer.cursor()
         try:
             self._migrate()
-            self._writer.execute(TEMPORARY_TABLES)
+            self._writer.execute(TEMPORARY_TABLES + LINK_TRIGGER)
             self._clock = clock or self._boot_clock()
             self._reader = self._connect(synchronous)
         except BaseException:
@@ -346,7 +349,7 @@ class SqliteStore:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < OLDEST_SQLITE:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
-        db = apsw.Connection(os.fspath(self.path), statementcachesize=300)
+        db = apsw.Connection(os.fspath(self.path), flags=_OPEN, statementcachesize=300)
         try:
             self._configure(db, synchronous)
         except BaseException:

@@ -12,13 +12,10 @@ from typing import NamedTuple
 from ....ids import ClaimId, RunId, attempt_id, split_attempt_id
 from ....model import (
     Append,
-    AttemptStatus,
     Claim,
-    GateState,
     Grant,
     NodeStatus,
     Receipt,
-    RunNews,
     Settle,
     Settled,
     settled_as,
@@ -43,11 +40,10 @@ from ...rules.codes import (
     R_CANCELLING,
     R_PENDING,
     R_RUNNING,
-    RUN_STATUS,
 )
 from ...rules.payloads import LARGE, is_large
 from ..payloads import pack
-from .ending import ANY_STOPS, Transaction, conclude_one
+from .ending import Transaction, conclude_one
 
 FEW = 4
 
@@ -122,66 +118,6 @@ def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
     tx.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
     counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, *policy)
     return Settled(False, conclude_one(tx, counted))
-
-
-_FIRST_CHILDREN = f"""
-SELECT n.idx, n.waiting, n.status, n.attempt + 1, n.failures, n.losses, n.generation, n.postponed,
-       n.lane, (SELECT has_needs FROM graph WHERE key = ?2), ({ANY_STOPS})
-  FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
- WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
-"""
-_COMPLETE = f"UPDATE node SET status = {N_COMPLETED}, due_at = NULL, reason = NULL WHERE run = ? AND idx = ?"
-_START_CHILD = f"UPDATE node SET waiting = 0, status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
-_COUNT_BOTH = "UPDATE run SET open = open - 1, seq = seq + 2, derived = 0 WHERE key = ?"
-_NOTE_BOTH = f"""
-INSERT INTO journal (run, seq, at, kind, idx, number, status)
-VALUES (?1, ?2 + 1, ?3, {ATTEMPT_CODE[AttemptStatus.COMPLETED] + ENDS}, ?4, ?5, {N_COMPLETED}),
-       (?1, ?2 + 2, ?3, {KIND_CODE["claimed"]}, ?6, ?7, NULL)
-"""
-
-
-def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candidate, int] | None:
-    """A link of a chain: the only node at work in its run completes, and its only child is claimed with that.
-
-    The same as the settlement and then the claim, without what the second undoes of the first. None: nothing has happened, and
-    they are applied one after the other.
-    """
-    if op.status is not AttemptStatus.COMPLETED or op.node is not NodeStatus.COMPLETED:
-        return None
-    if op.lines or claim.serves is not None:
-        return None
-    if (op.output and is_large(op.output)) or (op.outcome and is_large(op.outcome)) or op.error is not None:
-        return None
-    row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-    if row is None or row[4] != A_RUNNING or row[7] or row[6]:
-        return None
-    key, run, idx, number, _, graph, _, _, _, _, _, _, run_id, status, gate, purpose, opened, active, failed, seq = row[
-        :20
-    ]
-    if gate != G_OPEN or active != 1 or failed or claim.runs != (run_id,):
-        return None
-    children = tx.all(_FIRST_CHILDREN, (run, graph, idx))
-    if len(children) != 1 or children[0][1:3] != (1, N_PENDING):
-        return None
-    child, _, _, next_number, failures, losses, generation, postponed, lane, has_needs, stops = children[0]
-    if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
-        return None
-    tx.execute(_CLAIM, (claim.claim_id, claim.worker, tx.now))
-    if not tx.db.changes():
-        return None
-    claim_key = tx.db.last_insert_rowid()
-    tx.execute(_END, (ATTEMPT_CODE[op.status], tx.now, op.output, None, op.outcome, None, key))
-    tx.execute(_COMPLETE, (run, idx))
-    tx.execute(_START_ATTEMPT, (claim_key * ORDINALS, run, child, next_number, claim.worker, tx.now))
-    tx.execute(_START_CHILD, (next_number, run, child))
-    tx.execute(_COUNT_BOTH, (run,))
-    tx.execute(_NOTE_BOTH, (run, seq, tx.now, idx, number, child, next_number))
-    tx.nothing_stops = stops is None
-    news = RunNews(RunId(run_id), RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, active, failed, seq + 1)
-    taken = Candidate(
-        run, run_id, child, next_number, failures, losses, has_needs, generation, 0, seq + 1, 0, postponed
-    )
-    return Settled(False, news), taken, claim_key
 
 
 def _lower(tx: Transaction, run: int, graph: int, parent: int) -> Sequence[tuple[int, int]]:
