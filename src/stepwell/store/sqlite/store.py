@@ -93,6 +93,8 @@ _TROUBLE = (
 _OPEN = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
 """Without SQLite's own mutexes: each connection has a lock here, and taking both costs a commit some hundred calls."""
 _WORKERS = frozenset({Enlist, Dismiss})
+_STOP_NOTHING = frozenset({Settle, Append, Claim, Create})
+"""Ops that make no run stop, but for a settlement that fails one, which says so."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -186,7 +188,7 @@ class SqliteStore:
             tx = Transaction(cursor, self._clock.now(), self._lanes)
             if dead:
                 self._expire(tx, dead)
-            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch))
+            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch, kinds))
             self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
@@ -233,8 +235,8 @@ class SqliteStore:
         applied = iter(self._apply(tx, kind, good) if good else ())
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
-    def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
-        if tx.nothing_stops:
+    def _stops(self, tx: Transaction, batch: Batch, kinds: set[type[Op]]) -> tuple[AttemptId, ...]:
+        if tx.nothing_stops and kinds <= _STOP_NOTHING:
             return ()
         workers = dict.fromkeys([op.worker for op in batch if type(op) is Claim or type(op) is Renew])
         if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:

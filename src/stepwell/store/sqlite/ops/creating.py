@@ -26,6 +26,7 @@ from ..limits import LIMITS
 from ..payloads import Packer, keep
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
+from .single import create_one
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
@@ -136,6 +137,8 @@ _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete A
 
 
 def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
+    if len(ops) == 1 and (receipt := create_one(tx, ops[0])) is not None:
+        return [receipt]
     packer = Packer()
     rows = [
         (

@@ -26,7 +26,8 @@ from .ending import ANY_STOPS, Transaction
 
 LINK_TRIGGER = f"""
 CREATE TEMP VIEW link AS
-SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS child, 0 AS next_number;
+SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS child,
+       0 AS next_number;
 CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   UPDATE OR IGNORE attempt SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome
    WHERE key = new.attempt;
