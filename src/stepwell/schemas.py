@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .codec import encode_checked
-from .words import briefly
+from .words import briefly, suggestion
 
 Path = tuple[str | int, ...]
 MAX_MATCHED = 10_000
@@ -72,8 +71,8 @@ def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
     for word, value in schema.items():
         at = (*path, word)
         if word not in KEYWORDS:
-            close = difflib.get_close_matches(word, KEYWORDS, n=1)
-            yield Misfit(at, f"this keyword is not known{f'; did you mean {close[0]!r}?' if close else ''}")
+            meant = suggestion(word, KEYWORDS, "")
+            yield Misfit(at, f"this keyword is not known{meant and f'; {meant}'}")
         elif word in _SCHEMAS:
             yield from _schema_misfits(value, at, root)
         elif word in _LISTS:
@@ -303,10 +302,8 @@ def _object_misfits(
         if name in known:
             yield from _misfits(known[name], each, (*path, name), root, depth + 1)
         elif more is False:
-            close = difflib.get_close_matches(name, known, n=1) if len(name) < 100 else []
-            there = f"; there are {', '.join(list(known)[:20])}" if known else ""
-            rest = f"; did you mean {close[0]!r}?" if close else there
-            yield Misfit((*path, name), f"there is no such field{rest}")
+            meant = f"; {suggestion(name, known, most=20)}" if known else ""
+            yield Misfit((*path, name), f"there is no such field{meant}")
         elif more is not True:
             yield from _misfits(more, each, (*path, name), root, depth + 1)
 

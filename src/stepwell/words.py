@@ -68,6 +68,11 @@ def message_of(error: BaseException) -> str:
         return f"(no message: its __str__ raised {short_name(type(trouble))})"
 
 
+def error_text(error: BaseException) -> str:
+    """`TimeoutError: no answer`."""
+    return f"{short_name(type(error))}: {message_of(error)}"
+
+
 def class_names(kind: type) -> list[str]:
     """`module.Name` of a class and its bases, its own first.
 
@@ -105,6 +110,21 @@ def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())
     return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."
+
+
+def suggestion(name: object, known: Collection[str], otherwise: str | None = None, most: int = 40) -> str:
+    """Which name somebody may have meant; without a close one `otherwise`, or which names there are.
+
+    >>> suggestion("retyr", ["retry", "timeout"]), suggestion("x", ["retry", "timeout"])
+    ("did you mean 'retry'?", 'there are retry, timeout')
+    """
+    from difflib import get_close_matches  # needed for errors only
+
+    text = str(name)
+    close = get_close_matches(text, known, n=1) if len(text) <= 200 else []
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there are {', '.join([*known][:most])}" if otherwise is None else otherwise
 
 
 def offered(kind: type, hidden: Collection[str], *own: str) -> list[str]:

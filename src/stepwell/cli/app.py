@@ -12,7 +12,7 @@ from ..version import __version__
 from .command import Where, declare
 from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
-from .exits import MEANINGS, forgiving_streams, report
+from .exits import ExitCode, forgiving_streams, report
 from .fleet_commands import add_fleet_commands
 from .options import (
     Accept,
@@ -42,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # loading Rich would double the time that help takes
     # The backspace tells the formatter to leave these lines as they are.
-    epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items()),
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode),
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
@@ -48,11 +48,6 @@ class Connection:
         """What is worked on, for people."""
         return self._server or public(self.settings.store)
 
-    @property
-    def asks_server(self) -> bool:
-        """Whether a server does what is asked for, and not a store."""
-        return self._server is not None
-
     def need_store(self, what: str) -> None:
         """For a command that a server cannot do for somebody else."""
         if self._typed:
@@ -77,22 +72,20 @@ class Connection:
         return None if self._server is None else self.client(self._server).transport
 
     @contextmanager
-    def store(self) -> Iterator[Store]:
-        """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
+    def store(self, *, make: bool = False) -> Iterator[Store]:
+        """The store, to look at. One that does not exist is made only with `make`; else an empty one stands for it, unless
+        somebody named it."""
         if self._server is not None:
             yield self.client(self._server).store
             return
         url = self.settings.store
-        exists = store_exists(url)
+        exists = make or store_exists(url)
         if self._named and not exists:
             raise StoreError(
                 f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
             )
-        opened = open_store(url if exists else "memory://")
-        try:
+        with closing(open_store(url if exists else "memory://")) as opened:
             yield opened
-        finally:
-            opened.close()
 
     def handlers(self) -> Handlers:
         """The handlers there are here, with what the settings let them reach."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from .connect import Connection
 if TYPE_CHECKING:
     from ..define.document import Document
     from ..handlers import Handlers
-    from .inputs import Pairs
 
+Pairs = Sequence[str] | None
+"""What `--input` named, as in `order_id=7`; nothing when it was not given."""
+_BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 SUFFIXES = (".json", ".yaml", ".yml")
 
 
@@ -48,52 +50,73 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
     return connection.engine(store).documents.find(text)
 
 
-def document_input(document: Document, pairs: Pairs, file: str | None) -> dict[str, Any]:
-    """The input that was typed for a run of a document."""
-    return typed_input(document.input, pairs, file)
-
-
 def typed_input(schema: Mapping[str, Any] | None, pairs: Pairs, file: str | None) -> dict[str, Any]:
     """What was typed for an input; each value means what the schema wants, if it can."""
     problems: list[str] = []
-    values = json_object("--input-file", file, problems) if file is not None else {}
     properties: Mapping[str, Any] = (schema or {}).get("properties", {})
-    given: set[str] = set()
-    for pair in pairs or ():
-        name, separator, text = pair.partition("=")
-        if not separator or not name:
-            problems.append(f"--input {pair!r}: the form name=value is needed")
-        elif name in given:
-            problems.append(f"--input {name}: it is given twice")
-        else:
-            given.add(name)
-            values[name] = _meant(text, properties.get(name), schema)
+    values = json_object("--input-file", file, problems)
+    values |= named_values(pairs, lambda name, text: _meant(text, properties.get(name), schema), problems)
     if problems:
         raise InputError("\n".join(problems))
     return values
 
 
-def json_object(option: str, file: str, problems: list[str]) -> dict[str, Any]:
-    """A JSON object from a file, or from stdin for `-`."""
+def named_values(pairs: Pairs, meant: Callable[[str, str], Any], problems: list[str]) -> dict[str, Any]:
+    """The values of `--input NAME=VALUE`; `meant` gives the value that a text means for a name."""
+    values: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, separator, text = pair.partition("=")
+        if not separator or not name:
+            problems.append(f"--input {pair!r}: the form name=value is needed")
+        elif name in values:
+            problems.append(f"--input {name}: it is given twice")
+        else:
+            values[name] = meant(name, text)
+    return values
+
+
+def read_bytes(file: str) -> bytes:
+    """What a file holds, or what comes from stdin for `-`."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: it cannot be read: {error.strerror or error}") from None
+
+
+def json_object(option: str, file: str | None, problems: list[str]) -> dict[str, Any]:
+    """A JSON object from a file, or from stdin for `-`; an empty one if no file was named."""
+    if file is None:
+        return {}
     try:
         found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{option} {file}: it cannot be read: {error}")
-        return {}
     except ValueError as error:
         problems.append(f"{option} {file}: it is not JSON: {error}")
-        return {}
-    if not isinstance(found, dict):
-        problems.append(f"{option} {file}: a JSON object is needed")
-        return {}
-    return found
+    else:
+        if isinstance(found, dict):
+            return found
+        problems.append(f"{option} {file}: a JSON object is needed, got {type(found).__name__}")
+    return {}
 
 
 def _meant(text: str, schema: Any, root: Any) -> Any:
     """The value that a text means where a schema wants one; the text itself when it means none."""
     if schema is None:
         return text
-    from .inputs import meanings
-
     whole = {**root, "type": "object", "properties": {"it": schema}, "required": []}
     return next((value for value in meanings(text) if not problems_of(whole, {"it": value})), text)
+
+
+def meanings(text: str) -> Iterator[Any]:
+    """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = text
+    if not isinstance(parsed, str) and parsed is not None:
+        yield parsed
+    if text.lower() in _BOOLEANS:
+        yield _BOOLEANS[text.lower()]
+    yield text
+    yield parsed

@@ -39,11 +39,30 @@ def find_run(store: Store, text: str) -> RunRow:
     return found[0]
 
 
+def tag_of(typed: str) -> tuple[str, str]:
+    """
+    >>> tag_of("customer=7")
+    ('customer', '7')
+    """
+    name, equals, value = typed.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"--tag {typed}: a name and a value are needed, as in --tag customer=7")
+    return name, value
+
+
 def find_step(run: Run, at: str | None) -> int | str | None:
     """Where in a run somebody means: digits are a `seq`, unless a body gave a checkpoint such a label."""
     if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
         return at
     return int(at)
+
+
+def find_fork_point(run: Run, at: str | None) -> int | str | None:
+    """Where to fork: a `seq`, a label, or a node of the run."""
+    where = find_step(run, at)
+    if isinstance(where, str) and run.step_of(where) is None:
+        find_node(run, where)
+    return where
 
 
 def find_node(run: Run | StoredRun, node: str) -> int:

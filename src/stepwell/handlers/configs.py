@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import PermanentError
 from ..secrets import SecretRef
+from ..words import suggestion
 
 Path: TypeAlias = tuple[str | int, ...]
 Later: TypeAlias = Callable[[str], bool]
@@ -89,9 +89,7 @@ def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
     known = _names(model)
     for key in config:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}" if known else ""
-            yield Problem((key,), f"there is no such field{meant}")
+            yield Problem((key,), f"there is no such field{f'; {suggestion(key, known)}' if known else ''}")
 
 
 @cache

@@ -14,7 +14,7 @@ from ..pipeline.building.build import build
 from ..pipeline.building.report import BuildReport, Tally
 from ..pipeline.building.verdict import list_everything, nothing_to_do
 from ..runner import Engine
-from ..words import message_of, short_name
+from ..words import error_text
 
 log = logging.getLogger("stepwell")
 
@@ -41,7 +41,7 @@ class Build:
         try:
             self._report = self._build()
         except Exception as error:  # it is told to who asks for the scan
-            self._error = f"{short_name(type(error))}: {message_of(error)}"
+            self._error = error_text(error)
             if not isinstance(error, StepwellError):
                 log.exception("the scan of %s failed", self._pipeline.name)
         finally:

@@ -19,6 +19,7 @@ from ..runner import Engine
 from ..runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
 from ..runner.starting import create_op
 from ..store import reader
+from ..words import suggestion
 from .problems import Problem
 from .service import Service
 
@@ -146,10 +147,7 @@ def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
 
 
 def unknown_workflow(service: Service, name: str) -> Problem:
-    from difflib import get_close_matches
-
     names = [row.name for row in reader.all_names(service.store, "document")]
     names += [each.name for each in registered_workflows(service.store, None, 1_000)]
-    close = get_close_matches(name, names, n=1)
-    more = f"; did you mean {close[0]!r}?" if close else "; GET /api/v1/workflows lists what there is"
-    return Problem(404, f"no workflow {name[:200]!r} is known here{more}")
+    meant = suggestion(name, names, "GET /api/v1/workflows lists what there is")
+    return Problem(404, f"no workflow {name[:200]!r} is known here; {meant}")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from jinja2 import nodes
 
+from ..words import suggestion
 from .errors import Missing, TemplateError
 from .filters import FILTERS, TESTS
 from .frames import Evaluate, Frame, Reference
@@ -214,7 +214,9 @@ class Expressions:
             return self._default(node)
         function = FILTERS.get(node.name)
         if function is None:
-            raise self.refused(node, _unknown("filter", node.name, (*FILTERS, "default")))
+            raise self.refused(
+                node, f"there is no filter {node.name!r}; {suggestion(node.name, (*FILTERS, 'default'))}"
+            )
         value = self.expression(node.node)
         arguments, named = self._arguments(node, function, "filter")
 
@@ -247,7 +249,7 @@ class Expressions:
         name = _ALIASES.get(node.name, node.name)
         function = TESTS.get(name)
         if function is None:
-            raise self.refused(node, _unknown("test", node.name, tuple(TESTS)))
+            raise self.refused(node, f"there is no test {node.name!r}; {suggestion(node.name, TESTS)}")
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             raise self.refused(node, f"the test {node.name} cannot be used like this")
         value = self.expression(node.node)
@@ -328,13 +330,6 @@ def name_of(node: nodes.Node) -> str:
         "FromImport": "import",
         "ScopedEvalContextModifier": "autoescape",
     }.get(type(node).__name__, type(node).__name__.lower())
-
-
-def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"there is no {kind} {name!r}; " + (
-        f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    )
 
 
 _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any], Evaluate]] = {

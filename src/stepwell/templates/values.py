@@ -7,11 +7,11 @@ name that a template gave.
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
 from typing import Any
 
 from ..codec import text as canonical
 from ..errors import NotJson
+from ..words import suggestion
 from .errors import Missing, TemplateError
 from .limits import MAX_BITS, Budget
 
@@ -249,9 +249,7 @@ def order_key(value: Any) -> Any:
 def _nearest(name: str, fields: dict[str, Any]) -> str:
     """Which field may have been meant, or which there are."""
     names = [str(each)[:40] for each in list(fields)[:200]]
-    close = get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
     if not names:
         return ": the object is empty"
-    return f"; there are {', '.join(names[:8])}" + (" and more" if len(fields) > 8 else "")
+    there = f"there are {', '.join(names[:8])}" + " and more" * (len(fields) > 8)
+    return f"; {suggestion(name, names, there)}"

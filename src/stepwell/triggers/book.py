@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from ..errors import InputError, StoreCorrupt
 from ..ids import time_ordered
 from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
 from ..store import Store, reader
-from ..words import shown
+from ..words import shown, suggestion
 from .deciding import decide, schedule_of
 from .definition import Trigger
 from .firing import NotHere, Starter
@@ -253,16 +252,8 @@ class Triggers:
         row = reader.get_record(self._store, RECORD, name) if isinstance(name, str) and name.isprintable() else None
         if row is None:
             names = [each.key for each in reader.all_records(self._store, RECORD)]
-            close = get_close_matches(str(name)[:100], names, n=1)
-            if close:
-                rest = f"; did you mean {close[0]!r}?"
-            else:
-                rest = (
-                    f"; there are {', '.join(names[:20])}"
-                    if names
-                    else "; there are none: `stepwell trigger add` stores one"
-                )
-            raise InputError(f"there is no trigger {shown(name)}{rest}")
+            none = None if names else "there are none: `stepwell trigger add` stores one"
+            raise InputError(f"there is no trigger {shown(name)}; {suggestion(name, names, none, most=20)}")
         return row
 
     def _change(self, name: str, change: Callable[[State, int], State]) -> StoredTrigger:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import SECOND
 from ..errors import InputError
-from ..words import shown
+from ..words import shown, suggestion
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -175,12 +175,8 @@ def time_zone(name: str) -> tzinfo:
             return ZoneInfo(name)
     except (OSError, ValueError, KeyError):  # a folder, a path that leads elsewhere, an unknown name
         pass
-    from difflib import get_close_matches
-
-    known = sorted(available_timezones())
-    close = get_close_matches(str(name)[:MAX_TEXT], known, n=1)
-    rest = f"; did you mean {close[0]!r}?" if close else "; a name as 'Europe/Berlin' or 'UTC' is needed"
-    raise InputError(f"there is no time zone {shown(name)}{rest}")
+    meant = suggestion(name, sorted(available_timezones()), "a name as 'Europe/Berlin' or 'UTC' is needed")
+    raise InputError(f"there is no time zone {shown(name)}; {meant}")
 
 
 class _LocalTimes:

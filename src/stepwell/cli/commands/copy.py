@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 
 import typer
 
 from ...errors import StoreError
-from ...runner.procedures.copy_runs import CopiedRun, copy_runs
+from ...runner.procedures.copy_runs import copy_runs
 from ...store import open_store, public
 from ..connect import Connection, store_exists
 from ..exits import ExitCode
 from ..show.words import count, plain
 from ..streams import json_text, say
+
+_WORDS = {
+    "copied": "copied and audited",
+    "moved": "moved and audited",
+    "there": "there already",
+    "left": "left where they are",
+    "refused": "not copied",
+}
 
 
 def copy(
@@ -29,20 +38,13 @@ def copy(
 ) -> None:
     if not store_exists(source):
         raise StoreError(f"store {public(source)}: there is no such file")
-    here = open_store(source)
-    try:
-        there = open_store(target)
-        try:
-            copying = copy_runs(here, there, only=runs or (), unfinished=unfinished, trust=trust, wait_seconds=wait)
-            done = []
-            for each in copying:
-                done.append(each)
-                if not as_json and (each.outcome in ("moved", "refused") or each.detail):
-                    say(_line(each))
-        finally:
-            there.close()
-    finally:
-        here.close()
+    done = []
+    with closing(open_store(source)) as here, closing(open_store(target)) as there:
+        for each in copy_runs(here, there, only=runs or (), unfinished=unfinished, trust=trust, wait_seconds=wait):
+            done.append(each)
+            if not as_json and (each.outcome in ("moved", "refused") or each.detail):
+                detail = f": {each.detail}" if each.detail else ""
+                say(f"{each.run_id}  {plain(each.workflow)}  {_WORDS[each.outcome]}{detail}")
     if as_json:
         say(json_text({"from": here.url, "to": there.url, "runs": [each._asdict() for each in done]}))
     else:
@@ -54,17 +56,3 @@ def copy(
         )
     if any(each.outcome == "refused" for each in done):
         raise typer.Exit(ExitCode.CONFLICT)
-
-
-_WORDS = {
-    "copied": "copied and audited",
-    "moved": "moved and audited",
-    "there": "there already",
-    "left": "left where they are",
-    "refused": "not copied",
-}
-
-
-def _line(each: CopiedRun) -> str:
-    detail = f": {each.detail}" if each.detail else ""
-    return f"{each.run_id}  {plain(each.workflow)}  {_WORDS[each.outcome]}{detail}"

@@ -13,7 +13,7 @@ import typer
 
 from ...errors import InputError, StepwellError
 from ...runner import Engine
-from ...store import open_store, public
+from ...store import public
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain
@@ -34,11 +34,11 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
     connection.need_store("dev")
     documents = [each for each in what or () if is_file(each)]
     modules = [each for each in what or () if not is_file(each)]
-    store = open_store(connection.settings.store)
-    try:
+    with connection.store(make=True) as store:
         serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
         saving = Saving(connection, serving.service.engine, documents)
-        saving.save_all()
+        for file in saving.files:
+            saving.save(file)
         worker = WorkerProcess(modules, connection.settings.store)
         watching = Watching(worker, saving)
 
@@ -51,8 +51,6 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
         finally:
             watching.stop()
             worker.stop()
-    finally:
-        store.close()
 
 
 class Saving:
@@ -62,10 +60,6 @@ class Saving:
         self._connection = connection
         self._engine = engine
         self.files = [Path(file) for file in files]
-
-    def save_all(self) -> None:
-        for file in self.files:
-            self.save(file)
 
     def save(self, file: Path) -> None:
         """What is wrong with it is told, and the version before stays."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...codec import text as text_of
 from ...errors import InputError
 from ...handlers import Handler
+from ...words import suggestion
 from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say
@@ -21,9 +21,7 @@ def handlers(connection: Connection, name: str | None, *, as_json: bool) -> None
         say(json_text([_data(each) for each in found])) if as_json else _list(connection, found)
         return
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        told = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise InputError(f"there is no handler {plain(name)!r}; {told}")
+        raise InputError(f"there is no handler {plain(name)!r}; {suggestion(name, known)}")
     say(json_text(_data(known[name]))) if as_json else _show(known[name])
 
 

@@ -17,21 +17,20 @@ import typer
 from ...define import Builder, Workflow
 from ...define.document import Document
 from ...errors import DefinitionError, InputError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
+from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
 from ...runner.runs.stored import StoredRun
-from ...store import Store, reader
+from ...store import reader
 from ..connect import Connection
-from ..documents import document_input, is_file, load_file, names_document, typed_input
+from ..documents import Pairs, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
-from ..find import find_node, find_run, find_step
-from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
+from ..find import find_fork_point, find_node, find_run, tag_of
+from ..inputs import changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
-from ..tags import named_value
 
 LINES_AT_ONCE = 20
 """Ended runs that are each worth a line, of those that ended since the last look."""
@@ -48,7 +47,7 @@ def run(
     tag: Sequence[str] | None,
     **options: Any,
 ) -> None:
-    options["tags"] = dict(map(named_value, tag or ()))
+    options["tags"] = dict(map(tag_of, tag or ()))
     workflow: Workflow | Builder | Document | str | None = None
     if is_file(target):
         workflow = load_file(connection, target)
@@ -60,7 +59,7 @@ def run(
         elif workflow is None:
             workflow = engine.documents.find(target)
         if isinstance(workflow, Document):
-            options["input"] = document_input(workflow, inputs, input_file)
+            options["input"] = typed_input(workflow.input, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
         _work_to_the_end(connection, engine, started.row)
@@ -103,14 +102,14 @@ def fork(
         row = find_run(store, text)
         engine = connection.engine(store)
         run = engine.get(row.id)
-        where = find_step(run, at)
-        if isinstance(where, str) and run.step_of(where) is None:
-            find_node(run, where)
+        where = find_fork_point(run, at)
         changes = _changes(engine, row, inputs) if inputs else {}
 
     def begin(engine: Engine) -> Run:
         made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
-        _say_what_is_shared(engine.store, made)
+        shared = sum(1 for _ in reader.rows(engine.store, ListJournal(made.id, kinds=("shared",))))
+        nodes = count(len(made.graph), "node")
+        typer.echo(f"forked from {origin_of(made.row)}: {shared:,} of {nodes} shared", err=True)
         return made
 
     _go_on(connection, begin, wait=not no_wait, status="{}")
@@ -122,12 +121,6 @@ def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
     if source is not None:
         return typed_input(source.input, inputs, None)
     return changed_input(row.id, engine.code.target_of(row), inputs)
-
-
-def _say_what_is_shared(store: Store, fork: Run) -> None:
-    row = fork.row
-    shared = sum(1 for _ in reader.rows(store, ListJournal(row.id, kinds=("shared",))))
-    typer.echo(f"forked from {origin_of(row)}: {shared:,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -294,19 +287,14 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
-    """Import every module; all but the last of those that are broken are reported here, that one by raising.
-
-    The workflows that are defined in them.
-    """
+    """Imports the modules and gives their workflows. Of several broken modules the last is raised, the others are reported."""
     broken: list[DefinitionError] = []
     found: dict[type[Workflow], None] = {}
     for module in modules:
         try:
             if ":" in module:
-                name = module.partition(":")[0]
-                raise DefinitionError(
-                    f"{module}: give the module only, as in `stepwell work {name}`; all in it is served"
-                )
+                alone = f"`stepwell work {module.partition(':')[0]}`"
+                raise DefinitionError(f"{module}: give the module only, as in {alone}; all in it is served")
             found |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)
@@ -331,11 +319,8 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.serving.can_serve(needed) is False:
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
-
-
-def _why_not(engine: Engine, needed: Unfinished) -> str:
-    return (engine.serving.why_not(needed) or "some of its nodes have no code here").partition("\n")[0]
+            reason, *_ = (engine.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {reason}')}", err=True)
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
@@ -343,15 +328,11 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
     for needed in reader.list_unfinished(engine.store):
         if engine.serving.can_serve(needed) is not False:
-            runs = reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest)
-            if any(queues is None or _has_active(engine, run, queues) for run in runs):
-                return True
+            for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):
+                active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+                if queues is None or any(node.lane.queue in queues for node in active):
+                    return True
     return False
-
-
-def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
-    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-    return any(node.lane.queue in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

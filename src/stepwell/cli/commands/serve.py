@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import typer
@@ -36,15 +37,12 @@ def serve(
     if not no_runner:
         worker = {name: value for name, value in settings.for_workers.items() if name != "jobs"}
         worker["workflows"] = workflows
-    named = tuple(pipeline or ()) or settings.pipelines
-    if named:
+    pipelines = []
+    if named := tuple(pipeline or ()) or settings.pipelines:
         from .pipeline import find_pipelines
 
         pipelines = find_pipelines(connection, named)
-    else:
-        pipelines = []
-    store = told_store(connection) if no_runner else open_store(settings.store)
-    try:
+    with closing(told_store(connection) if no_runner else open_store(settings.store)) as store:
         serving = Serving(
             store,
             host=host,
@@ -65,5 +63,3 @@ def serve(
             typer.echo(told, err=True)
 
         serving.run(begin)
-    finally:
-        store.close()

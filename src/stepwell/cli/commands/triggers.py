@@ -15,7 +15,6 @@ from ...client.triggers import RemoteTrigger, RemoteTriggers
 from ...clock import SECOND
 from ...errors import InputError
 from ...runner.triggers import EngineTriggers, load_triggers
-from ...store import open_store
 from ...triggers.book import StoredTrigger
 from ...triggers.definition import Trigger
 from ...triggers.firing import NotHere
@@ -23,24 +22,16 @@ from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...words import one_line
 from ..connect import Connection
-from ..documents import is_file
-from ..inputs import Pairs
+from ..documents import Pairs, is_file
 from ..show.words import plain
 from ..streams import json_text, say
 
 
 @contextmanager
 def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers | RemoteTriggers]:
-    """The triggers of the store, or of the server; `make`: also of a store that is not there yet."""
-    if not make or connection.asks_server:
-        with connection.store() as store:
-            yield connection.engine(store).triggers
-        return
-    store = open_store(connection.settings.store)
-    try:
+    """The triggers of the store, or of the server; with `make` the store is made if need be."""
+    with connection.store(make=make) as store:
         yield connection.engine(store).triggers
-    finally:
-        store.close()
 
 
 def ls(connection: Connection, *, as_json: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -40,9 +39,7 @@ class Bar:
         refresh_capture()  # what bodies print is recorded as they print it, not as it is drawn above the bar
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._live.stop()
 
     def update(self, tally: Tally) -> None:
@@ -67,7 +64,7 @@ class Bar:
             Text(taken, style="dim"),
         )
         counts = Text("  ").join(
-            _amount(number, word, style)
+            Text(f"{number:,} {word}", style=style if number else "dim")
             for number, word, style in (
                 (tally.done, "done", "green"),
                 (tally.running, "running", "blue"),
@@ -94,10 +91,6 @@ def _node_bars(tally: Tally) -> Table:
             Text(how_far(progress), style="dim", no_wrap=True, overflow="ellipsis"),
         )
     return grid
-
-
-def _amount(number: int, word: str, style: str) -> Text:
-    return Text(f"{number:,} {word}", style=style if number else "dim")
 
 
 def _line(text: Text) -> Text:

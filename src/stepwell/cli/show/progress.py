@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 import typer
 
@@ -102,10 +101,7 @@ class Lines:
     def __enter__(self) -> Display:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+    def __exit__(self, *raised: object) -> None: ...
 
     def update(self, tally: Tally) -> None:
         now = self._now()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from ...model.lines import Progress
@@ -29,9 +28,7 @@ class Tally(NamedTuple):
 class Display(Protocol):
     def __enter__(self) -> Display: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
     def update(self, tally: Tally) -> None: ...
 
