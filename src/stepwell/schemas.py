@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from .codec import encode_checked
@@ -176,12 +177,7 @@ def _default_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
 
 def problems_of(schema: Any, value: Any) -> list[Misfit]:
     """Everything about a value that does not fit its schema, 100 at most."""
-    found = []
-    for misfit in _misfits(schema, value, (), schema, 0):
-        found.append(misfit)
-        if len(found) >= MAX_MISFITS:
-            break
-    return found
+    return list(islice(_misfits(schema, value, (), schema, 0), MAX_MISFITS))
 
 
 def with_defaults(schema: Any, value: Any) -> Any:
@@ -262,11 +258,31 @@ def _combined_misfits(schema: dict[str, Any], value: Any, path: Path, root: Any,
         yield Misfit(path, "it fits what it must not")
 
 
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minLength": (operator.lt, "at least {} characters are needed"),
+    "maxLength": (operator.gt, "at most {} characters are allowed"),
+    "minItems": (operator.lt, "at least {} items are needed"),
+    "maxItems": (operator.gt, "at most {} items are allowed"),
+    "minProperties": (operator.lt, "at least {} fields are needed"),
+    "maxProperties": (operator.gt, "at most {} fields are allowed"),
+    "minimum": (operator.lt, "at least {} is needed, not {}"),
+    "maximum": (operator.gt, "at most {} is allowed, not {}"),
+    "exclusiveMinimum": (operator.le, "more than {} is needed, not {}"),
+    "exclusiveMaximum": (operator.ge, "less than {} is needed, not {}"),
+}
+"""By keyword: when a length or a number is wrong, and what is said then."""
+
+
+def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords: str) -> Iterator[Misfit]:
+    for keyword in keywords:
+        if keyword in schema:
+            is_wrong, message = _BOUNDS[keyword]
+            if is_wrong(number, schema[keyword]):
+                yield Misfit(path, message.format(schema[keyword], number))
+
+
 def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Misfit]:
-    if len(value) < schema.get("minLength", 0):
-        yield Misfit(path, f"at least {schema['minLength']} characters are needed")
-    if len(value) > schema.get("maxLength", math.inf):
-        yield Misfit(path, f"at most {schema['maxLength']} characters are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minLength", "maxLength")
     if "pattern" in schema and (len(value) > MAX_MATCHED or not _pattern(schema["pattern"]).search(value)):
         yield Misfit(path, f"it does not match {schema['pattern']}")
     check = _FORMATS.get(schema.get("format", ""))
@@ -275,10 +291,7 @@ def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Mi
 
 
 def _list_misfits(schema: dict[str, Any], value: list[Any], path: Path, root: Any, depth: int) -> Iterator[Misfit]:
-    if len(value) < schema.get("minItems", 0):
-        yield Misfit(path, f"at least {schema['minItems']} items are needed")
-    if len(value) > schema.get("maxItems", math.inf):
-        yield Misfit(path, f"at most {schema['maxItems']} items are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minItems", "maxItems")
     if schema.get("uniqueItems") is True and len({encode_checked(each) for each in value}) < len(value):
         yield Misfit(path, "an item is there more than once")
     if "items" in schema:
@@ -293,10 +306,7 @@ def _object_misfits(
     for name in schema.get("required", ()):
         if name not in value:
             yield Misfit((*path, name), "it is needed")
-    if len(value) < schema.get("minProperties", 0):
-        yield Misfit(path, f"at least {schema['minProperties']} fields are needed")
-    if len(value) > schema.get("maxProperties", math.inf):
-        yield Misfit(path, f"at most {schema['maxProperties']} fields are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minProperties", "maxProperties")
     more = schema.get("additionalProperties", True)
     for name, each in value.items():
         if name in known:
@@ -309,14 +319,7 @@ def _object_misfits(
 
 
 def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Misfit]:
-    if value < schema.get("minimum", -math.inf):
-        yield Misfit(path, f"at least {schema['minimum']} is needed, not {value}")
-    if value > schema.get("maximum", math.inf):
-        yield Misfit(path, f"at most {schema['maximum']} is allowed, not {value}")
-    if value <= schema.get("exclusiveMinimum", -math.inf):
-        yield Misfit(path, f"more than {schema['exclusiveMinimum']} is needed, not {value}")
-    if value >= schema.get("exclusiveMaximum", math.inf):
-        yield Misfit(path, f"less than {schema['exclusiveMaximum']} is needed, not {value}")
+    yield from _out_of_bounds(schema, value, path, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     step = schema.get("multipleOf")
     if step is not None and abs(value / step - round(value / step)) > 1e-9:
         yield Misfit(path, f"a multiple of {step} is needed, not {value}")

@@ -40,16 +40,17 @@ SEEN_SECONDS = 1.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class SecretRef:
     """A reference to a secret; what it refers to is known only to the worker that uses it. Shown as `secret:NAME`."""
 
-    __slots__ = ("name",)
     name: str
 
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits, _ . and - are needed")
-        object.__setattr__(self, "name", name)
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InputError(
+                f"{shown(self.name)} cannot be the name of a secret: letters, digits, _ . and - are needed"
+            )
 
     @classmethod
     def of(cls, text: object) -> SecretRef | None:
@@ -61,20 +62,8 @@ class SecretRef:
             return cls(text[len(PREFIX) :])
         return None
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a SecretRef cannot be changed")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretRef) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash((SecretRef, self.name))
-
     def __repr__(self) -> str:
         return PREFIX + self.name
-
-    def __reduce__(self) -> tuple[type[SecretRef], tuple[str]]:
-        return SecretRef, (self.name,)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -159,7 +148,7 @@ class Secrets:
         except MissingSecret as error:
             return error.reason
         except TransientError:  # whoever keeps it does not answer now; the node will ask again
-            return None
+            pass
         return None
 
     def _look_up(self, name: str, service: str | None) -> str:
@@ -192,13 +181,11 @@ class Secrets:
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:
-            found = self._environment.get(source.env)
-            if found is None:
-                raise MissingSecret(name, f"{PREFIX}{name} is not here: the variable {source.env} is not set")
-            return found
-        found = _of_file(name, Path(str(source.file)))
+            found, problem = self._environment.get(source.env), f"the variable {source.env} is not set"
+        else:
+            found, problem = _of_file(name, Path(str(source.file))), f"there is no file {source.file}"
         if found is None:
-            raise MissingSecret(name, f"{PREFIX}{name} is not here: there is no file {source.file}")
+            raise MissingSecret(name, f"{PREFIX}{name} is not here: {problem}")
         return found
 
     def _of_provider(self, name: str) -> str | None:

@@ -96,11 +96,7 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
 
 
 _FIELDS = frozenset(NodeSpec._fields)
-_WRITE: dict[str, Callable[[Any], Any]] = {
-    "needs": sorted,
-    "retry": _write_retry,
-    "was": sorted,
-}
+_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": _write_retry, "was": sorted}
 _READ: dict[str, Callable[[Any], Any]] = {
     "depends_on": tuple,
     "args": lambda args: args or NO_ARGS,

@@ -56,7 +56,7 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     """
     problems: list[Problem] = []
     if isinstance(data, str | bytes):
-        form, copied = parse(data, problems), _as_it_is
+        form, copied = parse(data, problems), lambda value: value  # what was parsed belongs to nobody else
     else:
         form, copied = data, _copied
     nodes = _checked_form(form, problems)
@@ -74,11 +74,6 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     if graph is None or problems:
         raise GraphError(problems)
     return graph
-
-
-def _as_it_is(value: Any) -> Any:
-    """What was parsed belongs to nobody else."""
-    return value
 
 
 def _copied(value: Mapping[str, Any]) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from .order import topological
+
 SWEEPS = 12
 PATIENCE = 3
 """Sweeps that may bring nothing before the others are spared."""
@@ -74,19 +76,11 @@ def _joined(parents: Sequence[Sequence[int]]) -> list[list[int]]:
 
 def _layers(parents: Sequence[Sequence[int]]) -> list[int]:
     """The longest path from a root; what has more children than parents then moves towards its children."""
+    sequence, layer = topological(parents)
     children: list[list[int]] = [[] for _ in parents]
-    waiting = [len(own) for own in parents]
     for node, own in enumerate(parents):
         for parent in own:
             children[parent].append(node)
-    sequence = [node for node, count in enumerate(waiting) if not count]
-    layer = [0] * len(parents)
-    for node in sequence:  # grows while it is walked
-        for child in children[node]:
-            layer[child] = max(layer[child], layer[node] + 1)
-            waiting[child] -= 1
-            if not waiting[child]:
-                sequence.append(child)
     for node in reversed(sequence):
         if len(children[node]) > len(parents[node]):
             layer[node] = min(layer[child] for child in children[node]) - 1
@@ -228,9 +222,8 @@ def place(arranged: Arrangement, extents: Sequence[float]) -> list[float]:
             across[vertex] = distance - offset[-1] / 2
     both = [[*above[vertex], *below[vertex]] for vertex in range(len(sizes))]
     lines: dict[int, float] = {}
-    straight = (
-        1.0  # how much a vertex is drawn to the line of its trunk, where each neighbour draws with 1: more and more
-    )
+    # How much a vertex is drawn to the line of its trunk, where each neighbour draws with 1: more and more.
+    straight = 1.0
     for neighbours in (above, below, above, below, *[both] * ROUNDS):
         if neighbours is both:
             lines = _lines(trunk, across)

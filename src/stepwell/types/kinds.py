@@ -22,7 +22,10 @@ EVERY_FORM: frozenset[Form] = frozenset({"null", "bool", "int", "float", "text",
 LISTS = (list, *(getattr(collections.abc, name) for name in ("Sequence", "MutableSequence", "Collection", "Iterable")))
 SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_FORMS: Mapping[Any, Form] = {NoneType: "null", bool: "bool", int: "int", float: "float", str: "text"}
+FORMS: Mapping[type, Form] = {
+    **{NoneType: "null", bool: "bool", int: "int", float: "float", str: "text"},
+    **{list: "list", tuple: "list", dict: "object"},
+}
 
 
 class Object(NamedTuple):
@@ -148,7 +151,7 @@ def _object(annotation: Any, fields: list[Field]) -> Object:
     # What is stored of a class has all its fields; of a TypedDict, and of a model that leaves some out, the required ones.
     all_there = kind_of(annotation) in ("dataclass", "attrs")
     tags = {
-        field.name: frozenset(map(_stored_literal, get_args(unwrapped(field.annotation))))
+        field.name: frozenset(map(data_of, get_args(unwrapped(field.annotation))))
         for field in fields
         if get_origin(unwrapped(field.annotation)) is Literal and (field.required or all_there)
     }
@@ -156,17 +159,18 @@ def _object(annotation: Any, fields: list[Field]) -> Object:
     return Object(shown(annotation), frozenset(field.name for field in fields), required, tags)
 
 
-def _stored_literal(value: Any) -> Any:
+def data_of(value: Any) -> Any:
+    """What is kept of a member of an Enum: its value."""
     return value.value if isinstance(value, Enum) else value
 
 
 def _literal(annotation: Any, choices: tuple[Any, ...]) -> Kind:
-    values = frozenset(map(_stored_literal, choices))
+    values = frozenset(map(data_of, choices))
     if any(type(each) not in (str, int, bool, NoneType) for each in values):
         raise Unsupported(f"{shown(annotation)}: a Literal of JSON has strings, ints, bools and None")
     plain = not any(isinstance(each, Enum) for each in choices)
     text = "one of " + ", ".join(map(repr, choices))
-    return Kind(text, frozenset(_FORMS[type(each)] for each in values), plain, values)
+    return Kind(text, frozenset(FORMS[type(each)] for each in values), plain, values)
 
 
 def _enum(cls: type[Enum]) -> Kind:
@@ -181,7 +185,7 @@ def _enum(cls: type[Enum]) -> Kind:
     kinds = {base for value in values for base in (bool, int, float, str, NoneType) if isinstance(value, base)}
     if bool in kinds and not any(type(value) is int for value in values):
         kinds -= {int}
-    return Kind(cls.__qualname__, frozenset(_FORMS[kind] for kind in kinds), values=frozenset(values))
+    return Kind(cls.__qualname__, frozenset(FORMS[kind] for kind in kinds), values=frozenset(values))
 
 
 def _dict(annotation: Any, arguments: tuple[Any, ...], seen: Mapping[Any, Kind]) -> Kind:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
 from .foreign import registered
-from .kinds import shown
+from .kinds import data_of, shown
 from .leaves import LEAVES, needed, read_leaf
 from .misfit import Wrong
 
@@ -39,7 +39,7 @@ def write_text(made: Converter) -> Write:
     def write(value: Any) -> Any:
         if type(value) is str:
             return value
-        data = _data_of(value)
+        data = data_of(value)
         return str.__str__(data) if isinstance(data, str) else made.unstructure(data)
 
     return write
@@ -88,7 +88,7 @@ def write_anything(_: Any, made: Converter) -> Write:
 
 
 def read_member(data: Any, cls: Any) -> Any:
-    data = data.value if isinstance(data, Enum) else data  # a text or number that is an Enum is written as it is
+    data = data_of(data)  # a text or number that is an Enum is written as it is
     for member in cls:
         if member.value == data and type(member.value) is type(data):
             return member
@@ -105,25 +105,21 @@ def read_enum(cls: Any, made: Converter) -> Read:
 
 
 def write_enum(_: Any, made: Converter) -> Write:
-    return lambda value: made.unstructure(value.value if isinstance(value, Enum) else value)
+    return lambda value: made.unstructure(data_of(value))
 
 
 def read_literal(annotation: Any, made: Converter) -> Read:
-    choices = {(type(data), data): each for each in get_args(annotation) for data in [_data_of(each)]}
+    choices = {(type(data), data): each for each in get_args(annotation) for data in [data_of(each)]}
     words = "one of " + ", ".join(repr(data) for _, data in choices)
 
     def read(data: Any, _: Any) -> Any:
-        data = _data_of(data)
+        data = data_of(data)
         try:
             return choices[type(data), data]
         except (KeyError, TypeError):
             raise needed(words, data) from None
 
     return read
-
-
-def _data_of(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 def read_foreign(annotation: Any, made: Converter) -> Read:
