@@ -36,15 +36,12 @@ def bound(endpoint: Callable[..., Any], service: Service, options: dict[str, Any
         written = _Written(model, options.get("status_code", 200), validate="response_model" in options)
 
         def made(**values: Any) -> Response:
-            return written.answer(endpoint(**given, **values), next(filter(_is_response, values.values()), None))
+            response = next((each for each in values.values() if type(each) is Response), None)
+            return written.answer(endpoint(**given, **values), response)
 
     functools.update_wrapper(made, endpoint)
     made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return made
-
-
-def _is_response(value: object) -> bool:
-    return type(value) is Response
 
 
 class _Written:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from ..version import __version__
@@ -53,14 +52,9 @@ def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tu
     add_problems(app)
     check_routes(app)
     requests = service.requests = Requests(app)
-    paths = [path for route in api_routes(app.routes) if (path := open_path(route)) is not None]
+    served = [route for route in app.routes if isinstance(route, APIRoute)]
+    paths = [path for route in served if (path := open_path(route)) is not None]
     return Guard(requests, service.callers, hosts, paths)
-
-
-def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
 
 
 def check_routes(app: FastAPI) -> None:

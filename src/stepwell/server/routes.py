@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -160,6 +159,4 @@ class Routes:
 
 def open_path(route: APIRoute) -> str | None:
     """The path of a route that is open, up to its first variable; None if the route is guarded."""
-    if not (route.openapi_extra or {}).get(OPEN):
-        return None
-    return re.split(r"\{", route.path, maxsplit=1)[0]
+    return route.path.partition("{")[0] if (route.openapi_extra or {}).get(OPEN) else None

@@ -40,15 +40,13 @@ class StartRequest(BaseModel):
     seed: int | None = Field(default=None, ge=0, lt=2**64)
     tags: dict[str, str] | None = Field(default=None, examples=[{"customer": "7"}])
 
-    def options(self, key: str | None) -> dict[str, Any]:
-        return {
-            "run_id": self.run_id,
-            "idempotency_key": key,
-            "priority": self.priority,
-            "timeout": self.timeout,
-            "seed": self.seed,
-            "tags": self.tags,
-        }
+
+class StartInline(StartRequest):
+    """A run of what comes with the request: a document, or the frozen form of a graph."""
+
+    document: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = Field(default=None, description="As GET /runs/{run_id}/graph/frozen gives it.")
+    workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
 
 
 def start_run(service: Service, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
@@ -105,15 +103,9 @@ def start_document(service: Service, document: Document, asked: StartRequest, ke
     return _start(service, service.engine, definition, asked, key)
 
 
-def start_given(
-    service: Service,
-    asked: StartRequest,
-    document: dict[str, Any] | None,
-    graph: dict[str, Any] | None,
-    workflow: str | None,
-    key: str | None,
-) -> tuple[RunRow, bool]:
+def start_given(service: Service, asked: StartInline, key: str | None) -> tuple[RunRow, bool]:
     """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
+    document, graph, workflow = asked.document, asked.graph, asked.workflow
     if (document is None) == (graph is None):
         raise InputError("either `document` or `graph` is needed, which say what is to run")
     if document is not None:
@@ -134,7 +126,8 @@ def _start(
 ) -> tuple[RunRow, bool]:
     chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
-    create = create_op(definition, **asked.options(key) | {"run_id": chosen})
+    options = asked.model_dump(include={"priority", "timeout", "seed", "tags"})
+    create = create_op(definition, chosen, key, **options)
     started = engine.start_definition(definition, create, fresh=asked.run_id is None and key is None).id
     return service.row(started), started == chosen and not known
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..codec import json_path
 from .errors import TemplateError
 from .frames import Reference, Scope
-from .template import Expression, Template, compile_expression, compile_template, is_template
+from .template import Template, compile_expression, compile_template, is_template
 
 Path = tuple[str | int, ...]
 MakeSecret = Callable[[str], Any]
@@ -22,7 +22,7 @@ class Dynamic(NamedTuple):
     """A place in a config that is not what it says: a template, or an expression."""
 
     path: Path
-    compiled: Template | Expression
+    compiled: Template
 
 
 class Config:
@@ -62,8 +62,7 @@ def compile_config(
     With `problems`, what is written wrongly is added there and left out; else the first raises its TemplateError.
     """
     compiling = _Compiling(frozenset(expressions), problems)
-    build = compiling.value(config, ())
-    return Config(build, tuple(compiling.dynamic))
+    return Config(compiling.value(config, ()), tuple(compiling.dynamic))
 
 
 class _Compiling:
@@ -101,11 +100,10 @@ class _Compiling:
             self._problems.append((path, error))
             return lambda scope, secret: text
         self.dynamic.append(Dynamic(path, compiled))
-        evaluate = compiled.evaluate if isinstance(compiled, Expression) else compiled.render
 
         def build(scope: Scope, secret: MakeSecret) -> Any:
             try:
-                return evaluate(scope)
+                return compiled.render(scope)
             except TemplateError as error:
                 error.path = json_path(path)
                 raise

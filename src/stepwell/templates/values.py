@@ -7,6 +7,8 @@ name that a template gave.
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..codec import text as canonical
@@ -171,17 +173,7 @@ def calculated(sign: str, left: Any, right: Any) -> Any:
     if not is_number(left) or not is_number(right):
         raise TemplateError(f"cannot calculate {described(left)} {sign} {described(right)}: two numbers are needed")
     try:
-        if sign == "+":
-            return checked_number(left + right)
-        if sign == "-":
-            return checked_number(left - right)
-        if sign == "*":
-            return checked_number(left * right)
-        if sign == "**":
-            return checked_number(_power(left, right))
-        if sign == "/":
-            return checked_number(left / right)
-        return checked_number(left // right if sign == "//" else left % right)
+        return checked_number(_CALCULATIONS[sign](left, right))
     except ZeroDivisionError:
         raise TemplateError(f"division by zero: {left} {sign} {right}") from None
     except OverflowError:
@@ -194,6 +186,18 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
+_CALCULATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "**": _power,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+_COMPARISONS = {"lt": operator.lt, "lteq": operator.le, "gt": operator.gt, "gteq": operator.ge}
+
+
 def same(left: Any, right: Any) -> bool:
     """Equal as JSON: true is not 1, but 1 is 1.0."""
     if type(left) is list and type(right) is list:
@@ -202,9 +206,7 @@ def same(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    return (
-        type(left) is type(right) and bool(left == right) if not is_number(left) else is_number(right) and left == right
-    )
+    return bool(left == right) and (type(left) is type(right) or (is_number(left) and is_number(right)))
 
 
 def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
@@ -220,11 +222,7 @@ def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
         )
     if type(left) is str:
         budget.for_text(len(left))
-    if sign == "lt":
-        return bool(left < right)
-    if sign == "lteq":
-        return bool(left <= right)
-    return bool(left > right) if sign == "gt" else bool(left >= right)
+    return bool(_COMPARISONS[sign](left, right))
 
 
 def contains(whole: Any, sought: Any, budget: Budget) -> bool:

@@ -12,7 +12,7 @@ from ..codec import decode, encode_checked, sha256
 from ..errors import NotJson
 from ..templates import Config, compile_config
 from ..types.codecs import encoded_by_type
-from .kinds import CatchUp, Interval, Kind, Overlap, Problem, RunFinished, StateWritten, TriggerError, Webhook, When
+from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Problem, TriggerError, When
 from .reading import read
 from .schedule import Cron
 
@@ -97,17 +97,7 @@ class Trigger:
 
     @property
     def kind(self) -> Kind:
-        match self.when:
-            case Cron():
-                return "cron"
-            case Interval():
-                return "every"
-            case Webhook():
-                return "webhook"
-            case RunFinished():
-                return "run_finished"
-            case StateWritten():
-                return "state"
+        return KINDS[type(self.when)]
 
     @property
     def is_schedule(self) -> bool:

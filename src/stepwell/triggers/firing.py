@@ -148,16 +148,12 @@ class Firing:
             try:
                 self._start(make_start(trigger, state, run_id, time))
             except NotHere as error:
-                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                self._leave(trigger, error)
                 return None
             except StoreError:
                 raise
             except StepwellError as error:
-                problem = one_line(f"{time_text(time)}: {error}")
-                self._tell(
-                    trigger.name, f"trigger {trigger.name} could not start a run for {problem}; it is tried again"
-                )
-                return state.but(error=problem, tried_at=self._now())
+                return state.but(error=self._failed(trigger, "for", time_text(time), error), tried_at=self._now())
             rest = tuple(each for each in state.pending if each != time)
             state = state.but(
                 pending=rest, last_run=run_id, last_time=time, fired=state.fired + 1, error=None, tried_at=0
@@ -180,15 +176,12 @@ class Firing:
                 is_new = self._start(start)
             except NotHere as error:
                 self._ended.hold(row.key, ended)
-                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                self._leave(trigger, error)
                 break
             except StoreError:
                 raise
             except StepwellError as error:
-                told = one_line(f"run {ended.run_id}: {error}")
-                self._tell(
-                    trigger.name, f"trigger {trigger.name} could not start a run after {told}; it is tried again"
-                )
+                told = self._failed(trigger, "after", f"run {ended.run_id}", error)
                 if self._store.now() - ended.at < GIVE_UP_AFTER:
                     self._ended.hold(row.key, ended)
                     problem = problem or told
@@ -201,6 +194,15 @@ class Firing:
         if made != state:
             self._put(row, made)
         return now + SECOND
+
+    def _leave(self, trigger: Trigger, error: NotHere) -> None:
+        self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+
+    def _failed(self, trigger: Trigger, when: str, what: str, error: StepwellError) -> str:
+        """Log that a start did not succeed; what went wrong."""
+        problem = one_line(f"{what}: {error}")
+        self._tell(trigger.name, f"trigger {trigger.name} could not start a run {when} {problem}; it is tried again")
+        return problem
 
     def _explain(self, trigger: Trigger, decision: Decision) -> None:
         if decision.clock_moved:

@@ -78,3 +78,11 @@ class StateWritten:
 
 
 When: TypeAlias = Cron | Interval | Webhook | RunFinished | StateWritten
+KINDS: dict[type, Kind] = {
+    Cron: "cron",
+    Interval: "every",
+    Webhook: "webhook",
+    RunFinished: "run_finished",
+    StateWritten: "state",
+}
+"""What each is called in a definition."""

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -100,9 +101,8 @@ class Cron:
         last = at
         for local in self._calendar(_local(at, self.zone)):
             time = _first_moment(local, self.zone)
-            if (
-                time > last
-            ):  # several that lie in one gap fire together; the second pass of a repeated hour does not fire
+            # Several that lie in one gap fire together; the second pass of a repeated hour does not fire.
+            if time > last:
                 last = time
                 yield time
 
@@ -127,10 +127,12 @@ class Cron:
         return next(self._calendar(local - _SECOND), None) == local
 
     def _calendar(self, local: datetime) -> Iterator[datetime]:
-        """The local times that match, later than `local`, as if no clock were ever changed."""
+        """The local times that match, later than `local`, as if no clock were ever changed. It gives up after 50 years without
+        a match."""
         walk = copy(self._walk)
         walk.dt = local.replace(microsecond=0)
-        return _LocalTimes(walk)
+        with suppress(OverflowError):  # calendars end
+            yield from walk
 
     @cached_property
     def _walk(self) -> CronSim:
@@ -177,22 +179,6 @@ def time_zone(name: str) -> tzinfo:
         pass
     meant = suggestion(name, sorted(available_timezones()), "a name as 'Europe/Berlin' or 'UTC' is needed")
     raise InputError(f"there is no time zone {shown(name)}; {meant}")
-
-
-class _LocalTimes:
-    """What a cron expression matches. The library gives up after 50 years without a match, and calendars end."""
-
-    def __init__(self, walk: CronSim) -> None:
-        self._walk = walk
-
-    def __iter__(self) -> _LocalTimes:
-        return self
-
-    def __next__(self) -> datetime:
-        try:
-            return next(self._walk)
-        except OverflowError:
-            raise StopIteration from None
 
 
 def _check_text(text: object) -> None:

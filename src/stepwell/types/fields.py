@@ -25,8 +25,8 @@ def kind_of(annotation: Any) -> Kind | None:
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type):
         return None
-    pydantic = sys.modules.get("pydantic")  # nobody has a model who has not imported it
-    if pydantic is not None and issubclass(cls, pydantic.BaseModel):
+    model = getattr(sys.modules.get("pydantic"), "BaseModel", None)  # nobody has one who has not imported pydantic
+    if model is not None and issubclass(cls, model):
         return "pydantic"
     if dataclasses.is_dataclass(cls):
         return "dataclass"

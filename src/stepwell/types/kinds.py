@@ -23,8 +23,14 @@ LISTS = (list, *(getattr(collections.abc, name) for name in ("Sequence", "Mutabl
 SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 FORMS: Mapping[type, Form] = {
-    **{NoneType: "null", bool: "bool", int: "int", float: "float", str: "text"},
-    **{list: "list", tuple: "list", dict: "object"},
+    NoneType: "null",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "text",
+    list: "list",
+    tuple: "list",
+    dict: "object",
 }
 
 

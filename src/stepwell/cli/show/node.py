@@ -6,7 +6,6 @@ from typing import Any
 
 from ...codec import decode
 from ...codec import text as json_line
-from ...model.outputs import output_of
 from ...runner.runs.stored import StoredRun
 from ...runner.runs.views import AttemptView
 from ...store import reader
@@ -22,7 +21,7 @@ def node_data(run: StoredRun, index: int) -> dict[str, Any]:
     (view,) = run.nodes(index)
     spec = run.graph.in_order[index]
     outputs = reader.get_outputs(run.store, run.row.id, (index,))
-    output = decode(output_of(outputs[index])) if index in outputs else None
+    output = decode(outputs[index]) if index in outputs else None
     return {
         "run": run.row.id,
         "id": view.id,

@@ -77,19 +77,13 @@ class Guard:
             self._check_host(headers)
             _check_origin(scope["method"], headers)
             body.check_length(headers)
-            if not self._is_open(scope["path"]):
+            if scope["path"] not in self._open and not scope["path"].startswith(self._open_below):
                 scope[PRINCIPAL] = await self._who(scope, headers)
             await self.app(scope, body.receive, answer.send)
-        except Problem as problem:
-            if not answer.begun:
-                await problem_response(problem, scope["path"])(scope, receive, answer.send)
         except Exception as error:
             told = problem_of(error)
             if not answer.begun:
                 await problem_response(told, scope["path"])(scope, receive, answer.send)
-
-    def _is_open(self, path: str) -> bool:
-        return path in self._open or (bool(self._open_below) and path.startswith(self._open_below))
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -153,14 +147,9 @@ def host_name(text: str) -> str | None:
         _ = parts.port
     except ValueError:
         return None
-    if (
-        name is None
-        or "@" in text
-        or parts.netloc != text
-        or not all(each.isalnum() or each in ".-_:" for each in name)
-    ):
+    if name is None or "@" in text or parts.netloc != text:
         return None
-    return name.rstrip(".") or None
+    return name.rstrip(".") or None if all(each.isalnum() or each in ".-_:" for each in name) else None
 
 
 def _is_address(name: str) -> bool:

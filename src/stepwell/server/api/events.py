@@ -25,7 +25,7 @@ from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
 from ..streams.feed import AT_ONCE, MAX_CHANGED, SLACK, Watcher, pages_of_ended, pages_of_unfinished
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, moved, stream, written_event
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, moved, stream, written_event
 from .nodes import journal_entry
 
 routes = Routes("events")
@@ -36,9 +36,6 @@ LOG_SECONDS = 0.25
 """Between two looks at the log of a run."""
 TOKEN_SECONDS = HEARTBEAT_SECONDS / 2
 """Between two looks whether the token of a stream is still valid: so it ends within a heartbeat."""
-_SSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
-}
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=100, description="Where the client left off.")
 ]
@@ -70,7 +67,7 @@ def _place(last: str | None) -> int | None:
     return int(last)
 
 
-@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_run(
     run_id: str,
     service: Given,
@@ -153,7 +150,7 @@ class _Journal:
         return now is None or now.created_at != self.row.created_at
 
 
-@routes.get("/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> StreamingResponse:
     """How runs stand, whenever that changes: all of them, without a gap. The same may be told twice; runs have no order among
     each other. First come all runs that have not ended.
@@ -223,7 +220,7 @@ def _run(row: RunRow) -> dict[str, Any]:
     }
 
 
-@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_logs(
     run_id: str,
     service: Given,

@@ -23,6 +23,7 @@ from ...runner.events import Events, ObservedStore
 from ...runner.recent import Recent
 from ...store import Store
 from ..problems import Problem
+from .sse import Listener
 
 log = logging.getLogger("stepwell")
 
@@ -56,17 +57,16 @@ class Taken(NamedTuple):
     """When the look at all runs began that brought the last of it: of what had ended by then, nothing is missing."""
 
 
-class Watcher:
-    """One stream: the loop it is on, and what waits for it."""
+class Watcher(Listener):
+    """One stream, and what waits for it."""
 
     def __init__(self, run_id: RunId | None) -> None:
+        super().__init__()
         self.run_id = run_id
         self.waiting: list[JournalRow | RunRow] = []
         self.overflowed = False
         self._as_of = 0
         self.closed = False
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
         self._lock = threading.Lock()
 
     def push(self, rows: list[JournalRow] | list[RunRow], as_of: int = 0) -> None:
@@ -79,24 +79,11 @@ class Watcher:
                 self.waiting += rows
         self.wake()
 
-    def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # its loop was closed
-            self._loop.call_soon_threadsafe(self._changed.set)
-
     def take(self) -> Taken:
         with self._lock:
             taken = Taken(self.waiting, self.overflowed, self._as_of)
             self.waiting, self.overflowed = [], False
         return taken
-
-    async def wait(self, seconds: float) -> bool:
-        """Until there is something, or the server ends; False if that takes longer."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
 
 
 class Feed:
@@ -139,10 +126,8 @@ class Feed:
     def check_room(self) -> None:
         """Before a stream begins: afterwards nothing can be refused."""
         if self._closed or len(self._watchers) >= MAX_STREAMS:
-            told = (
-                "the server is closing" if self._closed else f"{MAX_STREAMS} streams are open, and no more are allowed"
-            )
-            raise Problem(503, told, headers={"Retry-After": "2"})
+            many = f"{MAX_STREAMS} streams are open, and no more are allowed"
+            raise Problem(503, "the server is closing" if self._closed else many, headers={"Retry-After": "2"})
 
     def poke(self) -> None:
         """Something was committed in this process."""

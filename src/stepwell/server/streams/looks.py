@@ -6,7 +6,6 @@ watchfiles is installed, and databases are asked. Without it, and for what time 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -18,6 +17,7 @@ from typing import Any
 
 from ...errors import StepwellError
 from ...pipeline import Pipeline
+from .sse import Listener
 
 log = logging.getLogger("stepwell")
 
@@ -33,29 +33,16 @@ States = dict[tuple[str, str], dict[str, Any]]
 """By stage and entity."""
 
 
-class Follower:
-    """One stream of a pipeline: the loop it is on, and how the states stood when they were last looked at."""
+class Follower(Listener):
+    """One stream of a pipeline, and how the states stood when they were last looked at."""
 
-    def __init__(self) -> None:
-        self.states: States | None = None
-        """None: nobody has looked so far."""
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
+    states: States | None = None
+    """None: nobody has looked so far."""
 
     def tell(self, states: States) -> None:
         """From the thread that looks."""
         self.states = states
-        with contextlib.suppress(RuntimeError):  # its loop was closed
-            self._loop.call_soon_threadsafe(self._changed.set)
-
-    async def wait(self, seconds: float) -> bool:
-        """Until somebody has looked and found a change; False if that takes longer."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
+        self.wake()
 
 
 class _Followed:
@@ -67,10 +54,7 @@ class _Followed:
         self.states: States | None = None
         self.stop = threading.Event()
         self._pipeline = pipeline
-        self._thread = threading.Thread(target=self._run, name=f"stepwell-look-{pipeline.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name=f"stepwell-look-{pipeline.name}", daemon=True)
 
     def _run(self) -> None:
         while not self.stop.is_set():
@@ -159,7 +143,7 @@ class Looks:
             if followed.states is not None:
                 follower.tell(followed.states)
         if begins:
-            followed.start()
+            followed.thread.start()
         try:
             yield follower
         finally:

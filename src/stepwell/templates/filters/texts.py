@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64 as base_64
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from ...codec import MAX_DEPTH
 from ..errors import TemplateError
 from ..limits import MAX_CHARACTERS, Budget
 from ..values import as_json, written
-from .arguments import text_of, whole_of
+from .arguments import Filter, text_of, whole_of
 
 
 def tojson(budget: Budget, value: Any) -> str:
@@ -45,24 +46,9 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def upper(budget: Budget, value: Any) -> str:
-    return text_of(value, "upper", budget).upper()
-
-
-def lower(budget: Budget, value: Any) -> str:
-    return text_of(value, "lower", budget).lower()
-
-
-def capitalize(budget: Budget, value: Any) -> str:
-    return text_of(value, "capitalize", budget).capitalize()
-
-
-def title(budget: Budget, value: Any) -> str:
-    return text_of(value, "title", budget).title()
-
-
-def trim(budget: Budget, value: Any) -> str:
-    return text_of(value, "trim", budget).strip()
+def changing(name: str, change: Callable[[str], str]) -> Filter:
+    """The filter of this name, which only changes a text."""
+    return lambda budget, value: change(text_of(value, name, budget))
 
 
 def replace(budget: Budget, value: Any, old: Any, new: Any) -> str:
@@ -99,8 +85,7 @@ def truncate(budget: Budget, value: Any, length: Any = 255, end: Any = "...") ->
 def urlencode(budget: Budget, value: Any) -> str:
     """One value for a path or a query; an object as a whole query."""
     if type(value) is dict:
-        parts = [f"{urlencode(budget, key)}={urlencode(budget, each)}" for key, each in value.items()]
-        return "&".join(parts)
+        return "&".join(f"{urlencode(budget, key)}={urlencode(budget, each)}" for key, each in value.items())
     text = written(value, budget)
     budget.for_text(3 * len(text))
     try:
