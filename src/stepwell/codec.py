@@ -76,6 +76,15 @@ def decode(data: bytes | str) -> Any:
     return json.loads(data)
 
 
+def decode_strictly(data: str) -> Any:
+    """The same; ValueError also for NaN and Infinity, which are no JSON."""
+    return json.loads(data, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON number")
+
+
 def text(value: object) -> str:
     """The same as `encode(value).decode()`, with less ado."""
     check(value)

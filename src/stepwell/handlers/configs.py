@@ -43,10 +43,9 @@ def problems_of(model: Any, config: object, later: Later | None = None) -> list[
         return [Problem((), f"an object is needed, not {_kind(config)}")]
     if model is None:
         return []
-    wait = later or _never
     found = [*_unknown_keys(model, config)]
     for path, message, is_certain in _refusals(model, config):
-        if is_certain or not _known_later(config, path, wait):
+        if is_certain or not _known_later(config, path, later):
             place = _existing(config, path)
             is_secret = isinstance(_at(config, place), SecretRef)
             problem = Problem(place, "no secret can be used here" if is_secret else message)
@@ -59,11 +58,12 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
     """The config as an instance of the model; PermanentError lists everything that is wrong."""
     if model is None:
         return dict(config)
-    unknown = [*_unknown_keys(model, config)]
-    if not unknown:
+    from pydantic import ValidationError
+
+    if not any(_unknown_keys(model, config)):
         try:
             return model.model_validate(config)
-        except _error_class():
+        except ValidationError:
             pass
     problems = problems_of(model, config)
     lines = "\n".join(f"  - {'.'.join(map(str, ('config', *each.path)))}: {each.message}" for each in problems)
@@ -72,9 +72,11 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
 
 def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str, bool]]:
     """Where, what, and whether it is so whatever the values are."""
+    from pydantic import ValidationError
+
     try:
         model.model_validate(config)
-    except _error_class() as error:
+    except ValidationError as error:
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
                 continue  # told with what was meant
@@ -97,7 +99,7 @@ def _names(model: Any) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
-def _known_later(config: object, path: Path, later: Later) -> bool:
+def _known_later(config: object, path: Path, later: Later | None) -> bool:
     """Whether what a refusal is about holds something that is known only later."""
     value: Any = config
     for step in path:
@@ -107,11 +109,8 @@ def _known_later(config: object, path: Path, later: Later) -> bool:
             value = value[step]
         except (KeyError, IndexError, TypeError):
             continue  # a step that names one of several types: what is here is meant
-    return any(_waits(each, later) for each in _leaves(value))
-
-
-def _waits(value: object, later: Later) -> bool:
-    return isinstance(value, str) and (SecretRef.of(value) is not None or later(value))
+    texts = (each for each in _leaves(value) if isinstance(each, str))
+    return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -161,18 +160,8 @@ def places_of_references(config: Any, path: Path = ()) -> Iterator[Path]:
             yield from places_of_references(item, (*path, place))
 
 
-def _never(text: str) -> bool:
-    return False
-
-
 def _kind(value: object) -> str:
     if value is None:
         return "null"
     names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), type(value).__name__)
-
-
-def _error_class() -> type[Any]:
-    from pydantic import ValidationError
-
-    return ValidationError

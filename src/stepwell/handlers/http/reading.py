@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from ...codec import MAX_DEPTH
+from ...codec import MAX_DEPTH, decode_strictly
 from ...errors import PermanentError
 from ...masking import holds_secret, mask
 from ...replay.effects.record import masked_value
@@ -24,6 +24,7 @@ _CARRIAGE = frozenset(
     {"connection", "content-encoding", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _HIDDEN = SECRET_HEADERS | _CARRIAGE | {"www-authenticate", "proxy-authenticate"}
+_CHARSETS = ("utf-8", "utf8", "us-ascii", "iso-8859-1", "latin-1", "windows-1252")
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -97,9 +98,7 @@ def _charset(content_type: str) -> str:
         name, _, value = part.strip().partition("=")
         if name.strip().lower() == "charset":
             chosen = value.strip().strip("\"'").lower()
-            return (
-                chosen if chosen in ("utf-8", "utf8", "us-ascii", "iso-8859-1", "latin-1", "windows-1252") else "utf-8"
-            )
+            return chosen if chosen in _CHARSETS else "utf-8"
     return "utf-8"
 
 
@@ -114,7 +113,7 @@ def _json(content: bytes, kind: str) -> Any:
         return None
     try:
         text = content.decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_no_number)
+        value = decode_strictly(text)
     except RecursionError:
         raise PermanentError(f"the answer is JSON of more than {MAX_DEPTH} levels") from None
     except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
@@ -122,10 +121,6 @@ def _json(content: bytes, kind: str) -> Any:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is no text, or has numbers without end"
         raise PermanentError(f"the answer {said} is not: {reason}. `parse: text` takes it as text") from None
     return masked_value(value) if holds_secret(text) else value
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(text)
 
 
 def shown_headers(response: httpx.Response) -> dict[str, str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64 as base_64
-import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from ...codec import MAX_DEPTH
+from ...codec import MAX_DEPTH, decode_strictly
 from ..errors import TemplateError
 from ..limits import MAX_CHARACTERS, Budget
 from ..values import as_json, written
@@ -19,17 +18,13 @@ def tojson(budget: Budget, value: Any) -> str:
     return as_json(value, budget)
 
 
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
-
-
 def fromjson(budget: Budget, value: Any) -> Any:
     text = text_of(value, "fromjson", budget)
     budget.spend(len(text))
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise TemplateError(f"fromjson: nested deeper than {MAX_DEPTH} levels")
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return decode_strictly(text)
     except ValueError as error:
         raise TemplateError(f"fromjson: the text is not JSON: {error}") from None
 
