@@ -13,11 +13,9 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
-from typing import Any, TypeAlias
+from typing import Any
 
 from .errors import NotJson
-
-Json: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 
 MAX_DEPTH = 200
 MAX_BYTES = 256 * 1024 * 1024

@@ -75,17 +75,6 @@ NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.INTERRUPTED: frozenset({N.PENDING, N.CANCELLED}),
 }
 
-ATTEMPT_MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
-    A.RUNNING: frozenset({A.COMPLETED, A.FAILED, A.TIMED_OUT, A.LOST, A.RELEASED, A.CANCELLED}),
-    A.COMPLETED: frozenset({A.SUPERSEDED}),
-    A.FAILED: frozenset(),
-    A.TIMED_OUT: frozenset(),
-    A.LOST: frozenset(),
-    A.RELEASED: frozenset(),
-    A.CANCELLED: frozenset(),
-    A.SUPERSEDED: frozenset(),
-}
-
 UNFINISHED_RUNS = frozenset({R.PENDING, R.RUNNING, R.PAUSED, R.CANCELLING})
 TERMINAL_RUNS = frozenset({R.COMPLETED, R.FAILED, R.CANCELLED})
 TERMINAL_NODES = frozenset({N.COMPLETED, N.FAILED, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED, N.INTERRUPTED})

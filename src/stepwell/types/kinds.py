@@ -122,14 +122,6 @@ ADVICE = (
 )
 
 
-def is_plain(annotation: Any) -> bool:
-    """Whether it is plain JSON. What cannot be kept is not."""
-    try:
-        return look_at(annotation).plain
-    except Unsupported:
-        return False
-
-
 def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
     if annotation in seen:
         return seen[annotation]
