@@ -124,7 +124,7 @@ def show(
 WHY_NODE = "A node by id or name; without it the run is explained."
 
 
-@declare(app, "why")
+@declare(app, "show")
 def why(
     run: RunArgument,
     node: Annotated[str | None, argument("[NODE]", WHY_NODE, autocompletion=nodes)] = None,
@@ -333,7 +333,7 @@ UNFINISHED_HELP = "Pause runs that have not ended, move them, and have them go o
 TRUST_HELP = "From a server into a file: run what its rows name as your own code."
 
 
-@declare(app, "copy")
+@declare(app, "stores")
 def copy(
     source: Annotated[str, argument("FROM", "The URL of the store that has the runs.")],
     target: Annotated[str, argument("TO", "The URL of the store that gets them; made if need be.")],
@@ -346,7 +346,7 @@ def copy(
     """Copy runs to another store, counted and audited; with --unfinished those that have not ended are moved."""
 
 
-@declare(app, "migrate")
+@declare(app, "stores")
 def migrate(
     show: Annotated[bool, flag("--print", "Only show the statements, for somebody who may run them.")] = False,
 ) -> None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from ..version import __version__
 from .access.guard import Guard
-from .access.scopes import MEANINGS
+from .access.tokens import MEANINGS
 from .api import parts
 from .counting import Requests
 from .problems import add_problems

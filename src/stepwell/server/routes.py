@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ..define.document.text import read_text
 from ..define.document.unreadable import Unreadable
 from .access.guard import PRINCIPAL, Principal
-from .access.scopes import SCOPES, Scope, allows
+from .access.tokens import SCOPES, Scope, allows
 from .answering import bound
 from .problems import MEDIA_TYPE, Problem
 

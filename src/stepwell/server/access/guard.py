@@ -17,10 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..problems import Problem, problem_of, problem_response
 from .callers import Caller, Callers
-from .scopes import SCOPES
-from .scopes import Scope as Right
 from .sessions import COOKIE
-from .tokens import Token
+from .tokens import SCOPES, Token
+from .tokens import Scope as Right
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...clock import SECOND, is_seconds
 from ...codec import decode, encode, sha256
@@ -17,7 +17,6 @@ from ...errors import InputError, StoreCorrupt
 from ...model import ListRecords, PutRecord, RecordPut, RecordRow
 from ...store import Store, reader
 from ...words import shown
-from .scopes import Scope, checked_scopes
 
 KIND = "token"
 PREFIX = "sw"
@@ -25,6 +24,34 @@ MAX_NAME = 200
 DEFAULT_DAYS = 90.0
 LONGEST_DAYS = 3_650.0
 _TRIES = 20
+
+
+Scope: TypeAlias = Literal["read", "run", "author", "admin"]
+
+SCOPES: tuple[Scope, ...] = ("read", "run", "author", "admin")
+MEANINGS: dict[Scope, str] = {
+    "read": "look at workflows, runs, logs, outputs and pipelines",
+    "run": "start runs of what is stored, and steer them",
+    "author": "store documents and triggers, edit graphs: decides what runs",
+    "admin": "delete runs, look at tokens",
+}
+
+
+def allows(scopes: Iterable[str], needed: Scope) -> bool:
+    """
+    >>> allows(["author"], "run"), allows(["read"], "run")
+    (True, False)
+    """
+    return any(SCOPES.index(scope) >= SCOPES.index(needed) for scope in scopes if scope in SCOPES)
+
+
+def checked_scopes(given: Iterable[str]) -> tuple[Scope, ...]:
+    chosen = tuple(given)
+    wrong = [scope for scope in chosen if scope not in SCOPES]
+    if wrong or not chosen:
+        told = f"there is no scope {shown(wrong[0])}" if wrong else "a token needs a scope"
+        raise InputError(f"{told}; there are {', '.join(SCOPES)}, each of which includes those before it")
+    return tuple(scope for scope in SCOPES if scope in chosen)
 
 
 class Token(NamedTuple):

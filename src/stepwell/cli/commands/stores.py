@@ -1,4 +1,4 @@
-"""The command that brings runs from one store to another."""
+"""The commands about stores: copy, migrate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 
 import typer
 
-from ...errors import StoreError
+from ...errors import InputError, StoreError
 from ...runner.procedures.copy_runs import copy_runs
 from ...store import open_store, public
 from ..connect import Connection, store_exists
@@ -56,3 +56,21 @@ def copy(
         )
     if any(each.outcome == "refused" for each in done):
         raise typer.Exit(ExitCode.CONFLICT)
+
+
+def migrate(connection: Connection, *, show: bool) -> None:
+    connection.need_store("migrate")
+    url = connection.settings.store
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InputError(
+            f"store {public(url)}: only a postgresql:// store has a schema to migrate; others see to it themselves"
+        )
+    if show:
+        from ...store.postgres.address import parse
+        from ...store.postgres.schema import script
+
+        say(script(parse(url).schema))
+        return
+    store = open_store(url)
+    store.close()
+    say(f"{store.url} has the schema of this version")
