@@ -41,9 +41,9 @@ _HOMES = {
     "triggers": ("Trigger", "TriggerError"),
 }
 _ROOMS = ("reducers", "testing", "types")
-"""What is used by its own name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
+"""Modules that are used by name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-"""By name; what is not here is an error."""
+"""By name; all other names are errors."""
 
 __all__ = [
     "PREVIOUS",

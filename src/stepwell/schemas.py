@@ -1,4 +1,4 @@
-"""JSON Schema, the part that describes inputs and answers. What it does not know is refused in a schema, not ignored.
+"""The part of JSON Schema that describes inputs and answers. Unknown keywords are refused, not ignored.
 
 >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
 >>> with_defaults(schema, {}), problems_of(schema, {"n": "x"})
@@ -58,7 +58,7 @@ KEYWORDS = frozenset((*_WORDS, *_SCHEMAS, *_LISTS, *_TABLES, *_COUNTS, *_NUMBERS
 
 
 def check_schema(schema: Any) -> list[Misfit]:
-    """What is wrong with a schema, or more than is understood here."""
+    """The problems of a schema, including unsupported keywords."""
     found = list(_schema_misfits(schema, (), schema))
     return found or list(_default_misfits(schema, (), schema))
 
@@ -181,7 +181,7 @@ def problems_of(schema: Any, value: Any) -> list[Misfit]:
 
 
 def with_defaults(schema: Any, value: Any) -> Any:
-    """The same value with the defaults of the schema for what is not there, in objects and lists inside it too."""
+    """The value with the defaults of the schema filled in, also in nested objects and lists."""
     return _filled(schema, value, schema, 0)
 
 
@@ -270,7 +270,7 @@ _BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
     "exclusiveMinimum": (operator.le, "more than {} is needed, not {}"),
     "exclusiveMaximum": (operator.ge, "less than {} is needed, not {}"),
 }
-"""By keyword: when a length or a number is wrong, and what is said then."""
+"""By keyword: the comparison that makes a length or number wrong, and the message."""
 
 
 def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords: str) -> Iterator[Misfit]:

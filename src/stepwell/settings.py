@@ -40,11 +40,11 @@ PREFIX = "STEPWELL_"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, and how a worker works; None stands for the default of the engine."""
+    """Where runs are stored, and how workers run; None means the default of the engine."""
 
     store: str = DEFAULT_STORE
     broker: str | None = None
-    """The URL of the broker through which Celery workers are told of work."""
+    """The URL of the broker of the Celery workers."""
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
     close_seconds: float | None = None
@@ -171,8 +171,8 @@ def _programs(value: Any) -> tuple[str, ...] | bool:
 
 
 def _table(name: str, value: Any) -> tuple[Any, list[str]]:
-    """What a table says, and what is wrong with it. In the environment it is JSON. It is never shown: somebody may have
-    written a secret into it."""
+    """The entries of a table, and its problems. In the environment it is JSON. Its values are never shown: one may be a
+    secret."""
     import json
 
     from .secrets import sources_of

@@ -17,7 +17,7 @@ Declared = Callable[..., None]
 
 
 class Where(NamedTuple):
-    """What a command works on, as far as somebody has typed it."""
+    """The store or server that was named on the command line."""
 
     store: str | None = None
     server: str | None = None
@@ -31,11 +31,10 @@ def make_group(help: str) -> typer.Typer:
 
 
 def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
-    """A command. The function of the same name in `commands.<home>` does it, with a Connection, arguments in order and
-    options by name.
+    """Declares a command. The function of the same name in `commands.<home>` does it: it gets a Connection, the arguments in
+    order and the options by name.
 
-    Every command has `--store` and `--server`, which with `--jobs` say what to connect to. One with a `DryRun` option can also
-    say only what it would do.
+    Every command has `--store` and `--server`. One with a `DryRun` option can also list what it would change.
     """
 
     def register(declared: Declared) -> None:

@@ -1,4 +1,4 @@
-"""The documents that somebody typed: a file, or the name of a stored one; and inputs for them."""
+"""Documents named on the command line (files, or stored ones by name), and inputs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from ..handlers import Handlers
 
 Pairs = Sequence[str] | None
-"""What `--input` named, as in `order_id=7`; nothing when it was not given."""
+"""The values of `--input`, as in `order_id=7`; None when it was not given."""
 _BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def is_file(text: str) -> bool:
-    """Whether somebody means a file: it is called like a document, or there is such a file and it is no address."""
+    """Whether a text names a file: it has the suffix of a document, or is the path of a file and no address."""
     return text.lower().endswith(SUFFIXES) or ("/" in text and ":" not in text and Path(text).is_file())
 
 
 def names_document(text: str) -> bool:
-    """Whether somebody means a document: a file, or a stored one. `module:Class` is neither."""
+    """Whether a text names a document, a file or a stored one, and not `module:Class`."""
     return is_file(text) or ":" not in text
 
 
@@ -51,7 +51,7 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
 
 
 def typed_input(schema: Mapping[str, Any] | None, pairs: Pairs, file: str | None) -> dict[str, Any]:
-    """What was typed for an input; each value means what the schema wants, if it can."""
+    """The input that was typed, each value read as the schema asks for."""
     problems: list[str] = []
     properties: Mapping[str, Any] = (schema or {}).get("properties", {})
     values = json_object("--input-file", file, problems)
@@ -101,7 +101,7 @@ def json_object(option: str, file: str | None, problems: list[str]) -> dict[str,
 
 
 def _meant(text: str, schema: Any, root: Any) -> Any:
-    """The value that a text means where a schema wants one; the text itself when it means none."""
+    """The value that a text means under a schema; the text itself if none fits."""
     if schema is None:
         return text
     whole = {**root, "type": "object", "properties": {"it": schema}, "required": []}
@@ -109,7 +109,7 @@ def _meant(text: str, schema: Any, root: Any) -> Any:
 
 
 def meanings(text: str) -> Iterator[Any]:
-    """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
+    """All values that a text could mean, the likeliest first. Plain text comes before JSON strings and null."""
     try:
         parsed = json.loads(text)
     except ValueError:

@@ -54,7 +54,7 @@ def code_for(error: BaseException) -> ExitCode:
 
 
 def report(error: BaseException) -> ExitCode:
-    """Say on stderr what is wrong, without a traceback unless STEPWELL_DEBUG is set; the exit code is returned."""
+    """Print an error on stderr, with a traceback only if STEPWELL_DEBUG is set, and return the exit code."""
     if os.environ.get("STEPWELL_DEBUG", "") not in ("", "0"):
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
@@ -74,7 +74,7 @@ def complain(message: str) -> None:
 
 
 def _told(error: errors.StepwellError) -> str:
-    """The message; of code that could not be imported also the line that raised."""
+    """The message, and for code that could not be imported the line that raised."""
     cause = error.__cause__
     if not isinstance(error, errors.DefinitionError) or cause is None:
         return str(error)
@@ -85,7 +85,7 @@ def _told(error: errors.StepwellError) -> str:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """The file and line of somebody else's code where an exception was raised."""
+    """The file and line in the user's code where an exception was raised."""
     if isinstance(error, SyntaxError) and error.filename:
         return _place(error.filename, error.lineno or 0)
     frames = traceback.extract_tb(error.__traceback__)
@@ -100,7 +100,7 @@ def _place(file: str, line: int) -> str:
 
 
 def forgiving_streams() -> None:
-    """A name that the terminal's encoding cannot show must not end a command, nor must a stream that is closed."""
+    """Make sure that a closed stream, or a character that the terminal cannot encode, does not end a command."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # It takes the lowest free descriptor, so that no store is opened where others expect a stream.

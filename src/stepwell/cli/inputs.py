@@ -1,4 +1,4 @@
-"""From what was typed to something that can be run: a target imported, its input coerced and checked."""
+"""Imports targets, and reads and checks their input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def workflows_in(module: ModuleType) -> list[type[Workflow]]:
 
 
 def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Builder:
-    """What to start: an instance of a workflow class with its input, or what a function built from its input."""
+    """What to start: an instance of a class with its input, or the Builder that a function returned."""
     found = find_target(target)
     inputs = inputs_of(found, _ignored) if isinstance(found, type) else _parameters(found)
     problems: list[str] = []
@@ -114,7 +114,7 @@ def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any])
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
-    """The parameters of a function as inputs. What is not annotated may be anything."""
+    """The parameters of a function as inputs. Without an annotation, any value is accepted."""
     try:
         hints = get_type_hints(function)
     except Exception:  # a name that only type checkers see
@@ -128,7 +128,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
 
 
 def _shape(annotation: Any) -> Shape:
-    """What JSON cannot keep (a Path, a date) is given to the function as it was typed."""
+    """Types that JSON cannot hold (a Path, a date) are passed as the text that was typed."""
     try:
         return shape_of(annotation)
     except Unsupported:
@@ -147,7 +147,7 @@ def _typed(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> di
 
 
 def coerced(text: str, shape: Shape) -> Any:
-    """The value that a text means where `shape` is wanted; the text itself when it means none, to be complained about.
+    """The value that a text means for `shape`; the text itself, which will be refused, if none fits.
 
     >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int]))
     (7, '7', [7])

@@ -58,7 +58,7 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
 
 
 def nodes_from_document(nodes: Sequence[dict[str, Any]]) -> list[NodeSpec]:
-    """Members of a fan-out share one tuple of dependencies, as a builder makes it: what is said of it is found out once."""
+    """Members of a fan-out share one tuple of dependencies, as from a builder, so that it is examined once."""
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     return [node_from_document(node, shared) for node in nodes]
 

@@ -1,7 +1,7 @@
-"""One node of the frozen form: which fields it may have, and what may stand in them.
+"""One node of the frozen form: its fields, and the values they may have.
 
-Here only types and spelling are looked at, so that a `NodeSpec` can be made; whether its options make sense is for `check`,
-which looks at every graph, wherever it comes from.
+Only types and spelling are checked here, so that a `NodeSpec` can be made. Whether its options make sense is checked in
+`check.py`, for every graph.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FINE: list[Complaint] = []
 def read_node(
     node: Any, fields: Any, problems: list[Problem], copied: Callable[[Any], Any]
 ) -> tuple[NodeSpec, int | None]:
-    """The node, and its position if it says one. What is wrong is left out of it, so that the rest can be checked too."""
+    """The node, and its position if it has one. Wrong fields are left out, so that the rest can be checked too."""
 
     def report(message: str, *field: str, below: str = "") -> None:
         problems.append(Problem(str(node), message, path=json_path(("nodes", str(node), *field)) + below))
@@ -56,7 +56,7 @@ def read_node(
         if field not in fields:
             report("this field is needed", field)
     if "depends_on" not in known:
-        known.pop("needs", None)  # nobody can tell whether they are ancestors
+        known.pop("needs", None)  # whether they are ancestors is unknown
     if "timeout" in known:
         known["timeout"] = float(known["timeout"])  # as everywhere: 30 and 30.0 are the same graph
     if known.get("args"):

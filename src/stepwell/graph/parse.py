@@ -15,7 +15,7 @@ from .check import Problem
 
 MAX_BYTES = 256 * 1024 * 1024
 
-# A string that nobody ended goes on to the end of the text. So each is looked at once, whatever it contains.
+# An unterminated string extends to the end of the text, so that each character is scanned once.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = re.compile(r"[^][{}]+")
 _STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -48,7 +48,7 @@ def _unreadable(message: str) -> GraphError:
 
 
 def too_deep(text: str, most: int) -> bool:
-    """Looked up before anything is parsed, because a parser goes down with every level."""
+    """Checked before parsing, because the parser recurses with every level."""
     brackets = _NOT_BRACKETS.sub("", _STRING.sub("", text))
     return any(depth > most for depth in accumulate(map(_STEP.__getitem__, brackets)))
 

@@ -1,4 +1,4 @@
-"""Configs held against the pydantic models of handlers. Values are never shown: one may hold what must not be seen."""
+"""Checks configs against the pydantic models of handlers. Values are never shown, because they may be secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fields_of(model: Any) -> frozenset[str] | None:
 
 
 def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
-    """Everything that a model refuses in a config, but for what is known only later."""
+    """All problems of a config under a model, except with values that are known only later."""
     if not isinstance(config, Mapping):
         return [Problem((), f"an object is needed, not {_kind(config)}")]
     if model is None:
@@ -71,7 +71,7 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
 
 
 def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str, bool]]:
-    """Where, what, and whether it is so whatever the values are."""
+    """Path, message, and whether it holds for any values."""
     from pydantic import ValidationError
 
     try:
@@ -79,13 +79,13 @@ def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str
     except ValidationError as error:
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
-                continue  # told with what was meant
+                continue  # reported by `_unknown_keys`
             is_certain = each["type"] in ("missing", "extra_forbidden")
             yield each["loc"], each["msg"].removeprefix("Value error, "), is_certain
 
 
 def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
-    """A key that no field has is refused, unless the model wants to have them all: it would be ignored, a typo too."""
+    """Unknown keys are problems unless the model allows them: otherwise a typo would be ignored."""
     if model.model_config.get("extra") == "allow":
         return
     known = _names(model)
@@ -100,7 +100,7 @@ def _names(model: Any) -> list[str]:
 
 
 def _known_later(config: object, path: Path, later: Later | None) -> bool:
-    """Whether what a refusal is about holds something that is known only later."""
+    """Whether the refused value contains a text that is known only later."""
     value: Any = config
     for step in path:
         if isinstance(value, str | SecretRef):
@@ -108,7 +108,7 @@ def _known_later(config: object, path: Path, later: Later | None) -> bool:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            continue  # a step that names one of several types: what is here is meant
+            continue  # the name of a member of a union, which is no step into the value
     texts = (each for each in _leaves(value) if isinstance(each, str))
     return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
 
@@ -125,7 +125,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _existing(config: Any, path: Path) -> Path:
-    """A path without steps that pydantic adds to tell types of a union apart."""
+    """A path without the steps that pydantic adds for members of a union."""
     found: list[str | int] = []
     value = config
     for step in path:

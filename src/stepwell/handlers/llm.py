@@ -143,7 +143,7 @@ class _Asking:
         body |= {name: value for name, value in named if value is not None}
         if config.schema_ is not None:
             body.setdefault("response_format", {"type": "json_object"})
-        # What is asked again is another request, so it has another key.
+        # The second question is another request, so it has another key.
         to = _ToModel(config.service, PATH, "POST", self._ctx.idempotency_key + again)
         said = {"json": body, "parse": "json", "max_bytes": MAX_BYTES}
         answer = (await to.answered(self._ctx, self._access, said))["result"]
@@ -175,7 +175,7 @@ class _Asking:
 
 
 def _content(choice: dict[str, Any]) -> str:
-    """What was said; services give text, or a list of parts of which some are text."""
+    """The text of an answer, which may come as a list of parts."""
     message = choice["message"]
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
@@ -189,7 +189,7 @@ def _content(choice: dict[str, Any]) -> str:
 
 
 def _fitting(said: str, schema: dict[str, Any]) -> tuple[Any, str]:
-    """The data that an answer is, and what is wrong with it. Models like to put a fence around JSON."""
+    """The data of an answer, and its problems. Models tend to put a fence around JSON."""
     fenced = _FENCED.match(said)
     try:
         value = decode_strictly(fenced[1] if fenced else said)

@@ -27,9 +27,9 @@ from .strict import Strict
 NAME = "shell"
 """What its effects are called."""
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
-"""Variables of the worker that a program may see. The others may hold anything."""
+"""Variables of the worker that a program gets. The others may be secret."""
 _SHOWN = 500
-"""Characters of what a program complained about that an error shows."""
+"""Characters of stderr that an error shows."""
 
 
 def _without_nul(text: str) -> str:
@@ -132,7 +132,7 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """A program that runs. It has ended when it and all that it left behind in its group have."""
+    """A running program. It has ended when its whole process group has."""
 
     transport: asyncio.SubprocessTransport
 
@@ -153,7 +153,7 @@ class _Program(asyncio.SubprocessProtocol):
             self._written[fd] += data
 
     def process_exited(self) -> None:
-        """What it left behind would live on, and keep what is read from it open."""
+        """Kill what it left behind, which would keep its pipes open."""
         self._kill()
 
     def connection_lost(self, error: BaseException | None) -> None:
@@ -161,7 +161,7 @@ class _Program(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def read(self, data: bytes) -> None:
-        """Give it what it reads, if it wants to."""
+        """Send it its input."""
         stdin = cast("asyncio.WriteTransport", self.transport.get_pipe_transport(0))
         stdin.write(data)
         stdin.write_eof()
@@ -170,7 +170,7 @@ class _Program(asyncio.SubprocessProtocol):
         if not self.ended.done() or self.ended.cancelled():
             self._kill()
         self.transport.close()
-        if self.ended.cancelled():  # whoever waited is gone; the loop still has to see it end
+        if self.ended.cancelled():  # nobody waits any more, but the loop must still see it end
             for _ in range(100):
                 if self.transport.get_returncode() is not None:
                     break

@@ -21,7 +21,7 @@ Reader: TypeAlias = Callable[[Any], Any]
 
 
 class Unreadable(ValueError):
-    """Something that came over the wire is not what it should be."""
+    """Data from the wire is malformed."""
 
 
 def _bytes_out(value: bytes) -> str:
@@ -39,7 +39,7 @@ def _bytes_in(value: Any) -> bytes:
 
 
 def to_wire(value: Any) -> Any:
-    """Rows, and what is in them, as JSON."""
+    """Rows and their values as JSON."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, bytes):
@@ -54,7 +54,7 @@ def to_wire(value: Any) -> Any:
 
 
 def query_to_wire(query: queries.Query) -> dict[str, Any]:
-    """A query, without what is at its default."""
+    """A query, without fields at their default."""
     kind = type(query)
     if kind.__name__ not in _asked():
         raise Unreadable(f"{kind.__name__} cannot be asked of a server")
@@ -84,7 +84,7 @@ def answer_to_wire(answer: Any) -> Any:
 
 
 def _by_name(row: Any) -> Any:
-    """A row with the names of its fields: whoever reads it may know more or fewer of them."""
+    """A row as an object: the reader may know more or fewer of its fields."""
     fields = getattr(row, "_fields", None)
     return to_wire(row) if fields is None else {name: to_wire(getattr(row, name)) for name in fields}
 

@@ -58,7 +58,7 @@ def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tu
 
 
 def check_routes(app: FastAPI) -> None:
-    """Every route says what it needs. A mount, or a route of another kind, would be served whatever the scope of the caller."""
+    """Every route must name its scope. A mount or another kind of route would be served to any caller."""
     for route in app.routes:
         extra = (route.openapi_extra or {}) if isinstance(route, APIRoute) else {}
         if not (SCOPE in extra or OPEN in extra):

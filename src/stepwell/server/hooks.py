@@ -1,4 +1,4 @@
-"""Webhooks: requests that start runs. Who sends them is not known by a token but by the secret of each webhook."""
+"""Webhooks: requests that start runs. Senders have no token; each webhook has a secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receiv
 from .problems import Problem, log
 
 WRONG_PER_MINUTE = 60
-"""Requests that are refused from one address, before it is not listened to for a while."""
+"""Refused requests from one address per minute, before it is blocked for a while."""
 UNKNOWN = "there is no such webhook, or its secret or signature is wrong"
 
 
@@ -37,7 +37,7 @@ class Hooks:
     def receive(
         self, name: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str], client: str
     ) -> Received:
-        """Start the run of a request. Whoever does not know the secret is told nothing, not even whether there is a webhook."""
+        """Start the run of a request. Without the secret, a sender does not even learn whether the webhook exists."""
         found = self._find(name)
         try:
             if found is None:
@@ -76,7 +76,7 @@ class Hooks:
         try:
             return self._handlers.access.secrets.value(when.secret)
         except MissingSecret as error:
-            # Only the log says which: whoever asks may be anybody.
+            # Only the log names the secret, because anybody may send a request.
             log.error("webhook %s: %s", trigger.name, error)
             raise HookRefused(503, f"the webhook {trigger.name} cannot be checked now", retry_after=60) from None
 

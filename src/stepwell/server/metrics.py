@@ -17,7 +17,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTED_UP_TO = 10_000
 """Runs of one status that are counted; more are told as this many."""
 _NOW = frozenset({"active", "queued", "most_queued", "step_seconds", "ops_per_commit", "commit_seconds"})
-"""What of an engine's metrics can fall; the others only grow."""
+"""Metrics of an engine that can fall (gauges); the others are counters."""
 
 
 def metrics_text(service: Service) -> str:
@@ -45,7 +45,7 @@ def _lines(service: Service) -> Iterator[str]:
 
 
 def _runner_lines(metrics: EngineMetrics) -> Iterator[str]:
-    """Of the runner in this process. What it counts for each run is left out: labels would have no bound."""
+    """Metrics of the runner in this process, except those by run: their labels would be unbounded."""
     for name, value in metrics._asdict().items():
         if not isinstance(value, int | float | ByKind):
             continue

@@ -40,11 +40,11 @@ _STATUS: tuple[tuple[type[errors.StepwellError], int], ...] = (
 )
 """The first that fits."""
 RETRY_AFTER = {409: "1", 429: "1", 503: "2"}
-"""Seconds, of what may pass by itself."""
+"""Seconds, for problems that may pass."""
 
 
 class Problem(Exception):
-    """Raised by a route: this request is answered with this status, and told why."""
+    """Raised by a route to answer with this status and detail."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ def problem_response(problem: Problem, path: str = "") -> Response:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """What an error of the engine means to whoever asked."""
+    """The problem that an error is reported as."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, TriggerError):
@@ -112,7 +112,7 @@ def _listed(problems: Sequence[object]) -> list[dict[str, Any]]:
 
 
 def add_problems(app: FastAPI) -> None:
-    """Whatever a route raises is answered as a problem."""
+    """Answer every exception of a route as a problem."""
 
     async def known(request: Request, error: Exception) -> Response:
         return problem_response(problem_of(error), request.url.path)

@@ -50,7 +50,7 @@ class StrictRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """A route that asks what whoever calls it may do, before anything else is looked at."""
+    """A route that checks the scope of the caller first."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -68,7 +68,7 @@ class GuardedRoute(APIRoute):
 
 
 def _check_type(request: Request) -> None:
-    """A form of curl or of a page is not taken for JSON, nor is what does not say what it is."""
+    """Refuse a body that is not declared as JSON, such as a form."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if sends and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -138,7 +138,7 @@ class Routes:
         return self._add("DELETE", path, scope, options)
 
     def open(self, method: str, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """A route that nobody has to be known for. It checks its callers itself, or tells nothing."""
+        """A route that needs no token: it checks its callers itself, or reveals nothing."""
         return self._add(method, path, None, options)
 
     def _add(

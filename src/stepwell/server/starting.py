@@ -1,4 +1,4 @@
-"""Starting runs for somebody else: of a stored document, of a class that is here, or of one that only workers have."""
+"""Starts runs for clients: of a stored document, of a class in this process, or of one that only workers have."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
 def _start_registered(
     service: Service, workflow: RegisteredWorkflow, asked: StartRequest, key: str | None
 ) -> tuple[RunRow, bool]:
-    """A run of a class whose code only workers have: its input is held against the schema that they have told."""
+    """A run of a class that only workers have: its input is checked against the schema they registered."""
     document = reader.get_graph(service.store, workflow.digest)
     if document is None:
         raise Problem(
@@ -91,7 +91,7 @@ def _start_registered(
 
 
 def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
-    """A run of a document that need not be stored. If not all that its nodes need is here, it is left to others."""
+    """A run of a document, stored or not. If its nodes need something that is not here, other workers run it."""
     worker = service.worker
     if worker is not None:
         try:

@@ -19,7 +19,7 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 
 
 class Dynamic(NamedTuple):
-    """A place in a config that is not what it says: a template, or an expression."""
+    """A template or expression in a config."""
 
     path: Path
     compiled: Template
@@ -46,7 +46,7 @@ class Config:
                 yield path, reference
 
     def render(self, scope: Scope, make_secret: MakeSecret = str) -> Any:
-        """The config with every template rendered: a value of its own, which shares only what templates gave.
+        """The config with every template rendered.
 
         Where the text itself is exactly `secret:NAME` it is what `make_secret("NAME")` gives. What a template gave is never
         looked at again: neither as a template nor as a secret.
@@ -57,7 +57,7 @@ class Config:
 def compile_config(
     config: Any, expressions: Collection[str] = (), problems: list[tuple[Path, TemplateError]] | None = None
 ) -> Config:
-    """Compile every template of a config. `expressions` names fields at its top whose text is an expression by itself.
+    """Compile every template of a config. The top-level fields in `expressions` are expressions without braces.
 
     With `problems`, what is written wrongly is added there and left out; else the first raises its TemplateError.
     """

@@ -40,7 +40,7 @@ class Template:
         self._render = render
 
     def render(self, scope: Scope) -> Any:
-        """The JSON value it gives; TemplateError says what is wrong with it or with what it reads."""
+        """The JSON value it gives; TemplateError if it cannot be rendered with this scope."""
         return _guarded(self._render, scope, self.text)
 
 
@@ -172,7 +172,7 @@ def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
         raise
     except RecursionError:
         raise TemplateError("its values are nested too deeply") from None
-    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # what nobody has thought of
+    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # unforeseen
         told = TemplateError(f"it cannot be rendered: {error}")
         told.template = text
         raise told from error

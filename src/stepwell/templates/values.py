@@ -1,7 +1,7 @@
 """JSON values inside expressions: how they are looked up, compared, calculated with and written as text.
 
-Lookup is of fields and items only. Nothing here, and nothing in `filters.py`, asks a Python object for an attribute by a
-name that a template gave.
+Lookup is of fields and items only. Nothing here, and no filter, looks up an attribute of a Python object by a name
+from a template.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def described(value: Any) -> str:
 
 
 def plain(value: Any, shown: str) -> Any:
-    """A value that is used by itself: of a node it must be said what of it is meant."""
+    """A value used as a whole. For a node, the template must say which part of its output is meant."""
     if type(value) is NodeOutput:
         raise TemplateError(
             f"{shown} is a node: write {shown}.output for its whole output, {shown}.result for its main field"

@@ -1,4 +1,4 @@
-"""`Trigger`: what starts runs of a workflow by itself, checked whole when it is made."""
+"""`Trigger`: starts runs of a workflow automatically. It is checked when it is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_DECLARED = 100
 
 
 class Trigger:
-    """What starts runs of a workflow by itself.
+    """Starts runs of a workflow automatically.
 
         Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin", input={"day": "{{ fire.date }}"})
         Trigger("poll", "fetch", every="15m", overlap="skip")
@@ -157,7 +157,7 @@ def _as_data(value: Any) -> Any:
 
 
 def read_declared(given: Any, workflow: str, named: str, report: Callable[[Path, str], None]) -> tuple[Trigger, ...]:
-    """The triggers that somebody declares for a workflow. The only one may go without a name: it has that of the workflow."""
+    """The triggers that a workflow declares. A single one may have no name: it gets that of the workflow."""
     if not isinstance(given, list | tuple) or len(given) > MAX_DECLARED:
         report((), f"a list of at most {MAX_DECLARED} triggers is needed, not {shown(given)}")
         return ()

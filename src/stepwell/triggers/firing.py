@@ -1,4 +1,4 @@
-"""Firing what is due. Any number of processes may do it on one store, and none of them leads.
+"""Fires what is due. Any number of processes may do this on one store, without a leader.
 
 For each trigger: decide (`deciding`), store the decision by compare-and-set, start what it names, store that it was
 started. Whoever is killed in between leaves a decision that the next process carries out, under the same run ids.
@@ -28,10 +28,10 @@ log = logging.getLogger("stepwell")
 ROUNDS = 20
 """How often in a row one trigger decides before the others have their turn."""
 GIVE_UP_AFTER = 86_400 * SECOND
-"""A run is not followed any more if what follows could not be started for so long."""
+"""After this long, a run that could not be started after an ended run is given up."""
 _NEVER = 2**62
 LOOK_AGAIN = 5 * SECOND
-"""Triggers that others have added or changed are noticed after so long."""
+"""How soon changes of triggers by other processes are noticed."""
 
 
 class NotHere(StepwellError):
@@ -40,7 +40,7 @@ class NotHere(StepwellError):
 
 class Starter(Protocol):
     def __call__(self, start: Start) -> bool:
-        """Start a run; False if it is there already. Raises NotHere, or what is wrong with the workflow or the input."""
+        """Start a run; False if it exists already. Raises NotHere, or an error about the workflow or the input."""
         ...
 
 
@@ -54,13 +54,13 @@ class Firing:
         """By digest: a version never changes."""
         self._ended = EndedRuns(store)
         self._next: dict[str, tuple[int, int]] = {}
-        """By name: the version of the record, and when there is something to do for it as it stands."""
+        """By name: the version of the record, and when there is something to do for it."""
         self._looked_at = 0
         self._told: set[tuple[str, str]] = set()
-        """What was logged and need not be again."""
+        """Messages that were logged already."""
 
     def fire_due(self) -> int:
-        """Fire what is due; in how many microseconds to look again."""
+        """Fire what is due; returns the microseconds until the next look."""
         now = self._now()
         if now < self._looked_at:  # the clock was set back
             self._next.clear()
@@ -75,7 +75,7 @@ class Firing:
         return max(0, soonest - self._now())
 
     def _tended(self, row: RecordRow) -> tuple[int, int]:
-        """The version of a record for which nothing more is to be done now, and until when."""
+        """The version of a record after all that is due was done, and when there is more to do."""
         try:
             version, again = self._tend(row)
             return version, _NEVER if again is None else again
@@ -86,11 +86,11 @@ class Firing:
             return row.version, self._now() + LOOK_AGAIN
 
     def _tend(self, row: RecordRow) -> tuple[int, int | None]:
-        """Do what is due for one trigger; its version then, and when there is more to do."""
+        """Do what is due for one trigger; returns its version and when there is more to do."""
         current: RecordRow | None = row
         for _ in range(ROUNDS):
             if current is None:
-                return 0, self._now()  # somebody else has changed it: look again
+                return 0, self._now()  # another process has changed it: read it again
             state = State.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
@@ -125,7 +125,7 @@ class Firing:
         return found
 
     def _put(self, row: RecordRow, state: State) -> RecordRow | None:
-        """Store a state if nobody has changed the record since it was read; None if somebody has."""
+        """Store a state if the record is unchanged since it was read; None if it was changed."""
         value = state.encoded()
         (receipt,) = self._store.commit([PutRecord(RECORD, row.key, value, expected=row.version)])
         return RecordRow(row.key, receipt.version, value) if isinstance(receipt, RecordPut) else None
@@ -142,7 +142,7 @@ class Firing:
         return run is not None and not run.status.terminal
 
     def _start_pending(self, trigger: Trigger, state: State) -> State | None:
-        """Start what was decided. None: it is for another process."""
+        """Start what was decided; None if another process must."""
         for time in state.pending:
             run_id = run_id_at(trigger.name, time)
             try:

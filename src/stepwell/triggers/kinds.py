@@ -39,7 +39,7 @@ class TriggerError(DefinitionError):
 
 @dataclass(frozen=True)
 class Interval:
-    """Every so many microseconds, counted from `start`, or from when the trigger was added."""
+    """Every `every` microseconds, counted from `start`, or from when the trigger was added."""
 
     every: int
     start: int | None = None
@@ -68,7 +68,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class StateWritten:
-    """A new state of a pipeline, or one with new content. Whoever scans the pipeline fires it."""
+    """A new state of a pipeline, or one with new content. A scan of the pipeline fires it."""
 
     pipeline: str
     state: str

@@ -52,7 +52,7 @@ _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
 class Fields:
-    """The fields of an object, read one by one. What is wrong with them is added to `problems`, each with its path."""
+    """Reads the fields of an object, and adds what is wrong to `problems`, each with its path."""
 
     def __init__(self, data: Mapping[str, Any], problems: list[Problem], path: Path = ()) -> None:
         self.data, self.problems, self._path = data, problems, path
@@ -61,7 +61,7 @@ class Fields:
         self.problems.append(Problem((*self._path, *path), message))
 
     def need(self, field: str, needed: str) -> None:
-        """Refuse a field that is not what is needed. What is there is shown."""
+        """Refuse the value of a field, which is shown."""
         self.refuse(f"{needed} is needed, not {shown(self.data.get(field))}", field)
 
     def object(self, field: str, what: str, known: Sequence[str]) -> Fields | None:
@@ -222,7 +222,7 @@ def _webhook(fields: Fields) -> When | None:
     scheme = SCHEMES[chosen]
     secret = SecretRef.of(given.data.get("secret"))
     if secret is None:
-        # What is there is not shown: somebody may have written the secret itself.
+        # The value is not shown: it may be the secret itself.
         given.refuse("a reference is needed, secret:NAME; the secret itself is never stored", "secret")
     header = given.data.get("header")
     if header is not None:
@@ -346,7 +346,7 @@ def _canonical(kind: str, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_key(text: str) -> str:
-    """A key that somebody chose for a fire: it becomes a part of the id of its run."""
+    """A key for a fire, which becomes a part of the run id."""
     checked_run_id(text)
     if len(text) > 80:
         raise InputError(f"key {shown(text)} is too long: at most 80 characters are allowed")

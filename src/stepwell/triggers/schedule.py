@@ -68,7 +68,7 @@ class Cron:
 
     @cached_property
     def expression(self) -> str:
-        """What it stands for, without nicknames."""
+        """The five or six fields, without nicknames."""
         return NICKNAMES.get(self.text.strip().lower(), self.text)
 
     @cached_property
@@ -112,7 +112,7 @@ class Cron:
             for local in self._calendar(_local(at, self.zone)):
                 time = _number(local - offset)
                 if _offset(time, self.zone) != offset:
-                    # The clock was changed on the way: from there on, go by what it shows then.
+                    # The clock was changed in between: continue with the local time after the change.
                     at = _first_change(at, time, offset, self.zone)
                     if self._matches(at):
                         yield at
@@ -142,7 +142,7 @@ class Cron:
 
 @dataclass(frozen=True)
 class Every:
-    """Every so many microseconds of real time, counted from `start`."""
+    """Every `interval` microseconds of real time, counted from `start`."""
 
     interval: int
     start: int
@@ -214,7 +214,7 @@ _RANGES = {
 
 
 def _what_is_wrong(said: str, fields: list[str]) -> str:
-    """The library names the field; people also want to see it, and what may stand there."""
+    """The error of the library names only the field; add its text and the allowed values."""
     name = said.removeprefix("Bad ")
     if name not in _RANGES:
         return said
@@ -223,7 +223,7 @@ def _what_is_wrong(said: str, fields: list[str]) -> str:
     return f"{field} {shown(fields[place])} is not possible: {_RANGES[name]}; also lists (1,2), ranges (1-5) and steps (*/15)"
 
 
-# Local times and moments. A zone is asked by moments: what it says about local times at a change depends on `fold`.
+# Local times and moments. Zones are asked about moments, because local times at a change are ambiguous.
 
 
 def _moment(time: int) -> datetime:
@@ -253,7 +253,7 @@ def _first_moment(local: datetime, zone: tzinfo) -> int:
 
 
 def _first_change(before: int, after: int, offset: timedelta, zone: tzinfo) -> int:
-    """The second, later than `before` and not later than `after`, from which on the offset is no longer `offset`."""
+    """The first second after `before`, at most `after`, at which the offset is no longer `offset`."""
     low, high = before // SECOND, after // SECOND
     while high - low > 1:
         middle = (low + high) // 2

@@ -51,7 +51,7 @@ def converter() -> Converter:
 
 
 def forget() -> None:
-    """A type was registered: it may be part of what was made before."""
+    """Drop the cached functions: a newly registered type may be part of them."""
     with _making:
         converter.cache_clear()
         reader.cache_clear()
@@ -71,7 +71,7 @@ def reader(annotation: Any) -> Callable[[Any], Any]:
 
 @cache
 def writer(annotation: Any) -> Write:
-    """Writes a value as JSON, as far as it can be: whatever is not what the annotation asks for is written as what it is."""
+    """Writes a value as JSON. Parts that do not fit the annotation are written by their own type."""
     with _making:
         return converter().get_unstructure_hook(annotation)
 

@@ -15,7 +15,7 @@ Kind = Literal["dataclass", "attrs", "TypedDict", "NamedTuple", "pydantic"]
 
 class Field(NamedTuple):
     name: str
-    """As it is in JSON."""
+    """Its name in JSON."""
     annotation: Any
     required: bool
 
@@ -25,7 +25,7 @@ def kind_of(annotation: Any) -> Kind | None:
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type):
         return None
-    model = getattr(sys.modules.get("pydantic"), "BaseModel", None)  # nobody has one who has not imported pydantic
+    model = getattr(sys.modules.get("pydantic"), "BaseModel", None)  # a model exists only if pydantic is imported
     if model is not None and issubclass(cls, model):
         return "pydantic"
     if dataclasses.is_dataclass(cls):
@@ -74,7 +74,7 @@ def fields_of(annotation: Any) -> list[Field]:
 
 
 def _typed_dict_field(name: str, hint: Any, required: bool) -> Field:
-    """What `__required_keys__` says is wrong where annotations are texts, before Python 3.14."""
+    """`__required_keys__` is wrong for annotations that are strings, before Python 3.14."""
     while get_origin(hint) in (Required, NotRequired):
         required = get_origin(hint) is Required
         (hint,) = get_args(hint)
@@ -96,7 +96,7 @@ def _hints(annotation: Any) -> dict[str, Any]:
 
 
 def _variables(annotation: Any) -> dict[Any, Any]:
-    """What stands for each type variable, of the class and of those it is derived from."""
+    """The value of each type variable of the class and its bases."""
     cls = get_origin(annotation) or annotation
     found: dict[Any, Any] = dict(zip(getattr(cls, "__parameters__", ()), get_args(annotation), strict=False))
     for base in getattr(cls, "__orig_bases__", ()):

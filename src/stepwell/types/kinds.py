@@ -1,4 +1,4 @@
-"""What an annotation asks for, looked at once when a workflow is written: which JSON it is, and whether it can be kept at all.
+"""What an annotation asks for: which JSON it is, and whether it can be stored. Examined once, when a workflow is defined.
 
 Nothing is converted here, so nothing has to be loaded that converts.
 """
@@ -35,7 +35,7 @@ FORMS: Mapping[type, Form] = {
 
 
 class Object(NamedTuple):
-    """A class that is a JSON object, as far as it is told from others."""
+    """A class that is a JSON object: what distinguishes it from others."""
 
     name: str
     fields: frozenset[str]
@@ -82,7 +82,7 @@ _SCALARS: dict[Any, Kind] = {
 
 
 def look_at(annotation: Any, open_classes: Mapping[Any, Kind] | None = None) -> Kind:
-    """What an annotation asks for; Unsupported if that cannot be kept. `open_classes` are being looked at already."""
+    """The kind of an annotation; Unsupported if it cannot be stored. `open_classes` are being examined already."""
     seen = {} if open_classes is None else open_classes
     annotation = unwrapped(annotation)
     if isinstance(annotation, type) and annotation in registered:
@@ -141,12 +141,12 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
 
 
 def _has_root(annotation: Any) -> bool:
-    """Whether it is a pydantic RootModel, which is no object but what its root is."""
+    """Whether it is a pydantic RootModel, which is written as its root."""
     return bool(getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False))
 
 
 def _object(annotation: Any, fields: list[Field]) -> Object:
-    # What is stored of a class has all its fields; of a TypedDict, and of a model that leaves some out, the required ones.
+    # A stored dataclass has all its fields; a TypedDict, or a model that leaves some out, has the required ones.
     all_there = kind_of(annotation) in ("dataclass", "attrs")
     tags = {
         field.name: frozenset(map(data_of, get_args(unwrapped(field.annotation))))
@@ -158,7 +158,7 @@ def _object(annotation: Any, fields: list[Field]) -> Object:
 
 
 def data_of(value: Any) -> Any:
-    """What is kept of a member of an Enum: its value."""
+    """The value of a member of an Enum, which is what is stored."""
     return value.value if isinstance(value, Enum) else value
 
 

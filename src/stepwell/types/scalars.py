@@ -19,7 +19,7 @@ Read = Callable[[Any, Any], Any]
 
 
 def read_scalar(data: Any, cls: Any) -> Any:
-    """Also of what is derived from a scalar, such as an IntEnum: cattrs finds it by its base."""
+    """Also for classes derived from a scalar, such as an IntEnum, which cattrs finds by their base."""
     if issubclass(cls, Enum):
         return read_member(data, cls)
     if cls is float and type(data) is int:
@@ -34,7 +34,7 @@ def read_as_leaf(data: Any, cls: Any) -> Any:
 
 
 def write_text(made: Converter) -> Write:
-    """Also of a text that is an Enum, or of another class derived from str."""
+    """Also for an Enum that is a str, and other classes derived from str."""
 
     def write(value: Any) -> Any:
         if type(value) is str:
@@ -50,7 +50,7 @@ def read_number(_: Any, made: Converter) -> Read:
 
 
 def write_number(_: Any, made: Converter) -> Write:
-    """A float is always written as one, so that it is the same JSON again once it was read."""
+    """Always written as a float, so that it is the same JSON after it was read."""
 
     def write(value: Any) -> Any:
         if type(value) is int:
@@ -83,7 +83,7 @@ def read_anything(_: Any, made: Converter) -> Read:
 
 
 def write_anything(_: Any, made: Converter) -> Write:
-    """By its own class. An `object()` has no other, and stays what it is, for others to refuse."""
+    """Written by its own class. An `object()` is returned unchanged, to be refused."""
     return lambda value: value if type(value) is object or value is None else made.unstructure(value)
 
 

@@ -48,7 +48,7 @@ class Union(NamedTuple):
                 return member  # of a Literal
             if isinstance(value, _class_of(member)) and not (isinstance(value, bool) and member is not bool):
                 return member
-        if type(value) is int:  # a whole number is a float where there is no other
+        if type(value) is int:  # an int is a float if the union has no int
             return next((member for member in self.members if unwrapped(member) is float), None)
         return None
 

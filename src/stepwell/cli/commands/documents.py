@@ -41,7 +41,7 @@ def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> Non
 
 
 def _checked(connection: Connection, file: str, handlers: Handlers) -> dict[str, Any]:
-    """What is in a document, whose mode may be "pipeline", or what is wrong with it."""
+    """What a document or pipeline file contains, or its problems."""
     try:
         if not is_pipeline_file(file):
             document = load_file(connection, file, handlers)
@@ -92,7 +92,7 @@ def render(
 def try_(
     connection: Connection, file: str, node: str, *, outputs: str | None, inputs: Pairs, input_file: str | None
 ) -> None:
-    """The output of the node to stdout; what is shown of a failed run otherwise, and its exit code."""
+    """Prints the output of the node, or the error and exit code of a failed run."""
     from ...runner.trying import tried
 
     document = _found(connection, file)
@@ -101,7 +101,7 @@ def try_(
 
 
 def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
-    """All of them are checked before the first is stored."""
+    """Checks all files before it stores the first."""
     from ...pipeline.document.stored import save_pipeline
     from ...pipeline.finding import load_pipeline
 
@@ -162,7 +162,7 @@ def workflow(
 
 
 def _documents(connection: Connection, store: Store, text: str) -> Documents:
-    """Where a name is stored: among the workflows, or the pipelines."""
+    """The stored workflows or the stored pipelines, whichever have this name."""
     name, _ = parted(text)
     is_pipeline = reader.get_version(store, "document", name) is None and reader.get_version(store, "pipeline", name)
     return Documents(store, connection.handlers(), "pipeline" if is_pipeline else "document")

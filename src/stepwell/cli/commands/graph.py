@@ -68,7 +68,7 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
 
 
 def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
-    """A run id may have a colon in it, as a target has: what is no target may be a run."""
+    """A run id may contain a colon, like a target, so what cannot be imported may still be a run."""
     no_target: DefinitionError | None = None
     if is_file(what):
         document = load_file(connection, what)

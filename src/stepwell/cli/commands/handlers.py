@@ -79,13 +79,13 @@ def _fields(title: str, schema: Mapping[str, Any]) -> None:
         return
     made = table(title, "type", "default", "", wrapped=("type", ""))
     for row in rows:
-        made.add_row(*map(Text, row))  # a list in brackets is no style
+        made.add_row(*map(Text, row))  # so that Rich does not read brackets as markup
     console().print(made)
     say("")
 
 
 def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Of each field of a schema: name, type, default (`required` if it has none), and what it is."""
+    """Name, type, default (or `required`) and description of each field of a schema."""
     needed = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         default = "required" if name in needed else text_of(field["default"]) if "default" in field else ""
@@ -96,7 +96,7 @@ def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def kind_of(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """The type of a field in a few words."""
+    """The type of a field, in words."""
     if "$ref" in field:
         field = root.get("$defs", {}).get(str(field["$ref"]).rpartition("/")[2], {})
     if "enum" in field:

@@ -21,7 +21,7 @@ from ..streams import json_text, say
 
 PAGE = 1_000
 SHORT_ID = 12
-"""Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
+"""Hex digits of a run id that encode its time; more are shown for runs of the same millisecond."""
 
 
 def ls(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipeline | RemotePipeline]:
-    """What a command is about: pipelines of this machine, or of the server; of that, without a name, all."""
+    """The pipelines a command is about: local ones, or those of the server (all if none is named)."""
     if (transport := place.transport) is not None:
         from ...client.pipelines import remote_pipelines
 
@@ -54,7 +54,7 @@ def _pipeline(place: Connection, name: str) -> Pipeline:
 
 
 def _tell(results: Sequence[Mapping[str, Any]]) -> None:
-    """One pipeline is told as an object, several as a list of them."""
+    """Print one result as an object, several as a list."""
     say(json_text(results[0] if len(results) == 1 else results))
 
 

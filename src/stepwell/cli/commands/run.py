@@ -33,7 +33,7 @@ from ..show.words import count, duration, one_line, plain
 from ..streams import say
 
 LINES_AT_ONCE = 20
-"""Ended runs that are each worth a line, of those that ended since the last look."""
+"""Ended runs that get a line each; the others are counted."""
 STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 
 
@@ -66,7 +66,7 @@ def run(
 
 
 def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | None:
-    """What a class that the workers of the server have takes as its input; None if they have none of this name."""
+    """The input schema of a class that the server's workers have; None if they have no class of this name."""
     if connection.transport is None:
         return None
     from ...client.transport import path_of
@@ -116,7 +116,7 @@ def fork(
 
 
 def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
-    """What `--input` changes of the input of a run, of a class or of a document."""
+    """The input values that `--input` changes."""
     source = engine.code.graphs.of(row).source
     if source is not None:
         return typed_input(source.input, inputs, None)
@@ -150,7 +150,7 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
 
 
 def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, status: str = "{} again") -> None:
-    """Have a run go on: here, to its end, or only on record."""
+    """Continue a run: work on it here to its end, or only record the request."""
     if wait:
         with _kept(connection) as begun, connection.worker() as engine:
             begun.append(ask(engine))
@@ -174,7 +174,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
             engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
-                # Whether anything is left is asked first: what ends meanwhile is then still shown.
+                # Asked first, so that runs that end meanwhile are still reported.
                 left = not once or _anything_left(engine, taken)
                 _say_what_ended(engine, ended)
                 if not left:
@@ -186,7 +186,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
 
 
 def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Until the run has ended; when somebody interrupts it, what runs may end too."""
+    """Work until the run has ended. On Ctrl-C, running bodies may finish."""
     try:
         _follow_to_the_end(connection, engine, row)
     except KeyboardInterrupt:
@@ -196,7 +196,7 @@ def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> Non
 
 
 def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
+    """Show progress, then how the run ended. Every status but COMPLETED has its own exit code."""
     nodes = count(len(engine.code.graphs.of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
@@ -212,7 +212,7 @@ def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> N
         advise(connection, {**next_steps(ended.row), f"why {row.id}": "says more"})
         raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
-        # What to do about a missing job stands in lines of its own.
+        # The advice about a missing job is on lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
         advise(
             connection,
@@ -228,7 +228,7 @@ def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> N
 
 @contextmanager
 def _kept(connection: Connection) -> Iterator[list[Run]]:
-    """Whatever ends the work early: say that the run is kept, and how it goes on."""
+    """When work ends early, say that the run is kept and how to continue it."""
     begun: list[Run] = []
     try:
         with _terminated_as_interrupted():
@@ -250,7 +250,7 @@ def _kept(connection: Connection) -> Iterator[list[Run]]:
 
 
 def _completed_after_all(connection: Connection, run_id: str) -> bool:
-    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    """Whether an interrupted run completed after all; if so, its result is shown as usual."""
     from ..show.summary import print_end, print_result
 
     with connection.store() as store:
@@ -264,7 +264,7 @@ def _completed_after_all(connection: Connection, run_id: str) -> bool:
 
 
 def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
-    """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
+    """What can be done with a run now. It may have FAILED, by a node that must not run twice."""
     with connection.store() as store:
         row = reader.get_run(store, run_id)
     if row is not None and row.status.terminal:
@@ -274,7 +274,7 @@ def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """A service manager's SIGTERM ends work as Ctrl-C does."""
+    """Make SIGTERM, as service managers send it, end work like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -306,7 +306,7 @@ def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
 
 
 def served_modules(modules: Sequence[str]) -> tuple[str, ...]:
-    """The modules whose jobs a worker allows: those it was given, and ours if one of them makes pipelines."""
+    """The modules whose jobs a worker may run: those given, and ours if one of them defines pipelines."""
     if "stepwell.pipeline.registry" not in sys.modules:
         return tuple(modules)
     from ...pipeline.building.found import jobs_of
@@ -324,8 +324,8 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
-    """Of what can be served here. With `queues`, what is left to others is not waited for."""
-    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
+    """Whether there are runs to work on here. With `queues`, nodes of other queues do not count."""
+    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # a paused run waits for a person, not for a worker
     for needed in reader.list_unfinished(engine.store):
         if engine.serving.can_serve(needed) is not False:
             for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):

@@ -57,7 +57,7 @@ def serve(
         told = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
 
         def begin() -> None:
-            # What there is now stays as long as the process: looking through it for garbage would stop everything for 60 ms.
+            # What exists now lives as long as the process, and collecting it would pause everything for 60 ms.
             gc.collect()
             gc.freeze()
             typer.echo(told, err=True)

@@ -1,4 +1,4 @@
-"""`stepwell show`, `why` and `audit`: one run, as people see it, why it stands so, and whether its rows agree."""
+"""`stepwell show`, `why` and `audit`: one run for people, why it has its status, and whether its rows are consistent."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def why(connection: Connection, text: str, node: str | None, *, as_json: bool) -
 
 
 def _config(run: StoredRun, node: str) -> dict[str, Any] | None:
-    """The config of a node of a document, as it is written and as its latest attempt got it."""
+    """The config of a node of a document, as written and as rendered for its latest attempt."""
     index = run.index_of(node)
     spec = run.graph.in_order[index]
     if not spec.templated:

@@ -1,4 +1,4 @@
-"""`stepwell trigger`: what starts runs by itself."""
+"""`stepwell trigger`: schedules, webhooks and other triggers of runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
 
 def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
-    """When it fires next, and how it stands."""
+    """When it fires next, and its state."""
     told = "paused" if each.paused else "active"
     if each.error is not None:
         told = f"in trouble: {one_line(plain(each.error))}"
@@ -62,7 +62,7 @@ def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
 
 
 def when(trigger: Trigger) -> str:
-    """When it fires, in a few words."""
+    """When it fires, in words."""
     data = trigger.canonical
     match trigger.kind:
         case "cron":
@@ -137,7 +137,7 @@ def add(
 
 
 def _given(inputs: Pairs) -> dict[str, Any] | None:
-    """Inputs as they were typed: each value is JSON if it can be, and else a text."""
+    """Inputs as typed: each value is read as JSON if possible, else as text."""
     if not inputs:
         return None
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar that stays in its place. What bodies print appears above it."""
+"""A progress bar on a terminal. Output of bodies appears above it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Bar:
 
     def __enter__(self) -> Display:
         self._live.start()
-        refresh_capture()  # what bodies print is recorded as they print it, not as it is drawn above the bar
+        refresh_capture()  # so that output of bodies is recorded before the bar redraws it
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -81,7 +81,7 @@ class Bar:
 
 
 def _node_bars(tally: Tally) -> Table:
-    """A small bar for every node that says how far it is; without a total it moves to and fro."""
+    """A small bar for every node that reports progress; without a total it pulses."""
     grid = Table.grid(padding=(0, 1))
     for name, progress in tally.bars:
         share = progress.fraction
@@ -94,7 +94,7 @@ def _node_bars(tally: Tally) -> Table:
 
 
 def _line(text: Text) -> Text:
-    """Never more than one line, or the bar would jump."""
+    """Keeps a text on one line, or the bar would jump."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

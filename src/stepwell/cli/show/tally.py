@@ -11,7 +11,7 @@ NAMES_UP_TO = 12
 
 
 class Tally(NamedTuple):
-    """How a run stands. The four numbers need not add up: nodes that were cancelled are none of them."""
+    """The progress of a run. The numbers need not add up: cancelled nodes are in none of them."""
 
     total: int
     done: int

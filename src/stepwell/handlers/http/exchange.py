@@ -124,7 +124,7 @@ class _Exchange:
         try:
             result, encoding = parsed(content, response.headers.get("content-type", ""), parse)
         except PermanentError:
-            if not failed:  # what a failure says need not be what it says it is
+            if not failed:  # the body of an error need not have the type it claims
                 raise
             result, encoding = parsed(content, "", "text")
         found: dict[str, Any] = {

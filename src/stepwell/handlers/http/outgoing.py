@@ -30,7 +30,7 @@ class Outgoing:
     redirects: int = 5
     service: str | None = None
     private: bool = False
-    """The host of the URL may be at a private address: somebody named it in the settings."""
+    """The host of the URL may have a private address, because the settings name it."""
     idempotency_key: str = ""
 
 

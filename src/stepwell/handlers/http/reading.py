@@ -1,4 +1,4 @@
-"""How answers are read: never more than was allowed, packed or not, and as the data they say they are."""
+"""Reads answers: within the size limit, and by their content type."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ...replay.httpx import SECRET_HEADERS
 from .config import Parse
 
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds. Who asks for more is asked again after a day."""
-# They describe the connection and not what was said.
+"""Seconds; longer delays are cut to this."""
+# They describe the connection, not the content.
 _CARRIAGE = frozenset(
     {"connection", "content-encoding", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
@@ -29,7 +29,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool = False) -> bytes:
-    """What was answered, unpacked. Whoever sends more than `max_bytes`, packed or unpacked, is not listened to any longer."""
+    """The body of an answer, decompressed. More than `max_bytes`, compressed or not, is an error."""
     if is_head:
         return b""  # its headers speak of a body that is not sent
     told = response.headers.get("content-length", "")
@@ -143,7 +143,7 @@ def retry_after(headers: httpx.Headers, now: float) -> float | None:
 
 
 def _its_time(headers: httpx.Headers, now: float) -> float:
-    """The time that the other side has, if it says so: its clock may be wrong, and what it asks for is relative to it."""
+    """The time by the server's clock, if it is given: a Retry-After date is relative to that clock."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, TypeError, OverflowError):

@@ -1,7 +1,7 @@
-"""The guard: every request passes it, whatever route, stream or mount it is for. What it does not let through, nobody sees.
+"""The guard: every request passes it, whatever its route.
 
-In this order: which name the server was called by (a page that had its name resolved to this address is refused), which page
-asks (cross-site requests are refused), how large the body is, and who asks.
+It checks, in this order: the host name (against DNS rebinding), the origin (against cross-site requests), the size of the body,
+and the caller.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .tokens import Scope as Right
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-"""Headers that a proxy adds: then the address that is seen is the proxy's and says nothing about who asks."""
+"""Headers that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
 """Bytes of a request: a document may have 32 MiB."""
@@ -49,11 +49,11 @@ class Principal(NamedTuple):
 
 
 LOCAL = Principal("loopback", (SCOPES[-1],))
-"""Somebody on this machine, while no token was ever made."""
+"""A caller on this machine, as long as no token was ever made."""
 
 
 class Guard:
-    """`open_paths` need nobody to be known: health checks, and webhooks, which check their callers themselves."""
+    """`open_paths` need no token: health checks, and webhooks, which check their callers themselves."""
 
     def __init__(self, app: ASGIApp, callers: Callers, hosts: Collection[str], open_paths: Collection[str]) -> None:
         self.app = app
@@ -96,7 +96,7 @@ class Guard:
             )
 
     async def _who(self, scope: Scope, headers: Headers) -> Principal:
-        """Whoever asks; a Problem if nobody is known, or the token is not valid."""
+        """The caller; a Problem if it has no valid token."""
         given = headers.getlist("authorization")
         if len(given) > 1:
             raise _unknown("more than one Authorization header")
@@ -152,7 +152,7 @@ def host_name(text: str) -> str | None:
 
 
 def _is_address(name: str) -> bool:
-    """An address was resolved by nobody, so no page can have had it resolved to another one."""
+    """An address is safe as a host: DNS rebinding needs a name."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -161,7 +161,7 @@ def _is_address(name: str) -> bool:
 
 
 def own_names() -> set[str]:
-    """What this machine calls itself."""
+    """The names of this machine."""
     return {socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
@@ -204,7 +204,7 @@ def _cookie(headers: Headers) -> str | None:
 
 
 class _Body:
-    """Counts what comes of a body, and refuses what is too much of it."""
+    """Refuses a body that is too large."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -230,7 +230,7 @@ def _too_large() -> Problem:
 
 
 class _Answer:
-    """Adds the headers that every answer has, and knows whether it has begun."""
+    """Adds the headers that every answer has, and remembers whether it has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

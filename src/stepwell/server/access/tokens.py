@@ -74,7 +74,7 @@ class Token(NamedTuple):
 def create_token(
     store: Store, scopes: Iterable[str] = ("read",), *, name: str = "", days: float = DEFAULT_DAYS
 ) -> tuple[str, Token]:
-    """A new token: its text, which nobody can find out later, and its record."""
+    """A new token: its text, which is not stored, and its record."""
     if not isinstance(name, str) or len(name) > MAX_NAME or not name.isprintable():
         raise InputError(f"name={shown(name)}: at most {MAX_NAME} printable characters are needed")
     if not is_seconds(days, positive=True) or days > LONGEST_DAYS:
@@ -91,7 +91,7 @@ def create_token(
 
 
 def find_token(store: Store, text: str) -> Token | None:
-    """The record of the token that somebody shows; None if there is none like that. Whether it is valid is not looked at."""
+    """The record of a presented token, valid or not; None if it is unknown."""
     parts = text.split("_", 2)
     if len(parts) != 3 or parts[0] != PREFIX:
         return None
@@ -116,7 +116,7 @@ def any_token(store: Store) -> bool:
 
 
 def revoke_token(store: Store, identity: str) -> Token:
-    """From now on it is refused everywhere, with the sessions that were opened with it."""
+    """Revoke a token, and the sessions that were opened with it."""
     for _ in range(_TRIES):
         row = reader.get_record(store, KIND, identity)
         if row is None:

@@ -31,18 +31,18 @@ from .nodes import journal_entry
 routes = Routes("events")
 
 OLDEST = 24 * 3_600 * SECOND
-"""How long a place in the stream of all runs can be come back to."""
+"""For how long a client can resume the stream of all runs."""
 LOG_SECONDS = 0.25
 """Between two looks at the log of a run."""
 TOKEN_SECONDS = HEARTBEAT_SECONDS / 2
-"""Between two looks whether the token of a stream is still valid: so it ends within a heartbeat."""
+"""How often the token of a stream is checked, so that a stream ends within a heartbeat of its token."""
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=100, description="Where the client left off.")
 ]
 
 
 class Visitor:
-    """Who listens to a stream: a stream ends with the token it was opened with, however busy it is."""
+    """The listener of a stream, which ends with the token it was opened with."""
 
     def __init__(self, service: Service, request: Request) -> None:
         self._service = service
@@ -51,7 +51,7 @@ class Visitor:
         self._checked_at = time.monotonic()
 
     async def may_stay(self) -> bool:
-        """Asked often; looked up once in a heartbeat."""
+        """Whether the token is still valid. Looks it up only once in a while."""
         if self._token is None or time.monotonic() < self._checked_at + TOKEN_SECONDS:
             return True
         self._checked_at = time.monotonic()
@@ -112,12 +112,12 @@ async def _run_events(
 
 
 class _Journal:
-    """What one stream has told of a run."""
+    """The journal of a run, as far as one stream has sent it."""
 
     def __init__(self, service: Service, row: RunRow, place: int, watcher: Watcher) -> None:
         self._service, self.row, self._place, self._watcher = service, row, place, watcher
         self.behind = True
-        """There may be more in the store than the feed has brought."""
+        """There may be more entries in the store than the feed has sent."""
 
     async def next(self) -> list[dict[str, Any]]:
         pushed, dropped, _ = self._watcher.take()
@@ -191,14 +191,14 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
 
 
 def _missed(service: Service, since: int | None) -> Iterator[list[RunRow]]:
-    """What is told first, page by page: runs that have not ended, and those that ended since then."""
+    """What is sent first, page by page: unfinished runs, and runs that ended since then."""
     yield from pages_of_unfinished(service.store)
     if since is not None:
         yield from pages_of_ended(service.store, since - SLACK)
 
 
 def _written(service: Service, row: RunRow) -> str:
-    """Every stream tells the same of a run."""
+    """The JSON of a run, shared by all streams."""
     key = row.id, row.created_at, row.seq
     found = service.feed.written.get(key)
     if found is None:

@@ -286,7 +286,7 @@ def get_frozen_graph(run_id: str, service: Given) -> Response:
 
 
 def _frozen(graph: Graph, created_at: int) -> Response:
-    """As it is: what is not said of a node is its default."""
+    """The frozen form as it is; options at their default are left out."""
     return Response(encode(to_frozen(graph, created_at / SECOND)), media_type="application/json")
 
 

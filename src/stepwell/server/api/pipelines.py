@@ -165,7 +165,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     if service.worker is None and not living(service.store):
         raise Problem(409, "this server has no runner, and no worker is alive that could make states: start one")
     if given.targets:
-        pipeline.view().chosen(given.targets)  # which says what is not there, before it begins
+        pipeline.view().chosen(given.targets)  # which refuses unknown targets before the scan begins
     engine = service.worker or service.engine
     build = Build(pipeline, engine, given.targets, force=given.force, existing=given.existing)
     if not service.builds.begin(pipeline, build):

@@ -15,7 +15,7 @@ from ..service import Given
 routes = Routes("reading")
 
 MAX_ROWS = 200_000
-"""Rows of one answer. What is larger has to be read page by page."""
+"""Rows of one answer. More must be read page by page."""
 
 
 class Questions(Body):

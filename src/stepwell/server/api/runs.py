@@ -182,7 +182,7 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
     run = service.stored(run_id)
     if node is not None:
         service.index_of(run, node)
-    # Where the store is, is nothing for whoever asks a server.
+    # A client must not learn where the store is.
     return WhyModel.model_validate(replace(run.why(node), store=DEFAULT_STORE).to_dict())
 
 

@@ -31,13 +31,13 @@ def event(kind: str, data: Any, place: str | int | None = None) -> bytes:
 
 
 def written_event(kind: str, data: str, place: str | int | None = None) -> bytes:
-    """The same of data that is written already: what many streams tell is written once."""
+    """The same for data that is JSON already."""
     head = f"event: {kind}\n" + ("" if place is None else f"id: {place}\n")
     return f"{head}data: {data}\n\n".encode()
 
 
 def moved(place: int) -> bytes:
-    """No event: only where the client is now, which it names when it comes back."""
+    """No event: only the id that the client sends when it reconnects."""
     return f"id: {place}\n\n".encode()
 
 
@@ -53,7 +53,7 @@ class Listener:
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def wait(self, seconds: float) -> bool:
-        """Until somebody wakes it; False if that takes longer."""
+        """Wait to be woken; False if that takes longer."""
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
