@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,25 +229,33 @@ def _of_file(name: str, path: Path) -> str | None:
         raise MissingSecret(name, f"{PREFIX}{name} in {path} is no text") from None
 
 
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Every value in a config that has no parts, with its path."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from leaves(item, (*path, place))
+    else:
+        yield path, value
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of a config in which `change` is applied to every value that has no parts."""
+    if isinstance(value, Mapping):
+        return {key: mapped(item, change) for key, item in value.items()}
+    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else change(value)
+
+
 def references(value: object) -> Iterator[SecretRef]:
     """Every reference in a config."""
-    if isinstance(value, SecretRef):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references(item)
+    return (leaf for _, leaf in leaves(value) if isinstance(leaf, SecretRef))
 
 
 def references_of(value: Any) -> Any:
     """A config with references in place of `secret:NAME`. Only for what a person wrote, never for the output of a template."""
-    if isinstance(value, str):
-        return SecretRef.of(value) or value
-    if isinstance(value, Mapping):
-        return {key: references_of(item) for key, item in value.items()}
-    return [references_of(item) for item in value] if isinstance(value, list | tuple) else value
+    return mapped(value, lambda leaf: SecretRef.of(leaf) or leaf)
 
 
 def has_references(value: object) -> bool:
@@ -262,13 +270,7 @@ def has_references(value: object) -> bool:
 
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
     """A config with values in place of the references in it."""
-    if isinstance(value, SecretRef):
-        return secrets.value(value, service)
-    if isinstance(value, Mapping):
-        return {key: resolved(item, secrets, service) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [resolved(item, secrets, service) for item in value]
-    return value
+    return mapped(value, lambda leaf: secrets.value(leaf, service) if isinstance(leaf, SecretRef) else leaf)
 
 
 def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
