@@ -17,7 +17,7 @@ from .definition import Trigger
 from .firing import NotHere, Starter
 from .kinds import RunFinished
 from .reading import checked_key
-from .rendering import Start, make_start, run_id_at, tags_of, time_text
+from .rendering import Start, make_start, tags_of, time_text
 from .schedule import next_fires
 from .state import RECORD, Backfill, State
 
@@ -283,9 +283,6 @@ def _with_backfill(state: State, wanted: Backfill) -> State:
 
 def _contended(name: str) -> InputError:
     return InputError(f"trigger {name!r} is changed by others all the time; try again")
-
-
-__all__ = ["StoredTrigger", "Triggers", "run_id_at"]
 
 
 def calendar_clock(store: Store) -> Callable[[], int]:
