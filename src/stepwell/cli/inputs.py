@@ -121,7 +121,11 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
         hints = {}
     return {
         # Only whether there is a default matters here: the function fills it in itself.
-        parameter.name: Input(parameter.name, _shape(hints.get(parameter.name, Any)), _default(parameter))
+        parameter.name: Input(
+            parameter.name,
+            _shape(hints.get(parameter.name, Any)),
+            MISSING if parameter.default is parameter.empty else None,
+        )
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is not parameter.VAR_POSITIONAL and parameter.kind is not parameter.VAR_KEYWORD
     }
@@ -133,10 +137,6 @@ def _shape(annotation: Any) -> Shape:
         return shape_of(annotation)
     except Unsupported:
         return shape_of(str)
-
-
-def _default(parameter: inspect.Parameter) -> Any:
-    return MISSING if parameter.default is parameter.empty else None
 
 
 def _typed(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:

@@ -86,7 +86,11 @@ def compute(access: Access) -> Handler:
 def aggregate(access: Access) -> Handler:
     def bring_together(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
         outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
-        taken = {parent: _taken(output, config.field) for parent, output in outputs.items()}
+        field = config.field
+        taken = {
+            parent: output[field] if isinstance(output, dict) and field in output else output
+            for parent, output in outputs.items()
+        }
         return {"result": _together(taken, config), "count": len(taken)}
 
     return Handler(
@@ -99,10 +103,6 @@ def aggregate(access: Access) -> Handler:
         side_effects="pure",
         takes_secrets=False,
     )
-
-
-def _taken(output: Any, field: str | None) -> Any:
-    return output[field] if field is not None and isinstance(output, dict) and field in output else output
 
 
 def _together(taken: Mapping[str, Any], config: AggregateConfig) -> Any:

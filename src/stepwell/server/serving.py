@@ -56,7 +56,7 @@ class Serving:
     ) -> None:
         check_bind(store, host)
         self._listening = _listen(host, port)
-        self.url = _url(host, self._listening)
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._listening.getsockname()[1]}"
         watched = WatchedStore(store)
         self.worker = None if worker is None else Engine(watched, handlers=handlers or (), jobs=jobs, **worker)
         self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
@@ -134,11 +134,6 @@ def _listen(host: str, port: int) -> socket.socket:
             f"nothing can be served on {host} port {port}: {error.strerror or error}; choose another with --port"
         ) from None
     return listening
-
-
-def _url(host: str, listening: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening.getsockname()[1]}"
 
 
 class _Server(uvicorn.Server):

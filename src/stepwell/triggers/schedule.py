@@ -114,17 +114,14 @@ class Cron:
                 if _offset(time, self.zone) != offset:
                     # The clock was changed in between: continue with the local time after the change.
                     at = _first_change(at, time, offset, self.zone)
-                    if self._matches(at):
+                    changed = _local(at, self.zone)
+                    if next(self._calendar(changed - _SECOND), None) == changed:
                         yield at
                     break
                 yield time
                 at = time
             else:
                 return
-
-    def _matches(self, at: int) -> bool:
-        local = _local(at, self.zone)
-        return next(self._calendar(local - _SECOND), None) == local
 
     def _calendar(self, local: datetime) -> Iterator[datetime]:
         """The local times that match, later than `local`, as if no clock were ever changed. It gives up after 50 years without

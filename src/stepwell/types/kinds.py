@@ -127,7 +127,8 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
         return seen[annotation]
     fields = fields_of(annotation)
     form: Form = "list" if kind_of(annotation) == "NamedTuple" else "object"
-    forms = EVERY_FORM if _has_root(annotation) else frozenset({form})
+    is_root_model = getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False)
+    forms = EVERY_FORM if is_root_model else frozenset({form})  # a root model is written as its root
     kind = Kind(shown(annotation), forms, object=_object(annotation, fields) if form == "object" else None)
     if kind_of(annotation) != "pydantic":  # which looks after its own fields
         inside = {**seen, annotation: kind}
@@ -138,11 +139,6 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
                 told = str(error)
                 raise Unsupported(f"{shown(annotation)}: its field {field.name!r} cannot be {told}") from None
     return kind
-
-
-def _has_root(annotation: Any) -> bool:
-    """Whether it is a pydantic RootModel, which is written as its root."""
-    return bool(getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False))
 
 
 def _object(annotation: Any, fields: list[Field]) -> Object:

@@ -9,7 +9,7 @@ Plain JSON (numbers, texts, lists and dicts of these) is held against closures; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -65,14 +65,14 @@ def _shape_of(annotation: Any) -> Shape:
     if kind.plain:
         return _plain(annotation)._replace(annotation=annotation)
     codec = codec_of(annotation)
-    return Shape(kind.text, partial(_misfits, codec), lambda value: not codec.problems(value), codec, annotation)
+
+    def problems(value: Any, path: str) -> Sequence[str]:
+        return [problem.below(path) for problem in codec.problems(value)]
+
+    return Shape(kind.text, problems, lambda value: not codec.problems(value), codec, annotation)
 
 
 when_registered(_shape_of.cache_clear)
-
-
-def _misfits(codec: Codec, value: Any, path: str) -> Sequence[str]:
-    return [problem.below(path) for problem in codec.problems(value)]
 
 
 def _anything(value: Any) -> bool:

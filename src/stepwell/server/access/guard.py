@@ -110,7 +110,11 @@ class Guard:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
                 raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
             return _valid(await self._callers.by_session(cookie), by_cookie=True)
-        if not _is_local(scope, headers):
+        client = scope.get("client")
+        is_local = (
+            client is not None and is_loopback(str(client[0])) and not any(each in headers for each in FORWARDING)
+        )
+        if not is_local:
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
         if await self._callers.any_token():
             raise _unknown(
@@ -172,11 +176,6 @@ def _check_origin(method: str, headers: Headers) -> None:
     navigates = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not navigates:
         raise Problem(403, "pages of other sites may not use this server")
-
-
-def _is_local(scope: Scope, headers: Headers) -> bool:
-    client = scope.get("client")
-    return client is not None and is_loopback(str(client[0])) and not any(name in headers for name in FORWARDING)
 
 
 def is_loopback(address: str) -> bool:

@@ -73,7 +73,8 @@ def list_states(
 ) -> Page[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
     after = paging.read_pair(cursor)
-    found = sorted(_states(_pipeline(service, name)), key=_place)
+    view = _pipeline(service, name).view()
+    found = sorted((*view.states(), *view.orphans()), key=_place)
     chosen = [
         each.to_json()
         for each in found
@@ -85,11 +86,6 @@ def list_states(
     page = chosen[:limit]
     more = [page[-1]["stage"], page[-1]["entity"]] if len(chosen) > limit else None
     return paging.page(page, more)
-
-
-def _states(pipeline: Pipeline) -> list[StateView]:
-    view = pipeline.view()
-    return [*view.states(), *view.orphans()]
 
 
 def _place(state: StateView) -> tuple[str, str]:
