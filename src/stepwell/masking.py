@@ -1,6 +1,6 @@
-"""Values that must not be shown: masked in everything a body says before it leaves the worker.
+"""Masks secrets in all output of bodies before it leaves the worker.
 
-The values are those of the process, as what is printed is: a body in any thread, loop or process may print any of them.
+The values are global to the process: a body in any thread may print any of them.
 """
 
 from __future__ import annotations

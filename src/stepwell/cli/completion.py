@@ -1,6 +1,6 @@
-"""What a shell offers when Tab is pressed: ids of runs, names of nodes and workflows, targets that were run before.
+"""Shell completion: ids of runs, names of nodes and workflows, targets that were run before.
 
-Nothing here imports a user's code, makes a store or raises: where there is nothing to offer, nothing is offered.
+Nothing here imports user code, creates a store or raises.
 """
 
 from __future__ import annotations

@@ -73,8 +73,7 @@ class Connection:
 
     @contextmanager
     def store(self, *, make: bool = False) -> Iterator[Store]:
-        """The store. With `make` it is created if it does not exist; else an empty store in memory takes its place, or an error
-        is raised if it was named."""
+        """The store. One that does not exist is created with `make`; else it is empty, or an error if it was named."""
         if self._server is not None:
             yield self.client(self._server).store
             return

@@ -1,8 +1,7 @@
-"""stdout is for what a command was asked for, and nothing else.
+"""stdout is for the result of a command, and nothing else.
 
-Code of others prints: bodies, modules while they are imported, threads and programs that bodies start. So, before any of it
-can, what they know as stdout is made to lead to stderr, down to the file descriptor that processes inherit; the real stdout is
-kept for `say` and whoever asks for `results`.
+User code may print: bodies, imported modules, threads and programs. So, before any of it runs, stdout is redirected to stderr,
+including the file descriptor that programs inherit. Only `say` and `results` use the real stdout.
 """
 
 from __future__ import annotations

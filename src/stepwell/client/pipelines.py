@@ -60,8 +60,7 @@ class RemotePipeline:
         progress: Callable[[Mapping[str, int]], None] | None = None,
         patience: float = 3_600.0,
     ) -> dict[str, Any]:
-        """Ask the server to produce what is missing or stale, wait, and return the report. Waits up to `patience` seconds for
-        another scan to end."""
+        """Ask for a scan, after waiting up to `patience` seconds for another one; wait for its end and return the report."""
         body = {"targets": list(targets), "force": force, "existing": existing}
         until = time.monotonic() + patience
         while True:

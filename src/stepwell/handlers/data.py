@@ -1,7 +1,7 @@
 """Handlers that only work on data: `transform`, `compute`, `aggregate`.
 
-They ask nothing of the outside, so a replay runs them again. What `transform` and `compute` do is done when their config is
-rendered, by the one language that templates have, under its limits.
+They have no side effects, so a replay runs them again. `transform` and `compute` return their rendered config: the template
+language does the work, under its limits.
 """
 
 from __future__ import annotations

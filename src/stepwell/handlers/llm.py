@@ -1,6 +1,6 @@
-"""`llm_service`: ask a language model by a service of the settings, any that speaks the chat API of OpenAI.
+"""`llm_service`: asks a language model, through a service of the settings with the chat API of OpenAI.
 
-An answer that should be data is held against its schema; if it does not fit, the model is told why and asked once more.
+With a schema, the answer is checked; if it does not fit, the model is told why and asked once more.
 """
 
 from __future__ import annotations

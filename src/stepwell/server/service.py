@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """One server process. `worker`, if there is one, runs bodies here; `engine` only reads, and requests of it are carried out
-    by workers."""
+    """One server process. `worker` runs bodies here, if there is one; `engine` reads, and leaves its requests to workers."""
 
     def __init__(
         self,

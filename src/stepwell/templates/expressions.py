@@ -1,7 +1,7 @@
 """What an expression means: every node of its syntax tree becomes a function of a frame.
 
-The table at the end is the whole language. A node that is not in it is refused, so nothing that Jinja learns later is part of
-the language before somebody has put it there.
+The table at the end is the whole language. Other nodes are refused, so new features of Jinja do not become part of it by
+themselves.
 """
 
 from __future__ import annotations

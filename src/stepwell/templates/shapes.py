@@ -1,7 +1,7 @@
 """Expressions that differ only in the names they read are parsed once: `n41.result + 1` has the shape of `n42.result + 1`.
 
-Parsing takes most of the time that a document of thousands of nodes takes to be checked. A shape is the expression with its
-names numbered. If anything is wrong with it, it is compiled and evaluated once more under its own names, which say what.
+Checking a document of thousands of nodes is mostly parsing. A shape is an expression with numbered names. If it fails, the
+expression is compiled and evaluated again under its own names, for the error message.
 """
 
 from __future__ import annotations

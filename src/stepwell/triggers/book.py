@@ -115,8 +115,7 @@ class Triggers:
     # Changing
 
     def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
-        """Store a trigger, or a new version of it. It fires from now on; one that was paused stays so unless `paused` says
-        otherwise."""
+        """Store a trigger, or a new version of it, which fires from now on. `paused=None` leaves a paused one paused."""
         if not isinstance(trigger, Trigger):
             raise InputError(f"{shown(trigger)} cannot be added: give a Trigger")
         (saved,) = self._store.commit([SaveVersion("trigger", trigger.name, trigger.digest, trigger.content)])
@@ -286,8 +285,7 @@ def _contended(name: str) -> InputError:
 
 
 def calendar_clock(store: Store) -> Callable[[], int]:
-    """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
-    been wrong then."""
+    """The clock of schedules. That of an embedded store counts from the boot, when the wall clock may have been wrong."""
     return WallClock().now if store.url.startswith("sqlite:") else store.now
 
 

@@ -1,8 +1,8 @@
 """What a schedule does now. Pure: (trigger, state, now, whether the run before is active) -> the state that follows.
 
-A time is decided once: the state that follows names it in `pending`, and is stored by compare-and-set before anything is
-started. So of several processes one decides, whichever that is, and whoever finds a time pending starts it, under an id that is
-made of the trigger and the time: twice is once.
+A time is decided once: the next state has it in `pending`, and is stored by compare-and-set before anything is started. So only
+one of several processes decides, and any process starts pending times, under an id made of the trigger and the time, so that
+starting twice is harmless.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fires what is due. Any number of processes may do this on one store, without a leader.
 
 For each trigger: decide (`deciding`), store the decision by compare-and-set, start what it names, store that it was
-started. Whoever is killed in between leaves a decision that the next process carries out, under the same run ids.
+started. If a process is killed in between, the next one carries out its decision, under the same run ids.
 """
 
 from __future__ import annotations
@@ -161,8 +161,7 @@ class Firing:
         return state
 
     def _after_runs(self, row: RecordRow, trigger: Trigger, when: RunFinished, state: State) -> int | None:
-        """Start what follows ended runs. Each start can be repeated, so nothing is decided before; the mark stays before one
-        that could not be started."""
+        """Start what follows ended runs. Starts can be repeated, so none is decided first. The mark stays before a failure."""
         now = self._now()
         if state.paused:
             return None

@@ -124,8 +124,7 @@ class Cron:
                 return
 
     def _calendar(self, local: datetime) -> Iterator[datetime]:
-        """The local times that match, later than `local`, as if no clock were ever changed. It gives up after 50 years without
-        a match."""
+        """The matching local times after `local`, ignoring clock changes. Gives up after 50 years without a match."""
         walk = copy(self._walk)
         walk.dt = local.replace(microsecond=0)
         with suppress(OverflowError):  # calendars end

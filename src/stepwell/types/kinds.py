@@ -1,6 +1,6 @@
 """What an annotation asks for: which JSON it is, and whether it can be stored. Examined once, when a workflow is defined.
 
-Nothing is converted here, so nothing has to be loaded that converts.
+Nothing is converted here, so cattrs need not be loaded.
 """
 
 from __future__ import annotations
