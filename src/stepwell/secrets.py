@@ -48,9 +48,7 @@ class SecretRef:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise InputError(
-                f"{shown(self.name)} cannot be the name of a secret: letters, digits, _ . and - are needed"
-            )
+            raise InputError(f"{shown(self.name)} cannot be the name of a secret: use letters, digits, _ . and -")
 
     @classmethod
     def of(cls, text: object) -> SecretRef | None:
@@ -293,7 +291,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
+        return "this cannot be the name of a secret: use letters, digits, _ . and -"
     if not isinstance(entry, Mapping):  # never shown: it may be the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):

@@ -82,9 +82,7 @@ class Handlers(Mapping[str, Handler]):
             elif isinstance(each, Handler):
                 self._add(each)
             else:
-                raise DefinitionError(
-                    f"handlers=[{shown(each)}]: a function with @handler(...) is needed, or the name of a module"
-                )
+                raise DefinitionError(f"handlers=[{shown(each)}]: expected a function with @handler(...), or a module")
 
     @classmethod
     def of_settings(cls, settings: Settings) -> Handlers:
@@ -196,9 +194,7 @@ def _imported(module: str) -> ModuleType:
     try:
         return import_module(module)
     except Exception as error:
-        raise DefinitionError(
-            f"handlers of module {module!r} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise DefinitionError(f"handlers of {module!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def _loaded_point(name: str, point: Any) -> Handler:

@@ -35,7 +35,7 @@ class Budget:
         self.left -= work
         if self.left < 0:
             raise TemplateError(
-                f"it takes more than {MAX_WORK:,} steps: loop over less, or let a node of its own do this in code"
+                f"it takes more than {MAX_WORK:,} steps: loop over less, or do this in the code of a node"
             )
 
     def for_text(self, length: int) -> None:

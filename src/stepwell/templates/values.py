@@ -102,7 +102,7 @@ def plain(value: Any, shown: str) -> Any:
     """A value used as a whole. For a node, the template must say which part of its output is meant."""
     if type(value) is NodeOutput:
         raise TemplateError(
-            f"{shown} is a node: write {shown}.output for its whole output, {shown}.result for its main field"
+            f"{shown} is a node: write {shown}.output for its output, {shown}.result for its main field"
         )
     return value
 
@@ -218,7 +218,7 @@ def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
         return contains(right, left, budget) == (sign == "in")
     if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
         raise TemplateError(
-            f"cannot compare {described(left)} with {described(right)}: two numbers or two texts are needed"
+            f"cannot compare {described(left)} with {described(right)}: expected two numbers or two texts"
         )
     if type(left) is str:
         budget.for_text(len(left))

@@ -227,14 +227,10 @@ class Triggers:
         if schedule is None:
             raise InputError(f"trigger {name!r} is no schedule: only cron and every have times that can be filled in")
         if not 0 <= start < end <= self._now():
-            raise InputError(
-                "a backfill is a range of the past: its start comes before its end, and its end is not later than now"
-            )
+            raise InputError("a backfill needs a start before its end, and an end not later than now")
         times = list(islice(takewhile(lambda time: time < end, schedule.after(start - 1)), MAX_BACKFILL + 1))
         if len(times) > MAX_BACKFILL:
-            raise InputError(
-                f"these are more than {MAX_BACKFILL:,} times: choose a shorter range, and the rest after it"
-            )
+            raise InputError(f"more than {MAX_BACKFILL:,} times: choose a shorter range")
         if not dry_run and times:
             self._change(name, lambda state, _: _with_backfill(state, Backfill(start - 1, end - 1)))
         return times

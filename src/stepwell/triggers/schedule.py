@@ -58,9 +58,7 @@ class Cron:
         _check_text(self.text)
         time_zone(self.timezone)
         if next(self._calendar(_EPOCH + timedelta(days=20_000)), None) is None:
-            raise InputError(
-                f"cron expression {shown(self.text)} never fires: there is no such day in the next 50 years"
-            )
+            raise InputError(f"cron expression {shown(self.text)} never fires: no such day in the next 50 years")
 
     @cached_property
     def zone(self) -> tzinfo:

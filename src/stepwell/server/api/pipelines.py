@@ -180,9 +180,7 @@ def get_scan(name: str, scan: Annotated[str, Path(max_length=100)], service: Giv
     pipeline = _pipeline(service, name)
     build = service.builds.get(pipeline.name, scan)
     if build is None:
-        raise Problem(
-            404, f"no scan {scan[:100]!r} of {name} is known here: only the latest are, and none after a restart"
-        )
+        raise Problem(404, f"no scan {scan[:100]!r} of {name} is known: only the latest are kept")
     return models.BuildModel.model_validate(build.to_json())
 
 
