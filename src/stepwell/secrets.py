@@ -128,10 +128,8 @@ class Secrets:
         """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
         found = self._look_up(ref.name, service)
         if len(found) < SHORTEST:
-            raise MissingSecret(
-                ref.name,
-                f"{ref} has {len(found)} characters: at least {SHORTEST} are needed, or it could not be kept out of logs",
-            )
+            needed = f"at least {SHORTEST} are needed, or it could not be kept out of logs"
+            raise MissingSecret(ref.name, f"{ref} has {len(found)} characters: {needed}")
         hide([found])
         return found
 
@@ -172,10 +170,8 @@ class Secrets:
             return  # ANY_SERVICE: the service is not known yet, so this is checked again later
         asked = "no service" if service is None else f"service {service!r}"
         told = ", ".join(sorted(allowed)) or "none"
-        raise MissingSecret(
-            name,
-            f"{PREFIX}{name} may not be used for {asked}: it is for {told}; `services` of its entry in [secrets] says so",
-        )
+        problem = f"{PREFIX}{name} may not be used for {asked}: it is for {told}"
+        raise MissingSecret(name, f"{problem}; `services` of its entry in [secrets] says so")
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:
@@ -192,9 +188,8 @@ class Secrets:
         try:
             found = self._provider.get(name)
         except Exception as error:  # its message might contain the secret
-            raise TransientError(
-                f"{PREFIX}{name} could not be read: {type(self._provider).__name__}.get raised {type(error).__name__}"
-            ) from None
+            raised = f"{type(self._provider).__name__}.get raised {type(error).__name__}"
+            raise TransientError(f"{PREFIX}{name} could not be read: {raised}") from None
         if found is not None and not isinstance(found, str):
             raise MissingSecret(name, f"{PREFIX}{name} is a {type(found).__name__}; text is needed")
         return found

@@ -53,9 +53,7 @@ class Connection:
         if self._typed:
             raise InputError(f"{what} needs the store itself: leave out --server, and name the store with --store")
         if self._server is not None and not self._named:
-            raise InputError(
-                f"{what} needs the store itself, and the settings name the server {self._server}: name the store with --store"
-            )
+            raise InputError(f"{what} needs the store itself, not the server {self._server}: name it with --store")
         self._server = None
 
     def client(self, url: str) -> Client:
@@ -80,9 +78,8 @@ class Connection:
         url = self.settings.store
         exists = make or store_exists(url)
         if self._named and not exists:
-            raise StoreError(
-                f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
-            )
+            missing = f"store {public(url)}: there is no such file, {_file(url).absolute()}"
+            raise StoreError(f"{missing}; `stepwell run` with this store makes it")
         with closing(open_store(url if exists else "memory://")) as opened:
             yield opened
 

@@ -41,10 +41,8 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise DefinitionError(f"importing {name} raised {error_text(error)}") from error
-        raise DefinitionError(
-            f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
-            f"folder in PYTHONPATH"
-        ) from None
+        advice = "start in the folder that holds it, or name that folder in PYTHONPATH"
+        raise DefinitionError(f"there is no module {error.name!r} to import from here; {advice}") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -141,9 +141,8 @@ def _json(answer: httpx.Response) -> Any:
     try:
         return decode(answer.content)
     except ValueError:
-        raise errors.ServerError(
-            f"{answer.url} answers with something else than JSON: is it a Stepwell server?", status=answer.status_code
-        ) from None
+        told = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
+        raise errors.ServerError(told, status=answer.status_code) from None
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:

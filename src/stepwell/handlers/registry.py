@@ -168,9 +168,8 @@ class Handlers(Mapping[str, Handler]):
             raise DefinitionError(f"handler {handler.name!r} is built in: call yours otherwise", where=handler.where)
         other = self._given.setdefault(handler.name, handler)
         if other is not handler:
-            raise DefinitionError(
-                f"there are two handlers {handler.name!r}, one of them from {other.where}", where=handler.where
-            )
+            problem = f"there are two handlers {handler.name!r}, one of them from {other.where}"
+            raise DefinitionError(problem, where=handler.where)
 
     def _import_given(self) -> None:
         while self._modules:

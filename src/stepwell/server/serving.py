@@ -114,10 +114,8 @@ def check_bind(store: Store, host: str) -> None:
         return
     now = store.now()
     if not any(token.status(now) == "valid" for token in all_tokens(store)):
-        raise InputError(
-            f"--host {host}: other machines reach this address, and there is no valid token; "
-            f"make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
-        )
+        advice = "make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
+        raise InputError(f"--host {host}: other machines reach this address, and there is no valid token; {advice}")
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -130,9 +128,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(1024)
     except OSError as error:
         listening.close()
-        raise InputError(
-            f"nothing can be served on {host} port {port}: {error.strerror or error}; choose another with --port"
-        ) from None
+        problem = f"nothing can be served on {host} port {port}: {error.strerror or error}"
+        raise InputError(f"{problem}; choose another with --port") from None
     return listening
 
 

@@ -201,9 +201,8 @@ class Expressions:
             return self._default(node)
         function = FILTERS.get(node.name)
         if function is None:
-            raise self.refused(
-                node, f"there is no filter {node.name!r}; {suggestion(node.name, (*FILTERS, 'default'))}"
-            )
+            meant = suggestion(node.name, (*FILTERS, "default"))
+            raise self.refused(node, f"there is no filter {node.name!r}; {meant}")
         value = self.expression(node.node)
         arguments, named = self._arguments(node, function, "filter")
 

@@ -219,9 +219,8 @@ def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
         for each in fields:
             value = field(value, each, words)
         if value is None:
-            raise Missing(
-                f"{words} is null: say what stands for it with {words} | default(...), for null itself default(none)"
-            )
+            advice = f"say what stands for it with {words} | default(...), for null itself default(none)"
+            raise Missing(f"{words} is null: {advice}")
         return value
 
     return find

@@ -193,9 +193,8 @@ class Triggers:
             owner = source if row is None else State.decoded(row.value).declared_in
             if owner != source:
                 by = "was added by itself" if owner is None else f"is declared in {owner}"
-                raise InputError(
-                    f"trigger {trigger.name!r} of {source} {by}: choose another name, or remove that one first"
-                )
+                advice = "choose another name, or remove that one first"
+                raise InputError(f"trigger {trigger.name!r} of {source} {by}: {advice}")
 
     # Firing
 

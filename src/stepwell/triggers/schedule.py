@@ -177,9 +177,8 @@ def time_zone(name: str) -> tzinfo:
 
 def _check_text(text: object) -> None:
     if not isinstance(text, str) or not text.isascii() or not text.isprintable() or len(text) > MAX_TEXT:
-        raise InputError(
-            f"cron expression {shown(text)}: {_EXAMPLE}, in at most {MAX_TEXT} plain letters, digits and * / , - # characters"
-        )
+        allowed = f"at most {MAX_TEXT} plain letters, digits and * / , - # characters"
+        raise InputError(f"cron expression {shown(text)}: {_EXAMPLE}, in {allowed}")
 
 
 def _read_cron(expression: str, text: str) -> CronSim:

@@ -173,9 +173,8 @@ def _enum(cls: type[Enum]) -> Kind:
     values = [member.value for member in cls]
     wrong = next((value for value in values if not isinstance(value, str | int | float | NoneType)), None)
     if wrong is not None:
-        raise Unsupported(
-            f"{cls.__qualname__}: its members are kept by their values, and {wrong!r} is no JSON: use texts or numbers"
-        )
+        kept = "its members are kept by their values"
+        raise Unsupported(f"{cls.__qualname__}: {kept}, and {wrong!r} is no JSON: use texts or numbers")
     kinds = {base for value in values for base in (bool, int, float, str, NoneType) if isinstance(value, base)}
     if bool in kinds and not any(type(value) is int for value in values):
         kinds -= {int}

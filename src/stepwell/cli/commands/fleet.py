@@ -47,10 +47,8 @@ def worker(
 
     broker = broker or connection.settings.broker
     if broker is None:
-        raise InputError(
-            "a Celery worker needs a broker: --broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml. "
-            "Without one, `stepwell work` works on runs, too"
-        )
+        told = "--broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml"
+        raise InputError(f"a Celery worker needs a broker: {told}. `stepwell work` needs none")
     app = make_app(broker)
     options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
     installed = install(

@@ -88,12 +88,9 @@ class Guard:
         given = headers.getlist("host")
         name = host_name(given[0]) if len(given) == 1 else None
         if name is None or not (name in self._hosts or (_is_address(name) and name not in ("0.0.0.0", "::"))):
-            raise Problem(
-                421,
-                f"this server does not answer to the name {given[0][:100]!r}; start it with --allow-host to have it do so"
-                if given
-                else "the request has no Host header",
-            )
+            unknown = f"this server does not answer to the name {given[0][:100]!r}" if given else ""
+            advice = "start it with --allow-host to have it do so"
+            raise Problem(421, f"{unknown}; {advice}" if unknown else "the request has no Host header")
 
     async def _who(self, scope: Scope, headers: Headers) -> Principal:
         """The caller; a Problem if it has no valid token."""
@@ -117,10 +114,8 @@ class Guard:
         if not is_local:
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
         if await self._callers.any_token():
-            raise _unknown(
-                "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN; "
-                "`stepwell token create` makes one"
-            )
+            needed = "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN"
+            raise _unknown(f"{needed}; `stepwell token create` makes one")
         return LOCAL
 
 

@@ -167,9 +167,8 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     if not service.builds.begin(pipeline, build):
         running = service.builds.last(name)
         told = "" if running is None else f"; GET scans/{running.id} tells of it"
-        raise Problem(
-            409, f"a scan of {name} is running already{told}", error="PipelineBusy", headers={"Retry-After": "5"}
-        )
+        busy = f"a scan of {name} is running already{told}"
+        raise Problem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
     response.status_code = 202
     return models.BuildModel.model_validate(build.to_json())
 
