@@ -18,7 +18,7 @@ from .errors import Missing, TemplateError
 from .filters import FILTERS, TESTS
 from .frames import Evaluate, Frame, Reference
 from .limits import MAX_ITEMS, MAX_NESTING, Budget
-from .parsing import described
+from .parsing import described, parse_expression, says_null
 from .values import add, calculated, checked_number, compared, field, is_number, item, multiply, part, plain, written
 from .values import described as shown
 
@@ -334,3 +334,11 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any], Evaluate]] = {
     nodes.Filter: Expressions._filter,
     nodes.Test: Expressions._test,
 }
+
+
+def compiled(text: str) -> tuple[Evaluate, tuple[Reference, ...], bool]:
+    """An expression, the names it reads, and whether it may give null."""
+    tree = parse_expression(text)
+    compiler = Expressions("{{ " + text, shift=3)
+    evaluate = compiler.expression(tree)  # which collects the references
+    return evaluate, tuple(compiler.references), says_null(tree)

@@ -96,13 +96,9 @@ def _is_name(tokens: list[tuple[str, str | None, int]], place: int) -> bool:
 
 @lru_cache(maxsize=2_000)
 def _shape(text: str) -> Shape | None:
-    from .expressions import Expressions
-    from .parsing import parse_expression, says_null
+    from .expressions import compiled
 
     try:
-        tree = parse_expression(text)
-        compiler = Expressions("{{ " + text, shift=3)
-        evaluate = compiler.expression(tree)
+        return Shape(*compiled(text))
     except TemplateError:
-        return None  # who asks compiles it under its own names, and is told
-    return Shape(evaluate, tuple(compiler.references), says_null(tree))
+        return None  # the caller compiles it under its own names, and gets the error

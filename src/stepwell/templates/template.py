@@ -123,17 +123,14 @@ def _shaped_template(text: str) -> Template | None:
 
 
 def _parsed_expression(text: str) -> Expression:
-    from .expressions import Expressions
-    from .parsing import parse_expression
+    from .expressions import compiled
 
     try:
-        tree = parse_expression(text)
-        compiler = Expressions("{{ " + text, shift=3)
-        evaluate = compiler.expression(tree)
+        evaluate, references, _ = compiled(text)
     except TemplateError as error:
         error.template = text
         raise
-    return Expression(text, tuple(compiler.references), lambda scope: _evaluated(evaluate, scope))
+    return Expression(text, references, lambda scope: _evaluated(evaluate, scope))
 
 
 def _evaluated(evaluate: Evaluate, scope: Scope | Renamed) -> Any:

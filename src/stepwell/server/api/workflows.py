@@ -18,9 +18,9 @@ from ...runner.runs.records import graph_record
 from ...store import reader
 from ...words import iso
 from .. import paging
-from ..drawing import Format, drawn
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
 from ..problems import Problem, problem_of
+from ..responses import Format, drawn
 from ..routes import Routes
 from ..service import Given, Service
 from ..starting import unknown_workflow
