@@ -10,9 +10,9 @@ import typer
 
 from ..version import __version__
 from .command import Where, declare
-from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
+from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
-from .exits import ExitCode, forgiving_streams, report
+from .exits import ExitCode, prepare_streams, report
 from .fleet_commands import add_fleet_commands
 from .options import (
     Accept,
@@ -359,11 +359,11 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """What `stepwell` and `python -m stepwell` call."""
-    forgiving_streams()
+    prepare_streams()
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        with asked_by_a_shell():
+        with shell_completion():
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))

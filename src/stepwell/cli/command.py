@@ -74,7 +74,7 @@ def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool 
 
 def _connection(where: Where, jobs: list[str] | None) -> Any:
     from .connect import Connection
-    from .streams import keep_stdout
+    from .streams import reserve_stdout
 
-    keep_stdout()
+    reserve_stdout()
     return Connection(where.store, jobs or (), where.server)

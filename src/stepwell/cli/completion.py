@@ -143,7 +143,7 @@ def _newest(store: Store) -> Iterator[RunRow]:
 
 
 @contextmanager
-def asked_by_a_shell() -> Iterator[None]:
+def shell_completion() -> Iterator[None]:
     """Wraps the whole command: adapts the input and output of shell completion, and does nothing otherwise."""
     asked = os.environ.get(_VARIABLE, "")
     if not asked.startswith("complete_"):

@@ -49,14 +49,14 @@ class _Kept:
     """The original `sys.stdout`, which would close the descriptor if it were collected."""
 
 
-def let_readers_go() -> None:
+def allow_early_close() -> None:
     """Allow the reader of stdout to close it early."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.fileno() == _OUT:
         _Kept.former += (sys.stdout,)
         sys.stdout = _text(_OUT, sys.stdout, closefd=False)
 
 
-def keep_stdout() -> None:
+def reserve_stdout() -> None:
     """From now on only `say` and `results` write to stdout. Where one of the two streams is closed, nothing changes."""
     if _Kept.stream is not None or not isinstance(sys.stdout, io.TextIOWrapper) or sys.stderr is None:
         return

@@ -84,18 +84,18 @@ def compute(access: Access) -> Handler:
 
 
 def aggregate(access: Access) -> Handler:
-    def bring_together(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
+    def aggregate_outputs(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
         outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
         field = config.field
         taken = {
             parent: output[field] if isinstance(output, dict) and field in output else output
             for parent, output in outputs.items()
         }
-        return {"result": _together(taken, config), "count": len(taken)}
+        return {"result": _combined(taken, config), "count": len(taken)}
 
     return Handler(
         "aggregate",
-        bring_together,
+        aggregate_outputs,
         AggregateConfig,
         Aggregate,
         "Bring the outputs of the nodes it depends on together.",
@@ -105,7 +105,7 @@ def aggregate(access: Access) -> Handler:
     )
 
 
-def _together(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
+def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
     if config.how == "mapping":
         return dict(taken)
     if config.how == "list":

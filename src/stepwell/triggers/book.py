@@ -127,7 +127,7 @@ class Triggers:
                 state = State(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
             else:
                 state = self._changed(row, trigger, saved.number, now, declared_in)
-                state = state.but(declared_in=declared_in, paused=state.paused if paused is None else paused)
+                state = state.changed(declared_in=declared_in, paused=state.paused if paused is None else paused)
             if self._put(trigger.name, row, state):
                 return StoredTrigger(trigger, state, now)
         raise _contended(trigger.name)
@@ -143,8 +143,8 @@ class Triggers:
         if known.when != trigger.when:
             if known.is_schedule:
                 state = decide(known, state, now, busy=self._is_active(state.last_run)).state
-            state = state.but(mark=now, since=now, backfills=())
-        return state.but(version=version, digest=trigger.digest, error=None, tried_at=0)
+            state = state.changed(mark=now, since=now, backfills=())
+        return state.changed(version=version, digest=trigger.digest, error=None, tried_at=0)
 
     def _time_for(self, trigger: Trigger) -> int:
         """Ends of runs go by the clock of the store, everything else by the calendar."""
@@ -156,13 +156,13 @@ class Triggers:
 
     def pause(self, name: str) -> StoredTrigger:
         """Stop firing until it is resumed. Runs that were decided before are still started."""
-        return self._change(name, lambda state, now: state.but(paused=True))
+        return self._change(name, lambda state, now: state.changed(paused=True))
 
     def resume(self, name: str) -> StoredTrigger:
         """Continue from now. Times that passed meanwhile are not caught up; `backfill` can start them."""
 
         def resumed(state: State, now: int) -> State:
-            return state.but(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
+            return state.changed(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
 
         return self._change(name, resumed)
 
@@ -213,7 +213,7 @@ class Triggers:
             start = make_start(trigger, found.state, run_id, now)
         self._start(start)
         if trigger.is_schedule:
-            self._change(name, lambda state, _: state.but(last_run=run_id))
+            self._change(name, lambda state, _: state.changed(last_run=run_id))
         return run_id
 
     def backfill(self, name: str, start: int, end: int, *, dry_run: bool = False) -> list[int]:
@@ -272,7 +272,7 @@ _TRIES = 100
 def _with_backfill(state: State, wanted: Backfill) -> State:
     if len(state.backfills) >= MAX_BACKFILLS:
         raise InputError(f"{MAX_BACKFILLS} backfills are not done yet: wait for one of them")
-    return state.but(backfills=(*state.backfills, wanted))
+    return state.changed(backfills=(*state.backfills, wanted))
 
 
 def _contended(name: str) -> InputError:

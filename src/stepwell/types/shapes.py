@@ -19,7 +19,7 @@ from ..words import briefly
 from .codecs import Codec, codec_of
 from .fields import unwrapped
 from .foreign import when_registered
-from .kinds import DICTS, look_at, shown
+from .kinds import DICTS, examine, shown
 from .misfit import Problem, Unsupported
 
 
@@ -59,7 +59,7 @@ def shape_of(annotation: Any) -> Shape:
 @lru_cache(maxsize=4096)
 def _shape_of(annotation: Any) -> Shape:
     try:
-        kind = look_at(annotation)
+        kind = examine(annotation)
     except RecursionError:
         raise Unsupported(f"{shown(annotation)}: it grows for ever") from None
     if kind.plain:

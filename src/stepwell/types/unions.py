@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from typing import Union as TypingUnion
 
 from .fields import unwrapped
-from .kinds import DICTS, FORMS, LISTS, SETS, Kind, look_at
+from .kinds import DICTS, FORMS, LISTS, SETS, Kind, examine
 from .leaves import needed
 
 
@@ -88,4 +88,4 @@ def _class_of(member: Any) -> Any:
 
 def union_of(annotation: Any) -> Union:
     members = get_args(annotation)
-    return Union(members, tuple(map(look_at, members)), look_at(annotation).text)
+    return Union(members, tuple(map(examine, members)), examine(annotation).text)

@@ -80,12 +80,12 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    with closing(told_store(connection, broker)) as store:
+    with closing(hinting_store(connection, broker)) as store:
         typer.echo(f"looking after {store.url}", err=True)
         Orchestrator(store, connection.engine(store)).run(lambda: bool(asked))
 
 
-def told_store(connection: Connection, broker: str | None = None) -> Store:
+def hinting_store(connection: Connection, broker: str | None = None) -> Store:
     """The store, whose hints about work go to the broker if there is one."""
     url, broker = connection.settings.store, broker or connection.settings.broker
     if broker is None:

@@ -21,8 +21,8 @@ from ..models import Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
-from ..streams.looks import States
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, stream
+from ..streams.states import States
 from .events import Visitor
 
 routes = Routes("pipelines")
@@ -222,7 +222,7 @@ async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) 
     yield BEGIN
     seen: States = {}
     quiet = 0.0
-    with service.looks.following(pipeline) as follower:
+    with service.state_feed.following(pipeline) as follower:
         while not service.feed.closed and await visitor.may_stay():
             found = seen if follower.states is None else follower.states
             for place, told in found.items():
