@@ -68,6 +68,27 @@ def one_settled(source: Source, unit: UnitMade) -> dict[str, Any]:
     return {"made": made, "seconds": source.seconds}
 
 
+class FilesMade:
+    """What was made of units whose key tells what each reads and writes, each a file: then only hashes and drafts are left to
+    say, in lists of their own, which are written and read in a fraction of the time.
+    """
+
+    def __init__(self) -> None:
+        self.entities: list[str] = []
+        self.inputs: list[str] = []
+        """The hash of each file that was read, of one unit after the other."""
+        self.places: list[str] = []
+        """The name of each draft."""
+        self.hashes: list[str] = []
+        """Of what is in it."""
+
+    def add(self, unit: UnitMade) -> None:
+        self.entities.append(unit.entity)
+        self.inputs += unit.inputs.values()
+        self.places += [output[1] for output in unit.outputs]
+        self.hashes += [output[2] for output in unit.outputs]
+
+
 def many_settled(
     source: Source,
     units: Sequence[UnitMade],
@@ -77,10 +98,30 @@ def many_settled(
 ) -> dict[str, Any]:
     """The output of a node that made many: what their records have in common is there once.
 
-    `reads` and `writes` are given if the key of a unit tells what it reads and writes, each a file: then only hashes and
-    drafts are left to say, in lists of their own, which are written and read in a fraction of the time.
+    `reads` and `writes` are given if the key of a unit tells what it reads and writes, each a file.
     """
-    told: dict[str, Any] = {
+    if not reads or any(len(unit.inputs) != len(reads) for unit in units):
+        listed = [[unit.entity, *unit.kept(), unit.outputs] for unit in units]
+        return _in_common(source, failed) | {"units": listed}
+    made = FilesMade()
+    for unit in units:
+        made.add(unit)
+    return files_settled(source, made, failed, reads, writes)
+
+
+def files_settled(
+    source: Source,
+    made: FilesMade,
+    failed: Mapping[str, Sequence[str]],
+    reads: Sequence[str],
+    writes: Sequence[str],
+) -> dict[str, Any]:
+    """The same of units whose keys tell what they read and write."""
+    return _in_common(source, failed) | {"reads": reads, "writes": writes, **vars(made)}
+
+
+def _in_common(source: Source, failed: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {
         "stage": source.stage,
         "current": list(source.current),
         "producedAt": source.produced_at,
@@ -88,17 +129,6 @@ def many_settled(
         "seconds": source.seconds,
         "units": [],
         "failed": failed,
-    }
-    if not reads or any(len(unit.inputs) != len(reads) for unit in units):
-        return {**told, "units": [[unit.entity, *unit.kept(), unit.outputs] for unit in units]}
-    return {
-        **told,
-        "reads": reads,
-        "writes": writes,
-        "entities": [unit.entity for unit in units],
-        "inputs": [digest for unit in units for digest in unit.inputs.values()],
-        "places": [output[1] for unit in units for output in unit.outputs],
-        "hashes": [output[2] for unit in units for output in unit.outputs],
     }
 
 

@@ -133,6 +133,7 @@ class SafeRoot:
         use a thread may have to wait for as long in any case.
         """
         known: dict[str, tuple[str, float]] = {}
+        is_plain = _PLAIN.fullmatch
 
         def join(path: str) -> str:
             folder, _, name = path.rpartition("/")
@@ -144,7 +145,8 @@ class SafeRoot:
                         known.clear()
                     known[folder] = joined[: -len(name)], monotonic() + LOOK_AGAIN_SECONDS
                 return joined
-            checked_path(path)
+            if len(path) > MAX_NAME_BYTES or not is_plain(path):
+                checked_path(path)
             return home + name
 
         return join
