@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -103,8 +104,8 @@ def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
                 content, stamp = files.read_with_stamp(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue  # there is nothing to do any more
-            digest = content_hash(content)
-            given = files.local(path) if form is Path else converted(content, form, path)
+            digest = sha256(content).hexdigest()
+            given = content if form is bytes else files.local(path) if form is Path else converted(content, form, path)
             draft = drafts.open(writes.format(*key), job.next_token())
             result = function(**{parameter: given})
             made_hash = store_file(stage, draft, result)

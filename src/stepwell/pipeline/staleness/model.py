@@ -49,6 +49,7 @@ class Model:
             for stage in connections.order
             for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
         )
+        self._has_members = {stage.name: stage.has_members for stage in connections.order}
         self._build()
 
     # Structure
@@ -178,7 +179,7 @@ class Model:
 
     def paths_of(self, unit: Unit) -> list[str]:
         """What a unit makes, as far as it is known: of one that makes many, what it made last."""
-        if not unit.stage.has_members:
+        if not self._has_members[unit.stage.name]:
             return list(unit.outputs.values())
         paths = []
         for name, address in unit.outputs.items():
@@ -249,17 +250,20 @@ class Model:
         return unit.standing
 
     def is_fresh(self, unit: Unit) -> bool:
-        if unit.standing is None and not self.snapshot.records.keys() >= set(unit.outputs.values()):
-            return False  # whatever else may be said of it
+        if unit.standing is None:
+            records = self.snapshot.records
+            for address in unit.outputs.values():
+                if address not in records:
+                    return False  # whatever else may be said of it
         return self.standing(unit) is FRESH
 
     def is_behind(self, unit: Unit) -> bool:
         """Whether something that it is made of is not fresh."""
-        return any(
-            maker is not unit and not self.is_fresh(maker)
-            for path in unit.input_paths()
-            if (maker := self.producer.get(path) or self._maker_of_directory(path)) is not None
-        )
+        for path in unit.input_paths():
+            maker = self.producer.get(path) or (self._maker_of_directory(path) if self.has_directories else None)
+            if maker is not None and maker.standing is not FRESH and maker is not unit and not self.is_fresh(maker):
+                return True
+        return False
 
     def facts(self, unit: Unit) -> UnitFacts:
         """Everything that the standing of a unit follows from."""
