@@ -163,12 +163,11 @@ def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> di
         key = split_entity(entity)
         inputs = {each.format(*key): next(digests) for each in reads}
         common = inputs_hash(inputs)
-        outputs: Outputs = {}
+        found[unit_id(source.stage, key)] = outputs = {}
         for each, (place, digest) in zip(writes, made, strict=False):
             address = each.format(*key)
             record = Record(code_hash, config_hash, digest, common, at, by, entity, inputs, None, check_hash)
             outputs[address] = Made(named(address, place), record)
-        found[unit_id(source.stage, key)] = outputs
     return found
 
 

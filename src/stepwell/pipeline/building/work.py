@@ -178,7 +178,7 @@ class Runs:
             self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
         failures: dict[str, Failure | None] = {}
         for unit in ended.units:
-            if unit.id in failed:
+            if failed and unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
             elif unit.id in made:

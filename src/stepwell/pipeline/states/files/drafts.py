@@ -17,6 +17,7 @@ class FileDrafts:
 
     def __init__(self, files: LocalFiles) -> None:
         self._files = files
+        self._prefix = files.safe.home + os.sep
 
     def open(self, address: str, token: str) -> Draft:
         if address[-1:] != "/" and "{" not in address:
@@ -38,10 +39,11 @@ class FileDrafts:
         return home
 
     def keep(self, draft: Draft) -> str:
-        return draft.place[len(self._files.safe.home) + 1 :].replace(os.sep, "/")
+        name = draft.place[len(self._prefix) :]
+        return name if os.sep == "/" else name.replace(os.sep, "/")
 
     def named(self, address: str, name: str) -> Draft:
-        return Draft(address, f"{self._files.safe.home}{os.sep}{name.replace('/', os.sep)}")
+        return Draft(address, self._prefix + (name if os.sep == "/" else name.replace("/", os.sep)))
 
     def discard(self, draft: Draft) -> None:
         discard(draft)

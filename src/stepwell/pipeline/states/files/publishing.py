@@ -50,10 +50,11 @@ def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
         join = home.files.safe.joiner()
         accepted: list[tuple[Publication, str | None]] = []
         for each in publications:
-            if each.record.members is None and not os.access(join(each.draft.address), os.F_OK):
+            draft, record, _, _ = each
+            if record.members is None and not os.access(join(draft.address), os.F_OK):
                 there, problem = None, ""  # the most common case, without a look at more
             else:
-                there = _content_at(home, each.draft.address, each.record)
+                there = _content_at(home, draft.address, record)
                 problem = _problem(each, there)
             problems.append(problem)
             if not problem:
