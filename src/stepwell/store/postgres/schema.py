@@ -25,6 +25,8 @@ from .limits import LIMITS
 MINIMUM = 1
 """The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
 live with raises it, and running processes of older versions then refuse to start."""
+LOWEST = -2147483647
+"""No rank is lower."""
 _CONSTANTS: dict[str, int | str | bytes] = {
     "ENTRIES_A_NODE": ENTRIES_A_NODE,
     "HAND_OUT": HAND_OUT,
@@ -33,7 +35,7 @@ _CONSTANTS: dict[str, int | str | bytes] = {
     "NODE_FAILED": NODE_FAILED,
     "OUTAGE": OUTAGE,
     "PATIENCE": "100ms",  # for so long a claim that found nothing else waits for a run that others hold
-    "LOWEST": -2147483647,  # of all ranks
+    "LOWEST": LOWEST,
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time
     "SUSPECT_AFTER": SUSPECT_AFTER,
     "WORKER_LOST_ERROR": WORKER_LOST_ERROR,

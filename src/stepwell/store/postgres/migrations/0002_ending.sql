@@ -145,7 +145,7 @@ BEGIN
      GROUP BY run)
   UPDATE run r
      SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
-         due_at = least(r.due_at, t.due_at), low_lane = CASE WHEN t.lowest < r.low_rank THEN NULL ELSE r.low_lane END
+         due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
     FROM total t WHERE r.key = t.run;
 
   INSERT INTO journal (run, seq, at, kind, idx, number, status)
@@ -182,12 +182,14 @@ BEGIN
     UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n.status BETWEEN {N_READY} AND {N_WAITING})
      WHERE key = ANY(v_healed);
   END IF;
-  INSERT INTO ready (run, lane, rank, idx)
-  SELECT n.run, n.lane, n.rank, n.idx
-    FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
-   WHERE e.node = {N_READY}
-      ON CONFLICT DO NOTHING;
-  UPDATE run SET low_lane = NULL
-   WHERE key = ANY(array(SELECT run FROM unnest(p_ending) WHERE node = {N_READY})) AND low_lane IS NOT NULL;
+  WITH again AS (
+    SELECT n.run, n.lane, n.rank, n.idx
+      FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
+     WHERE e.node = {N_READY}),
+  marked AS (
+    INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM again
+        ON CONFLICT DO NOTHING)
+  UPDATE run r SET low_rank = a.lowest FROM (SELECT run, min(rank) AS lowest FROM again GROUP BY run) a
+   WHERE r.key = a.run AND r.low_rank > a.lowest;
   PERFORM offer_1(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
 END $$;

@@ -56,20 +56,23 @@ BEGIN
         FROM (SELECT g.run, g.urgency, sum(g.ready) AS ready, max(g.passed) AS passed
                 FROM (SELECT f.*, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
                         FROM (SELECT o.run, o.urgency, o.passed, l.place, l.most,
-                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane
+                                     (SELECT count(*) FROM (SELECT FROM ready y
+                                                             WHERE y.run = o.run AND y.lane = l.lane AND y.rank >= o.low
                                                              LIMIT v_room) y) AS ready
                                 FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                      CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
                                      JOIN graph g ON g.digest = s.digest
                                      CROSS JOIN LATERAL
-                                     (SELECT q.urgency, q.run, q.passed
+                                     (SELECT q.urgency, q.run, q.passed, r.low
                                         FROM (SELECT o.urgency, o.run, row_number() OVER (ORDER BY o.urgency, o.run) AS passed
                                                 FROM offer o
                                                WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                                  AND o.run <> ALL(v_theirs)
                                                ORDER BY o.urgency, o.run LIMIT v_room + {STALE}) q
-                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane OFFSET 0)
-                                         AND EXISTS (SELECT FROM run r WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key
+                                             CROSS JOIN LATERAL
+                                             (SELECT CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END AS low FROM run r
+                                               WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0) r
+                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane AND y.rank >= r.low
                                                      OFFSET 0)
                                        LIMIT v_room) o) f) g
                WHERE g.before < g.most
@@ -125,8 +128,12 @@ BEGIN
       FROM unnest(p_lanes) l(lane) CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest) JOIN graph g ON g.digest = s.digest
            CROSS JOIN LATERAL (SELECT o.run FROM offer o WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                 ORDER BY o.urgency, o.run LIMIT 2 * {STALE}) o
-     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane OFFSET 0)
-        OR NOT EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0)
+     WHERE NOT EXISTS (SELECT FROM run r
+                        WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key
+                          AND EXISTS (SELECT FROM ready y
+                                       WHERE y.run = r.key AND y.lane = l.lane
+                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END OFFSET 0)
+                       OFFSET 0)
      LIMIT {STALE});
   o_found := cardinality(v_runs);
   IF o_found > 0 THEN
@@ -134,7 +141,10 @@ BEGIN
               || lock_free_1(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
     DELETE FROM offer o USING run r
      WHERE o.run = ANY(v_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
-       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane OFFSET 0));
+       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph
+            OR NOT EXISTS (SELECT FROM ready y
+                            WHERE y.run = o.run AND y.lane = o.lane
+                              AND y.rank >= CASE r.low_lane WHEN o.lane THEN r.low_rank ELSE {LOWEST} END OFFSET 0));
     GET DIAGNOSTICS o_forgotten = ROW_COUNT;
   END IF;
 END $$;
@@ -295,9 +305,13 @@ BEGIN
         FROM choose_ready_1(v_lanes, v_limits, v_runs);
       -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
       v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
-        AND EXISTS (SELECT FROM unnest(v_runs) u(run)
-                     WHERE run <> ALL(coalesce(p_mine, '{}'))
-                       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = u.run AND y.lane = ANY(v_lanes) OFFSET 0));
+        AND EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
+                     WHERE u.run <> ALL(coalesce(p_mine, '{}'))
+                       AND NOT EXISTS (SELECT FROM unnest(v_lanes) l(lane)
+                                        WHERE EXISTS (SELECT FROM ready y
+                                                       WHERE y.run = r.key AND y.lane = l.lane
+                                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
+                                                      OFFSET 0)));
     END IF;
     IF t_runs IS NULL THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);

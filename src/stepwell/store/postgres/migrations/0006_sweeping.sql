@@ -104,8 +104,8 @@ BEGIN
       RETURNING n.run, n.lane, n.rank, n.idx, n.status)
     INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM woken WHERE status = {N_READY}
         ON CONFLICT DO NOTHING;
-    UPDATE run r SET seq = r.seq + t.woken, active = r.active - t.held_back, low_lane = NULL
-      FROM (SELECT n.run, count(*) AS woken, count(*) FILTER (WHERE n.status = {N_PENDING}) AS held_back
+    UPDATE run r SET seq = r.seq + t.woken, active = r.active - t.held_back, low_rank = least(r.low_rank, t.lowest)
+      FROM (SELECT n.run, count(*) AS woken, count(*) FILTER (WHERE n.status = {N_PENDING}) AS held_back, min(n.rank) AS lowest
               FROM unnest(v_runs, v_idxs) w(run, idx) JOIN node n ON n.run = w.run AND n.idx = w.idx GROUP BY n.run) t
      WHERE r.key = t.run;
     INSERT INTO journal (run, seq, at, kind, idx, number, status)

@@ -86,7 +86,7 @@ BEGIN
            status = CASE WHEN open = t.ended THEN {R_COMPLETED} ELSE status END,
            gate = CASE WHEN open = t.ended THEN {G_SHUT} ELSE gate END,
            ended_at = CASE WHEN open = t.ended THEN p_now ELSE ended_at END,
-           low_lane = CASE WHEN t.lowest < low_rank THEN NULL ELSE low_lane END
+           low_rank = least(low_rank, t.lowest)
       FROM total t WHERE r.key = t.run
     RETURNING r.key, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq)
   SELECT jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq)),
