@@ -38,7 +38,7 @@ BEGIN
   END IF;
   SELECT array_agg(key ORDER BY place, key) INTO v_attempts
     FROM (SELECT a.key, w.place
-            FROM unnest(v_workers) WITH ORDINALITY w(id, place) JOIN held h ON h.worker = w.id JOIN attempt a ON a.key = h.attempt
+            FROM unnest(v_workers) WITH ORDINALITY w(id, place) CROSS JOIN LATERAL held_by_1(w.id) a
            WHERE p_run IS NULL OR a.run = p_run
            ORDER BY w.place, a.key LIMIT p_limit) f;
   v_free := lock_free_1(array(SELECT run FROM attempt WHERE key = ANY(v_attempts)));
