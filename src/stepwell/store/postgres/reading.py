@@ -201,13 +201,7 @@ SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started
  WHERE r.id = %(run)s AND (a.idx, a.number) > (%(node)s, %(number)s) {"" if query.index is None else "AND a.idx = %(index)s"}
  ORDER BY a.idx, a.number LIMIT %(limit)s"""
     node, number = query.after
-    given = {
-        "run": storable(query.run_id),
-        "node": node,
-        "number": number,
-        "index": query.index,
-        "limit": query.limit,
-    }
+    given = {"run": storable(query.run_id), "node": node, "number": number, "index": query.index, "limit": query.limit}
 
     def read(rows: Rows) -> Any:
         found = [

@@ -63,12 +63,7 @@ class RedisStore:
     limits = LIMITS
 
     def __init__(
-        self,
-        url: str,
-        *,
-        offset: Callable[[], int] = int,
-        clock: Clock | None = None,
-        connections: int | None = None,
+        self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None, connections: int | None = None
     ) -> None:
         self._address: Address = read_url(url)
         self.url = self._address.shown
