@@ -118,7 +118,8 @@ class Tree:
         if self._closed:
             raise Closed
         self._runs += 1
-        scratch = self.folder / f"scratch{self._runs}"  # what a server of a test still writes may outlast the one before
+        # A folder of its own: what a server of the tests before still writes may outlast theirs.
+        scratch = self.folder / f"scratch{self._runs}"
         scratch.mkdir()
         command = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
         environment = {
