@@ -11,9 +11,9 @@ from ..ids import RunId
 from ..kernel.comparing import Comparison
 from ..model import RunStatus
 from ..runner import Run
-from ..runner.aio.doors import door
+from ..runner.aio.doors import door, giving
 from ..runner.aio.engine import THREADS
-from ..runner.aio.giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from ..runner.aio.giving import AsyncRuns, async_runs, starting_and_waiting
 from ..runner.aio.pool import Pool
 from ..runner.aio.run import AsyncRun, behind
 from ..runner.aio.triggers import AsyncTriggers
@@ -43,11 +43,11 @@ class AsyncClient:
         return offered(AsyncClient, (), "sync")
 
     run = starting_and_waiting(BlockingClient.run)
-    start = giving_a_run(BlockingClient.start)
-    start_many = giving_runs(BlockingClient.start_many)
-    get = giving_a_run(BlockingClient.get)
-    adopt = giving_a_run(BlockingClient.adopt)
-    runs = giving_a_page(BlockingClient.runs)
+    start = giving(BlockingClient.start, AsyncRun)
+    start_many = giving(BlockingClient.start_many, async_runs)
+    get = giving(BlockingClient.get, AsyncRun)
+    adopt = giving(BlockingClient.adopt, AsyncRun)
+    runs = giving(BlockingClient.runs, AsyncRuns)
     save = door(BlockingClient.save)
     workflows = door(BlockingClient.workflows)
 

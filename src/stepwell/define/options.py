@@ -80,20 +80,16 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
         known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
         raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=place)
     options = Options(**given, given=frozenset(given))  # type: ignore[arg-type]  # checked now
-    _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
-    _check_choice("isolation", options.isolation, get_args(Isolation), place)
-    _check_choice("side_effects", options.side_effects, get_args(SideEffects), place)
-    if not isinstance(options.transaction, bool):
-        raise DefinitionError(f"transaction={shown(options.transaction)}: True or False is needed", where=place)
+    for name, kind in (("on_lost", OnLost), ("isolation", Isolation), ("side_effects", SideEffects)):
+        _check_choice(name, getattr(options, name), get_args(kind), place)
+    for flag in ("transaction", "requires_idempotency"):
+        if not isinstance(getattr(options, flag), bool):
+            raise DefinitionError(f"{flag}={shown(getattr(options, flag))}: True or False is needed", where=place)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         raise DefinitionError(
             f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "
             f'lambda self: f"order-{{self.order_id}}"',
             where=place,
-        )
-    if not isinstance(options.requires_idempotency, bool):
-        raise DefinitionError(
-            f"requires_idempotency={shown(options.requires_idempotency)}: True or False is needed", where=place
         )
     if options.requires_idempotency and options.idempotency_key is None:
         raise DefinitionError(

@@ -6,11 +6,12 @@ completed attempts, joined by `:`. So two attempts with one hash stood on the sa
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from ..graph import Graph
 from ..model import JournalRow, NodeRow, NodeStatus
+from .reachable import reachable
 
 STANDING = ("claimed", "completed", "shared", "rewrote")
 """Kinds of journal entries that tell on which attempts others stand."""
@@ -22,18 +23,6 @@ def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
     '095afe19c805'
     """
     return sha256(":".join((node, str(number), *sorted(parents))).encode()).hexdigest()
-
-
-def ancestors(graph: Graph, index: int, but: Container[int] = ()) -> set[int]:
-    """The numbers of all ancestors of a node; not beyond those that are left out."""
-    found: set[int] = set()
-    stack = [index]
-    while stack:
-        for parent in graph.parents[stack.pop()]:
-            if parent not in found and parent not in but:
-                found.add(parent)
-                stack.append(parent)
-    return found
 
 
 class Ancestry:
@@ -67,7 +56,7 @@ class Ancestry:
 
     def _missing(self, index: int) -> list[int]:
         """Completed ancestors whose hash is not known yet, parents before children."""
-        found = ancestors(self._graph, index, self._completed)
+        found = reachable([index], self._graph.parents, self._completed)
         completed = (each for each in found if self._nodes[each].status is NodeStatus.COMPLETED)
         return sorted(completed, key=lambda each: self._graph.ranks[each])
 

@@ -8,9 +8,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..graph import Arranged, Graph
-from ..model import ACTIVE_NODES, SATISFIED_NODES, TERMINAL_NODES, AttemptStatus, GateState, NodeStatus, RunStatus
+from ..model import (
+    ACTIVE_NODES,
+    FAILED_NODES,
+    SATISFIED_NODES,
+    TERMINAL_NODES,
+    AttemptStatus,
+    GateState,
+    NodeStatus,
+    RunStatus,
+)
 from ..model.rows import AttemptRow, JournalRow, NodeRow, RunRow
-from .counters import counts, parent_counters
 
 ENDED_BY = {
     "completed": AttemptStatus.COMPLETED,
@@ -78,6 +86,27 @@ def _attempts(stored: Stored) -> Iterable[str]:
                 yield f"{node.id}: attempt {attempt.number} is {attempt.status} and ended at {attempt.ended_at}"
 
 
+class Counts(NamedTuple):
+    open: int
+    active: int
+    failed: int
+
+
+def counts(nodes: Sequence[NodeRow]) -> Counts:
+    return Counts(
+        sum(not node.status.terminal for node in nodes),
+        sum(node.status in ACTIVE_NODES for node in nodes),
+        sum(node.status in FAILED_NODES for node in nodes),
+    )
+
+
+def parent_counters(nodes: Sequence[NodeRow], parents: Sequence[int]) -> tuple[int, int]:
+    """(parents not yet satisfied, parents not skipped) of a node."""
+    statuses = [nodes[parent].status for parent in parents]
+    unsatisfied = sum(status not in SATISFIED_NODES for status in statuses)
+    return unsatisfied, sum(status is not NodeStatus.SKIPPED for status in statuses)
+
+
 def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     found = counts(stored.nodes)
@@ -94,7 +123,8 @@ def _counters(stored: Stored) -> Iterable[str]:
         if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied and not run.releasing:
             yield f"{node.id}: all its parents are satisfied and it is still PENDING"
     if run.gate is GateState.OPEN:  # while it is closed nothing moves; opening derives them anew
-        for node, expected in zip(stored.nodes, parent_counters(stored.nodes, stored.graph.parents), strict=True):
+        for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
+            expected = parent_counters(stored.nodes, own)
             if (node.waiting, node.live) != expected and not _to_be_told(stored, node, expected):
                 yield f"{node.id}: its counters are {node.waiting, node.live}, its parents say {expected}"
 
@@ -108,9 +138,8 @@ def _to_be_told(stored: Stored, node: NodeRow, expected: tuple[int, int]) -> boo
 
 
 def _healed(stored: Stored) -> bool:
-    return stored.run.heals > 0 or isinstance(
-        stored.graph, Arranged
-    )  # a fork may begin with what a healed run has done
+    # A fork may begin with what a healed run has done.
+    return stored.run.heals > 0 or isinstance(stored.graph, Arranged)
 
 
 def _run(stored: Stored) -> Iterable[str]:
@@ -147,8 +176,8 @@ def _history(stored: Stored) -> Iterable[str]:
         to_be_told = stored.run.releasing and node.status is NodeStatus.PENDING
         said = folded.nodes[node.index]
         if said is not node.status and not (to_be_told and said is NodeStatus.READY):
-            yield f"{node.id}: the journal says {folded.nodes[node.index]}, its row {node.status}"
-    told = {(index, number): status for (index, number), status in folded.attempts.items()}
+            yield f"{node.id}: the journal says {said}, its row {node.status}"
+    told = dict(folded.attempts)
     for attempt in stored.attempts:
         status = told.pop((attempt.index, attempt.number), None)
         if status is not attempt.status:
@@ -208,49 +237,41 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
     def satisfied(index: int) -> bool:
         return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
 
-    def to_run_again(entry: JournalRow) -> NodeStatus:
+    def to_run_again(index: int, written: str | None) -> NodeStatus:
         """READY, unless a heal has given the node a parent while it ran or waited."""
-        status = NodeStatus(entry.status or "")
-        assert entry.index is not None
-        held_back = status is NodeStatus.READY and gate_open and not satisfied(entry.index)
+        status = NodeStatus(written or "")
+        held_back = status is NodeStatus.READY and gate_open and not satisfied(index)
         return NodeStatus.PENDING if held_back else status
 
-    for entry in journal:
+    def follow(entry: JournalRow, index: int, number: int) -> None:
         if entry.kind == "claimed":
-            assert entry.index is not None
-            assert entry.attempt is not None
-            if not satisfied(entry.index):
-                problems.append(f"node {entry.index} was claimed at {entry.seq} before all its parents were satisfied")
-            if entry.index in graphs[0].removed:
-                problems.append(f"node {entry.index} was claimed at {entry.seq} although it is no longer in the graph")
-            if nodes[entry.index] is not NodeStatus.READY:
-                problems.append(f"node {entry.index} was claimed at {entry.seq} when it was {nodes[entry.index]}")
-            nodes[entry.index] = NodeStatus.RUNNING
-            attempts[entry.index, entry.attempt] = AttemptStatus.RUNNING
+            if not satisfied(index):
+                problems.append(f"node {index} was claimed at {entry.seq} before all its parents were satisfied")
+            if index in graphs[0].removed:
+                problems.append(f"node {index} was claimed at {entry.seq} although it is no longer in the graph")
+            if nodes[index] is not NodeStatus.READY:
+                problems.append(f"node {index} was claimed at {entry.seq} when it was {nodes[index]}")
+            nodes[index] = NodeStatus.RUNNING
+            attempts[index, number] = AttemptStatus.RUNNING
         elif entry.kind in ENDED_BY:
-            assert entry.index is not None
-            assert entry.attempt is not None
-            if attempts.get((entry.index, entry.attempt)) is not AttemptStatus.RUNNING:
-                problems.append(
-                    f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running"
-                )
-            attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
-            nodes[entry.index] = to_run_again(entry)
+            if attempts.get((index, number)) is not AttemptStatus.RUNNING:
+                problems.append(f"attempt {number} of node {index} ended at {entry.seq} and was not running")
+            attempts[index, number] = ENDED_BY[entry.kind]
+            nodes[index] = to_run_again(index, entry.status)
             if entry.kind == "completed" and gate_open:
-                for child in children[entry.index]:
+                for child in children[index]:
                     if nodes[child] is NodeStatus.PENDING and satisfied(child):
                         nodes[child] = NodeStatus.READY
         elif entry.kind in ("woken", "rewrote"):
-            assert entry.index is not None
-            if nodes[entry.index] is NodeStatus.COMPLETED:
-                assert entry.attempt is not None
-                _supersede(attempts, entry.index, entry.attempt)
-            nodes[entry.index] = to_run_again(entry)
+            if nodes[index] is NodeStatus.COMPLETED:
+                _supersede(attempts, index, number)
+            nodes[index] = to_run_again(index, entry.status)
         elif entry.kind == "shared":
-            assert entry.index is not None
-            nodes[entry.index] = NodeStatus.COMPLETED
-            attempts[entry.index, 1] = AttemptStatus.COMPLETED
-        elif entry.kind == "healed":
+            nodes[index] = NodeStatus.COMPLETED
+            attempts[index, 1] = AttemptStatus.COMPLETED
+
+    for entry in journal:
+        if entry.kind == "healed":
             graphs.pop(0)
             parents, children = graphs[0].parents, graphs[0].children
             nodes += [NodeStatus.PENDING] * (len(parents) - len(nodes))
@@ -262,6 +283,8 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):
                         nodes[index] = NodeStatus.READY if satisfied(index) else NodeStatus.PENDING
+        elif entry.index is not None:
+            follow(entry, entry.index, entry.attempt or 1)
         yield folded
 
 

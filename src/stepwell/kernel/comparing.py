@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..codec import decode, json_path, text
@@ -16,6 +17,8 @@ MOST_CHANGES = 20
 VALUE_UP_TO = 80
 LARGEST_DECODED = 1_000_000
 """Bytes of a value that is looked into; of a larger one only its size is told."""
+NOTHING: Any = object()
+"""Stands where one of two values has no such place."""
 _OPTIONS = tuple(field for field in NodeSpec._fields if field not in ("id", "was"))
 
 
@@ -177,38 +180,29 @@ def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...
     if first is None or second is None:
         given = [None if each is None else _told(decode(each)) for each in (first, second)]
         return (Change("$", *given),)
-    return tuple(_bounded(_values(decode(first), decode(second))))
+    found = differing(decode(first), decode(second))
+    return tuple(_bounded(Change(json_path(path), _told(one), _told(other)) for path, one, other in found))
 
 
-def _values(first: Any, second: Any) -> Iterator[Change]:
+def differing(first: Any, second: Any) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """The places where two JSON values differ, each with what stands there; NOTHING where one has no such place.
+
+    1, 1.0 and true are equal in Python, but not in JSON.
+    """
     stack: list[tuple[tuple[str | int, ...], Any, Any]] = [((), first, second)]
     while stack:
         path, one, other = stack.pop()
         if isinstance(one, dict) and isinstance(other, dict):
             keys: Sequence[str | int] = sorted({*one, *other})
-            found = [((*path, key), one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in keys]
-        elif isinstance(one, list) and isinstance(other, list):
-            length = max(len(one), len(other))
-            found = [((*path, place), _item(one, place), _item(other, place)) for place in range(length)]
-        else:
-            if type(one) is not type(other) or one != other:
-                yield Change(json_path(path), _told(one), _told(other))
-            continue
-        stack += reversed(found)
+            stack += [((*path, key), one.get(key, NOTHING), other.get(key, NOTHING)) for key in reversed(keys)]
+        elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+            places = enumerate(zip_longest(one, other, fillvalue=NOTHING))
+            stack += reversed([((*path, place), *pair) for place, pair in places])
+        elif type(one) is not type(other) or one != other:
+            yield path, one, other
 
 
-class _Nothing:
-    """Stands where one of two values has no such place."""
-
-
-_NOTHING = _Nothing()
-
-
-def _item(items: list[Any], place: int) -> Any:
-    return items[place] if place < len(items) else _NOTHING
-
-
-def _bounded(changes: Iterator[Change]) -> Iterator[Change]:
+def _bounded(changes: Iterable[Change]) -> Iterator[Change]:
     for number, change in enumerate(changes):
         if number == MOST_CHANGES:
             yield Change("$ ...", "more", "more")
@@ -217,7 +211,7 @@ def _bounded(changes: Iterator[Change]) -> Iterator[Change]:
 
 
 def _told(value: Any) -> str | None:
-    if value is _NOTHING:
+    if value is NOTHING:
         return None
     try:
         told = text(dict(value) if isinstance(value, Mapping) else value)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ..codec import MAX_DEPTH
 from ..graph import Graph
 from ..words import message_of, short_name
+from .reachable import reachable
 
 
 class Channel(NamedTuple):
@@ -121,20 +122,20 @@ def plain(value: Any, depth: int = 0) -> Any:
     {'pairs': [[1, 'a']]}
     """
     kind = type(value)
-    if kind in _PLAIN or depth > MAX_DEPTH:
+    if kind in PLAIN or depth > MAX_DEPTH:
         return value
     if isinstance(value, dict):
-        if kind is dict and _PLAIN.issuperset(map(type, value.values())):
+        if kind is dict and PLAIN.issuperset(map(type, value.values())):
             return value
         return {key: plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        if _PLAIN.issuperset(map(type, value)):
+        if PLAIN.issuperset(map(type, value)):
             return value if kind is list else list(value)
         return [plain(item, depth + 1) for item in value]
     return next((made(value) for base, made in _SCALARS.items() if isinstance(value, base)), value)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset({str, int, float, bool, type(None)})
 _SCALARS: Mapping[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
 """The type that an Enum of numbers or texts is kept as, and how to get at it."""
 
@@ -159,15 +160,8 @@ def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
 
 
 def ancestors(graph: Graph, index: int) -> tuple[int, ...]:
-    """Every node above one, in the order of the graph."""
-    found: set[int] = set()
-    waiting = list(graph.parents[index])
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting.extend(graph.parents[at])
-    return in_order(graph, found)
+    """All nodes above one, in the order of the graph."""
+    return in_order(graph, reachable([index], graph.parents))
 
 
 def in_order(graph: Graph, indexes: Iterable[int]) -> tuple[int, ...]:

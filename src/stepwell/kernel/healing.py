@@ -9,6 +9,7 @@ from ..graph import Arranged, Graph, NodeSpec
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, named, unchanged
+from .reachable import reachable
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
@@ -116,7 +117,7 @@ def _becomes(
 def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> set[int]:
     """New nodes with something below them that runs or is done, and those that have only skipped parents."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
-    above = _above(started, graph.parents)
+    above = reachable(started, graph.parents)
     idle = UNSTARTED | {NodeStatus.CANCELLED}
     new = {index for index in joining if nodes[index].status in idle}
     late = above & new
@@ -127,17 +128,6 @@ def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> s
             late.add(index)
             skipped.add(index)
     return late
-
-
-def _above(started: set[int], parents: Sequence[Sequence[int]]) -> set[int]:
-    found: set[int] = set()
-    stack = list(started)
-    while stack:
-        for parent in parents[stack.pop()]:
-            if parent not in found:
-                found.add(parent)
-                stack.append(parent)
-    return found
 
 
 def _finish(run: RunRow) -> Finish:

@@ -26,18 +26,6 @@ _HOME = {
     **dict.fromkeys(_VIEWS, "runs.views"),
 }
 
-__all__ = [
-    "AsyncEngine",
-    "AsyncRun",
-    "AttemptView",
-    "Context",
-    "Engine",
-    "LogRecord",
-    "NodeError",
-    "NodeView",
-    "Run",
-]
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:

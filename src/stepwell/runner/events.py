@@ -12,25 +12,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..clock import LONGEST_WAIT
 from ..errors import InputError
-from ..ids import NodeId, RunId, WorkerId
-from ..model import (
-    Answer,
-    AttemptStatus,
-    Batch,
-    Hint,
-    NodeStatus,
-    Query,
-    Receipt,
-    RunStatus,
-    Settle,
-    StoreLimits,
-    receipts,
-)
+from ..ids import NodeId, RunId
+from ..model import Answer, AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
 from ..store import Store
 from ..store.port import Transaction, Transactions
 from ..words import shown
@@ -39,9 +27,11 @@ from .bodies.raised import Raised
 from .recent import Recent
 from .scheduling.backpressure import BackpressureEvent
 from .worker.metrics import IDLE, EngineMetrics
+from .wrapped_store import WrappedStore
 
 log = logging.getLogger("stepwell")
 
+EVENTS = ("run", "node", "backpressure", "metrics")
 MAX_RUNS = 100_000
 """Runs of which it is remembered what was told of them."""
 MAX_WAITING = 1_000_000
@@ -77,12 +67,7 @@ class Events:
     """
 
     def __init__(self, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
-        self._listeners: dict[str, list[Callable[[Any], None]]] = {
-            "run": [],
-            "node": [],
-            "backpressure": [],
-            "metrics": [],
-        }
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {name: [] for name in EVENTS}
         self._every: list[_Periodic] = []
         """Those who hear of the metrics now and then."""
         self._measure = measure
@@ -264,50 +249,12 @@ def _complain(event: str, error: BaseException) -> None:
         log.error("a listener for %r events failed: %s: %s\n%s", event, raised.type, raised.message, raised.traceback)
 
 
-class ObservedStore:
+class ObservedStore(WrappedStore):
     """A store whose commits the listeners of one engine hear of."""
 
     def __init__(self, store: Store, events: Events) -> None:
-        self._store = store
+        super().__init__(store)
         self._events = events
-
-    @property
-    def url(self) -> str:
-        return self._store.url
-
-    @property
-    def embedded(self) -> bool:
-        return self._store.embedded
-
-    @property
-    def limits(self) -> StoreLimits:
-        return self._store.limits
-
-    @property
-    def durability(self) -> object | None:
-        """What a crash of the server may lose, in words; None of a store that is no server."""
-        return getattr(self._store, "durability", None)
-
-    def read(self, queries: Sequence[Query]) -> list[Any]:
-        return self._store.read(queries)
-
-    def now(self) -> int:
-        return self._store.now()
-
-    @property
-    def needs_hints(self) -> bool:
-        return self._store.needs_hints
-
-    def send_hint(self, hint: Hint) -> None:
-        self._store.send_hint(hint)
-
-    def wait_for_hint(
-        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
-    ) -> bool:
-        return self._store.wait_for_hint(queues, runs, worker, timeout)
-
-    def close(self) -> None:
-        self._store.close()
 
     @property
     def transactions(self) -> Transactions | None:

@@ -50,7 +50,6 @@ class Orchestrator:
         self._unserved: dict[tuple[str, str, str], float] = {}
         """By queue, workflow and digest: since when nobody serves it."""
         self._told_at: dict[tuple[str, str, str], float] = {}
-        self.sweeps = 0
 
     def run(self, ended: Callable[[], bool]) -> None:
         """Until it has `ended`, which is asked often. A store that cannot be reached is tried again until it can."""
@@ -80,7 +79,6 @@ class Orchestrator:
     def turn(self) -> float:
         """Sweep once, and look if it is time to; how many seconds until the next sweep."""
         result = carry_out(self._store, self._sweeper.sweep())
-        self.sweeps += 1
         found = result.receipt.lost or result.receipt.woken or result.receipt.runs
         if found or time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_SECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
@@ -29,6 +29,17 @@ from .worker.others import FEW_RUNS
 MAX_INPUT = MAX_BYTES
 Startable = Workflow | Builder | Document | str
 """What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
+
+
+class StartOptions(TypedDict, total=False):
+    """What `start` and `run` take beside a workflow and its input."""
+
+    run_id: str | None
+    idempotency_key: str | None
+    priority: int
+    timeout: Duration | None
+    seed: int | None
+    tags: Mapping[str, str] | None
 
 
 def create_op(
@@ -74,13 +85,6 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
     return kept
 
 
-def refuse_transactions(graph: Graph) -> None:
-    """The store is one whose transactions bodies cannot have."""
-    for spec in graph:
-        if spec.transaction:
-            raise InputError(no_transactions(spec.name))
-
-
 def facts_of(definition: Definition, create: Create) -> RunFacts:
     facts = RunFacts(
         create.run_id,
@@ -99,9 +103,6 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
 class Starting:
     """Starts runs of one engine."""
 
-    known_graphs: Recent[str, bool]
-    """Digests of graphs that are known to be in the store."""
-
     def __init__(
         self,
         store: Store,
@@ -114,14 +115,15 @@ class Starting:
     ) -> None:
         self._store, self._code, self._runner = store, code, runner
         self._begin, self._announce, self._adopt = begin, announce, adopt
-        self.known_graphs = Recent(10_000)
+        self.known_graphs: Recent[str, bool] = Recent(10_000)
+        """Digests of graphs that are in the store."""
 
     def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
         if self._store.transactions is None:
-            for definition, _ in items:
-                if definition.graph.digest not in self.known_graphs:
-                    refuse_transactions(definition.graph)
+            unknown = (definition.graph for definition, _ in items if definition.graph.digest not in self.known_graphs)
+            for spec in (spec for graph in unknown for spec in graph if spec.transaction):
+                raise InputError(no_transactions(spec.name))
         for definition, _ in items:
             self._code.graphs.recall(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
@@ -148,8 +150,9 @@ class Starting:
 
     def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
-            # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
+            # The graph was collected meanwhile, or somebody else has not stored it whole yet. In one batch with what needs it,
+            # nobody can collect it in between.
+            receipt = self._commit([*add_graph(definition.graph, definition.workflow), create], ())[-1]
             known = False  # the scheduler forgot it with the refusal
         if isinstance(receipt, Refused) and receipt.reason is Refusal.INVALID:
             raise InputError(f"run {create.run_id} of {create.workflow} cannot be stored: {receipt.detail}")
@@ -198,10 +201,6 @@ class Starting:
         self.known_graphs[graph.digest] = True
         self._code.graphs.add(graph)
         return chunks[-1:]
-
-    def _whole_graph(self, definition: Definition) -> list[Op]:
-        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
-        return [*add_graph(definition.graph, definition.workflow)]
 
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
         try:

@@ -150,15 +150,14 @@ class EngineTriggers(Triggers):
 
 def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
     """The triggers that a JSON or YAML file describes."""
-    from ..define.document.problems import Problem
+    from ..define.document.problems import Unreadable
     from ..define.document.text import form_of, read_file, read_text
-    from ..define.document.unreadable import Unreadable
 
     path = Path(file)
     try:
         read = read_text(read_file(path), form_of(path))
     except Unreadable as error:
-        raise DocumentError(str(path), [Problem("$", error.message, error.line, error.column)]) from None
+        raise error.as_error(str(path)) from None
     if read.repeated:
         raise InputError(f"{path}: the key {read.repeated[0][-1]!r} is there more than once")
     given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data

@@ -12,26 +12,23 @@ from ..commands import either
 from ..errors import EngineClosed, InputError, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Unfinished
-from ..store import Store, reader
+from ..store import reader
 from .bodies.held import RunFacts
-from .code.code import Code, Outdated
-from .code.serving import Serving
+from .code.code import Outdated
 from .code.versions import Versions
 from .events import Events
 from .reports.explain import served_by
+from .triggered import Triggered
 from .watch import Watch
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 
 
-class Working:
+class Working(Triggered):
     """The part of `Engine` that nobody calls but itself."""
 
-    store: Store
-    code: Code
     events: Events
-    serving: Serving
     _watch: Watch
     _versions: Versions
     _discovering: Debounce
@@ -40,9 +37,6 @@ class Working:
     _lock: threading.Lock
     _closed: bool
     _started: bool
-
-    def _fire_triggers(self, again: float | None) -> float | None:
-        raise NotImplementedError
 
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
         """Waiting ended first: does the run go on by itself?"""

@@ -67,20 +67,23 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
     defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
     typed = {name: each.shape for name, each in inputs.items() if each.shape.codec is not None}
     converted = Signature(typed, subject="the input") if typed else SAYS_NOTHING
-    methods: dict[str, MethodBody] = {
-        spec.id: MethodBody(
-            cls,
-            defaults,
-            method,
-            spec.needs,
-            found.nodes[spec.id].declaration.options.idempotency_key,
-            has_state=state is not None,
-            inputs=converted,
-            signature=signatures[spec.id],
-        )
-        for spec in specs
-        if spec.job is None and (method := found.nodes[spec.id].method) is not None
-    }
+    methods: dict[str, MethodBody] = {}
+    for spec in specs:
+        node = found.nodes[spec.id]
+        if spec.job is None and node.method is not None:
+            takes = parameters_of(node.method, method=True)
+            methods[spec.id] = MethodBody(
+                cls,
+                defaults,
+                node.method,
+                spec.needs,
+                node.declaration.options.idempotency_key,
+                inspect.iscoroutinefunction(node.method),
+                takes.takes_ctx,
+                state is not None and takes.takes_state,
+                converted,
+                signatures[spec.id],
+            )
     functions = {job.address: job.function for job in jobs.values() if job.function is not None}
     graph = Graph(specs) if specs else None  # checked above, with places
     return Compiled(place, options, inputs, graph, methods, functions, state)

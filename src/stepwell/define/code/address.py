@@ -20,7 +20,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...errors import DefinitionError
 from ...graph.spec import RetryOn, predicate_problem
@@ -109,11 +109,9 @@ def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bo
 def _imported_if_there(name: str) -> ModuleType | None:
     try:
         return _main_if(name) or importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
-        return None
     except (Exception, SystemExit) as error:
+        if _is_missing(error, name):
+            return None
         raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
 
 
@@ -134,22 +132,23 @@ def _main_if(module_name: str) -> ModuleType | None:
 def _imported(module_name: str, address: str) -> ModuleType:
     try:
         return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
-        raise DefinitionError(
-            f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that holds "
-            f"it, or name that folder in PYTHONPATH"
-        ) from None
-    except SystemExit as error:
-        raise DefinitionError(
-            f"{address}: importing {module_name} raised {_shown(error)}: what it does when it is run belongs below "
-            f'`if __name__ == "__main__":`'
-        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
+        if _is_missing(error, module_name):
+            raise DefinitionError(
+                f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that "
+                f"holds it, or name that folder in PYTHONPATH"
+            ) from None
+        is_script = isinstance(error, SystemExit)
+        advice = ': what it does when it is run belongs below `if __name__ == "__main__":`' if is_script else ""
+        raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}{advice}") from error
+
+
+def _is_missing(error: BaseException, module: str) -> TypeGuard[ModuleNotFoundError]:
+    """Whether this very module is not there, or a package that it is in; not one that it imports."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
 
 
 def _missing_name(module_name: str, part: str) -> str:

@@ -9,13 +9,12 @@ from typing import Any
 
 from ...codec import check
 from ...errors import DefinitionError, NotJson
+from ...kernel.folding import PLAIN
 from ...types.codecs import to_json
 from ...types.misfit import Misfit
 from ...types.shapes import Shape
 from ..types.signatures import shapes_of
 from .address import address_of
-
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class Arguments:
@@ -44,7 +43,7 @@ class Arguments:
         for name, value in args.items():
             shape = self._shapes.get(name)
             if shape is None:
-                stored[name] = value if type(value) in _PLAIN else by_type(value)
+                stored[name] = value if type(value) in PLAIN else by_type(value)
             elif shape.codec is None and shape.fits(value):
                 stored[name] = value
             else:

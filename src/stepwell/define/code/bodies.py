@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -26,17 +27,6 @@ from .registry import ANYTHING, Finder
 
 if TYPE_CHECKING:
     from ..document import Document
-
-__all__ = [
-    "Bodies",
-    "Body",
-    "Definition",
-    "Target",
-    "bodies_for",
-    "definition_of",
-    "definition_of_document",
-    "load_target",
-]
 
 Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
 Body: TypeAlias = MethodBody | JobBody | HandledBody
@@ -88,16 +78,9 @@ class Bodies:
 
     def by(self, finder: Finder) -> Bodies:
         """The same bodies, those that are only named found by another finder."""
-        return Bodies(
-            self._workflow,
-            self._methods,
-            self._functions,
-            self._state,
-            finder,
-            self.inputs,
-            self._handlers,
-            self._predicates,
-        )
+        found = copy(self)
+        found._finder, found._handled, found._jobs = finder, {}, {}
+        return found
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is gone and what can be done."""
@@ -131,10 +114,10 @@ class Bodies:
         if ":" in name:
             job = self._jobs.get(name) or self._found(spec, name)
             returns = job.signature.returns
-            return HandledBody(spec, function_handler(name, job), self.handlers, is_function=True, returns=returns)
+            return HandledBody.of(spec, function_handler(name, job), self.handlers, is_function=True, returns=returns)
         if name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
-        return HandledBody(spec, self.handlers[name], self.handlers, is_function=False)
+        return HandledBody.of(spec, self.handlers[name], self.handlers, is_function=False)
 
     @property
     def handlers(self) -> Handlers:
@@ -251,25 +234,13 @@ def definition_of(thing: Workflow | Builder) -> Definition:
     """What to run when somebody asks to run `thing`: an instance of a workflow class, or a Builder."""
     if isinstance(thing, Workflow):
         cls = type(thing)
-        return Definition(
-            cls.workflow_name,
-            cls.target,
-            cls.graph(),
-            thing.input(),
-            cls._compiled.options.on_failure,
-            cls._compiled.options.timeout,
-            _class_bodies(cls),
-        )
+        graph, (on_failure, timeout, _) = cls.graph(), cls._compiled.options
+        bodies = _class_bodies(cls)
+        return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, timeout, bodies)
     if isinstance(thing, Builder):
-        return Definition(
-            thing.workflow_name,
-            None,
-            thing.graph(),
-            {},
-            thing.options.on_failure,
-            thing.options.timeout,
-            Bodies(jobs=thing.jobs, state=thing.state),
-        )
+        on_failure, timeout, _ = thing.options
+        bodies = Bodies(jobs=thing.jobs, state=thing.state)
+        return Definition(thing.workflow_name, None, thing.graph(), {}, on_failure, timeout, bodies)
     raise _cannot_run(thing)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, get_args
 
-from ...clock import POSITIVE_SECONDS_NEEDED, is_seconds
-from ...codec import decode, encode, encode_checked, json_path, sha256
+from ...codec import decode, encode, encode_checked, sha256
 from ...errors import NotJson
-from ...graph import MAX_NAME, Graph, NodeSpec
+from ...graph import Graph, NodeSpec
 from ...graph.document import Source
 from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
@@ -19,10 +18,9 @@ from ...ids import NodeId
 from ..options import OnFailure
 from .checking import check_nodes
 from .inputs import checked_input, read_schema
-from .nodes import MAX_DESCRIPTION, Node, canonical_node, read_node
-from .problems import Collected, DocumentError, Path, Problem
-from .text import Form, Read, form_of, read_file, read_text
-from .unreadable import Unreadable
+from .nodes import NAME_NEEDED, Node, Reader, canonical_node, description, is_name, needs, one_of, read_node, seconds
+from .problems import Collected, DocumentError, Problem, Unreadable
+from .text import Form, form_of, read_file, read_text
 
 if TYPE_CHECKING:
     from ...triggers import Trigger
@@ -34,6 +32,7 @@ MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
 FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
+_NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
 
 
 class Document:
@@ -61,7 +60,7 @@ class Document:
         try:
             data = read_file(file)
         except Unreadable as error:
-            raise _unreadable(str(file), error) from None
+            raise error.as_error(str(file)) from None
         return cls.parse(data, handlers, form=form_of(file), source=str(file))
 
     @classmethod
@@ -77,14 +76,14 @@ class Document:
         try:
             read = read_text(text, form)
         except Unreadable as error:
-            raise _unreadable(source, error) from None
+            raise error.as_error(source) from None
         made = cls.__new__(cls)
         problems = Collected()
         for path in read.repeated:
             problems.add(path, "this key is there more than once", found=path[-1])
         made._read(read.data, Handlers() if handlers is None else handlers, problems)
         if problems:
-            raise DocumentError(source, _placed(problems, read))
+            raise DocumentError(source, problems.placed(read.marks()))
         made.source = source
         return made
 
@@ -92,21 +91,27 @@ class Document:
         if not isinstance(data, dict):
             problems.needed((), "an object with name and nodes", data)
             return
-        self.mode: str = _choice(data, "mode", MODES, "workflow", problems)
+
+        def field(name: str, read: Reader, default: Any = None) -> Any:
+            found = read(data[name], (name,), problems) if name in data else None
+            return default if found is None else found
+
+        self.mode: str = field("mode", one_of(MODES), "workflow")
         if self.mode == "pipeline":
             problems.add(("mode",), IS_PIPELINE, found="pipeline")
             return
         for key in data:
             if key not in FIELDS:
                 problems.unknown((key,), f"a document has no field {key!r}", str(key), FIELDS)
-        self.name: str = _name(data, problems)
-        self.description: str | None = _description(data, problems)
-        self.on_failure: OnFailure = _choice(data, "on_failure", get_args(OnFailure), "fail_fast", problems)
-        self.timeout: float | None = _timeout(data, problems)
+        if "name" not in data:
+            problems.add((), "a document needs its name", expected="name")
+        self.name: str = field("name", _NAME, "")
+        self.description: str | None = field("description", description)
+        self.on_failure: OnFailure = field("on_failure", one_of(get_args(OnFailure)), "fail_fast")
+        timeout = field("timeout", seconds)
+        self.timeout: float | None = None if timeout is None else float(timeout)
         self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
-        self.input: dict[str, Any] | None = None
-        if "input" in data:
-            self.input = read_schema(data["input"], ("input",), problems)
+        self.input: dict[str, Any] | None = field("input", read_schema)
         self.triggers: tuple[Trigger, ...] = _triggers(data, self.name, problems)
         self.nodes: tuple[Node, ...] = tuple(_nodes(data, problems))
         self.handlers = handlers
@@ -209,20 +214,6 @@ def _in_order(value: Any) -> Any:
     return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
-def _unreadable(source: str, error: Unreadable) -> DocumentError:
-    return DocumentError(source, [Problem("$", error.message, error.line, error.column)])
-
-
-def _placed(problems: Collected, read: Read) -> list[Problem]:
-    """The problems with their lines and columns, in the order of the file."""
-    marks = read.marks()
-    placed = []
-    for path, problem in problems.found:
-        line, column = marks.at(path)
-        placed.append(problem._replace(line=line, column=column))
-    return sorted(placed, key=lambda each: (each.line, each.column))
-
-
 def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
     given = data.get("nodes")
     if "nodes" not in data or given == []:
@@ -242,43 +233,6 @@ def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
         problems.add(("nodes",), f"it has {edges:,} dependencies; at most {MAX_EDGES:,} are allowed")
         return []
     return found
-
-
-def _name(data: dict[str, Any], problems: Collected) -> str:
-    if "name" not in data:
-        problems.add((), "a document needs its name", expected="name")
-        return ""
-    name = data["name"]
-    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable() or "@" in name:
-        problems.needed(("name",), f"a name of 1 to {MAX_NAME} printable characters without @", name)
-        return ""
-    return name
-
-
-def _choice(data: dict[str, Any], field: str, choices: tuple[str, ...], default: str, problems: Collected) -> Any:
-    value = data.get(field, default)
-    if value not in choices:
-        problems.needed((field,), f"one of {', '.join(choices)}", value)
-        return default
-    return value
-
-
-def _description(data: dict[str, Any], problems: Collected) -> str | None:
-    value = data.get("description")
-    if "description" in data and (not isinstance(value, str) or len(value) > MAX_DESCRIPTION):
-        problems.needed(("description",), f"a text of at most {MAX_DESCRIPTION:,} characters", value)
-        return None
-    return value
-
-
-def _timeout(data: dict[str, Any], problems: Collected) -> float | None:
-    value: Any = data.get("timeout")
-    if "timeout" not in data:
-        return None
-    if not is_seconds(value, positive=True):
-        problems.needed(("timeout",), POSITIVE_SECONDS_NEEDED, value)
-        return None
-    return float(value)
 
 
 def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...] | dict[str, str]:
@@ -304,6 +258,3 @@ def _triggers(data: dict[str, Any], name: str, problems: Collected) -> tuple[Tri
 
 def _is_tag(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()
-
-
-__all__ = ["FIELDS", "MODES", "Document", "DocumentError", "Path", "Problem", "json_path"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from ...clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
 from ...graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
 from .problems import Collected, Path
 
+Reader: TypeAlias = Callable[[Any, Path, Collected], Any]
+"""Reads the value of a field; None if something is wrong with it, which is reported."""
 MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
 """The names that dynamic workflows have for fields of a node. Both are read."""
 FIELDS = (
@@ -91,7 +94,7 @@ def read_node(data: Any, place: int, problems: Collected) -> Node | None:
         read.get("handler", ""),
         read.get("config", UNREADABLE if "config" in fields else {}),
         read.get("dependencies", ()),
-        read.get("timeout_seconds"),
+        float(read["timeout_seconds"]) if "timeout_seconds" in read else None,
         read.get("name"),
         read.get("description"),
         read.get("retry"),
@@ -115,22 +118,30 @@ def _id(value: Any, path: Path, problems: Collected) -> str | None:
     return value
 
 
-def _handler(value: Any, path: Path, problems: Collected) -> str | None:
-    return _text(value, path, problems)
+def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
+    """Reads what fits, and reports everything else."""
 
-
-def _text(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or not value.strip():
-        problems.needed(path, "some text", value)
+    def read(value: Any, path: Path, problems: Collected) -> Any:
+        if fits(value):
+            return value
+        problems.needed(path, expected, value)
         return None
-    return value
+
+    return read
 
 
-def _config(value: Any, path: Path, problems: Collected) -> Any:
-    if not isinstance(value, dict):
-        problems.needed(path, "an object", value)
-        return None
-    return value
+def is_name(value: Any, without: str = "") -> bool:
+    """Whether it is a name without this character that any terminal can show."""
+    fits = isinstance(value, str) and value.strip() and len(value) <= MAX_NAME and value.isprintable()
+    return bool(fits) and not (without and without in value)
+
+
+def one_of(choices: tuple[str, ...]) -> Reader:
+    return needs(f"one of {', '.join(choices)}", choices.__contains__)
+
+
+def _is_description(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_DESCRIPTION
 
 
 def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...] | None:
@@ -146,27 +157,6 @@ def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...
             problems.needed((*path, place), "the id of a node", each)
             return None
     return tuple(dict.fromkeys(value))
-
-
-def _timeout(value: Any, path: Path, problems: Collected) -> float | None:
-    if not is_seconds(value, positive=True):
-        problems.needed(path, POSITIVE_SECONDS_NEEDED, value)
-        return None
-    return float(value)
-
-
-def _name(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        problems.needed(path, f"a name of 1 to {MAX_NAME} printable characters", value)
-        return None
-    return value
-
-
-def _description(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or len(value) > MAX_DESCRIPTION:
-        problems.needed(path, f"a text of at most {MAX_DESCRIPTION:,} characters", value)
-        return None
-    return value
 
 
 def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
@@ -199,41 +189,21 @@ def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
     return Retry(attempts, float(base), float(longest), None if names is None else tuple(names))
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[Any, Path, Collected], Any]:
-    def read(value: Any, path: Path, problems: Collected) -> Any:
-        if value not in choices:
-            problems.needed(path, f"one of {', '.join(choices)}", value)
-            return None
-        return value
-
-    return read
-
-
-def _queue(value: Any, path: Path, problems: Collected) -> str | None:
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or "/" in value
-        or len(value) > MAX_NAME
-        or not value.isprintable()
-    ):
-        problems.needed(path, "a name without '/'", value)
-        return None
-    return value
-
-
-_READ: Mapping[str, Callable[[Any, Path, Collected], Any]] = {
+NAME_NEEDED = f"a name of 1 to {MAX_NAME} printable characters"
+seconds = needs(POSITIVE_SECONDS_NEEDED, partial(is_seconds, positive=True))
+description = needs(f"a text of at most {MAX_DESCRIPTION:,} characters", _is_description)
+_READ: Mapping[str, Reader] = {
     "id": _id,
-    "handler": _handler,
-    "config": _config,
+    "handler": needs("some text", lambda value: isinstance(value, str) and bool(value.strip())),
+    "config": needs("an object", lambda value: isinstance(value, dict)),
     "dependencies": _dependencies,
-    "timeout_seconds": _timeout,
-    "name": _name,
-    "description": _description,
+    "timeout_seconds": seconds,
+    "name": needs(NAME_NEEDED, is_name),
+    "description": description,
     "retry": _retry,
-    "on_lost": _one_of(get_args(OnLost)),
-    "queue": _queue,
-    "side_effects": _one_of(get_args(SideEffects)),
+    "on_lost": one_of(get_args(OnLost)),
+    "queue": needs("a name without '/'", partial(is_name, without="/")),
+    "side_effects": one_of(get_args(SideEffects)),
 }
 
 

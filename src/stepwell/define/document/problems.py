@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...codec import json_path
 from ...errors import MAX_SHOWN, DefinitionError, GraphError
@@ -49,8 +49,27 @@ class DocumentError(GraphError):
         DefinitionError.__init__(self, f"{source} has {count}:\n{lines}")
 
 
+class Unreadable(Exception):
+    """A text is neither JSON nor YAML, or too large or too deep to be read."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message, self.line, self.column = message, line, column
+
+    def as_error(self, source: str) -> DocumentError:
+        return DocumentError(source, [Problem("$", self.message, self.line, self.column)])
+
+
+class Marks(Protocol):
+    """Where the values of a text stand."""
+
+    def at(self, path: Path) -> tuple[int, int]:
+        """Line and column of the value at a path, from 1; where there is none, those of the nearest value above it."""
+        ...
+
+
 class Collected:
-    """Problems found so far; their lines and columns are looked up at the end, because mostly there are none."""
+    """Problems found so far. Their lines and columns are looked up at the end: mostly there are none."""
 
     def __init__(self) -> None:
         self.found: list[tuple[Path, Problem]] = []
@@ -79,6 +98,14 @@ class Collected:
         else:
             rest = f"; there are {', '.join(names[:20])}{' and more' if len(names) > 20 else ''}" if names else ""
         self.add(path, f"{what}{rest}", found=name, nearest=close)
+
+    def placed(self, marks: Marks) -> list[Problem]:
+        """The problems with their lines and columns, in the order of the file."""
+        placed = []
+        for path, problem in self.found:
+            line, column = marks.at(path)
+            placed.append(problem._replace(line=line, column=column))
+        return sorted(placed, key=lambda each: (each.line or 0, each.column or 0))
 
     def __bool__(self) -> bool:
         return bool(self.found)

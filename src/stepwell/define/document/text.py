@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from ...codec import MAX_DEPTH
 from ...graph.parse import Objects, too_deep
-from .marks import JsonMarks, Marks
-from .problems import Path
-from .unreadable import Unreadable
+from .marks import JsonMarks
+from .problems import Marks, Path, Unreadable
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of a document: some hundred thousand nodes."""

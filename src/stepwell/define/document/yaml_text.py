@@ -13,8 +13,7 @@ import yaml
 
 from ...codec import MAX_DEPTH
 from .marks import Mark
-from .problems import Path
-from .unreadable import Unreadable
+from .problems import Path, Unreadable
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
-from typing import Any, ClassVar, NamedTuple, get_origin
+from functools import partial
+from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...types.misfit import Unsupported
 from ...types.shapes import Shape, shape_of
 from ..classes.decorators import declared
 from ..code.invoke import copied_values
-from .signatures import hints_of, received
+from .signatures import fields_of, hints_of, received
 
 
 class Input(NamedTuple):
@@ -28,26 +29,14 @@ class Input(NamedTuple):
 
 def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
     """The inputs that the annotations of a class declare; `report(name, problem)` hears what is wrong with them."""
-    try:
-        annotations = hints_of(cls)
-    except Exception as error:
-        report(
-            cls.__name__,
-            f"an annotation cannot be read ({type(error).__name__}: {error}); what inputs are annotated with is needed "
-            f"at run time too, so import it at the top of the module",
-        )
-        return {}
+    annotations = hints_of(cls, "inputs", partial(report, cls.__name__))
     found: dict[str, Input] = {}
-    for name, annotation in annotations.items():
-        if annotation is ClassVar or get_origin(annotation) is ClassVar:
-            continue
+    for name, annotation, default in fields_of(cls, annotations or {}):
         try:
             shape = shape_of(annotation)
         except Unsupported as error:
             report(name, f"an input cannot be {error}")
             continue
-        # Not getattr, which would find `register` or `mro` in the type of the class.
-        default = next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
         if default is not MISSING and declared(default) is None:  # that an input is also a node is said elsewhere
             for problem in shape.problems(default, "its default"):
                 report(name, problem)

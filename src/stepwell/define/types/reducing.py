@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import inspect
 from collections.abc import Callable
+from dataclasses import MISSING
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType, UnionType
@@ -30,21 +31,14 @@ class ReducerMisfit(Exception):
     """A function that cannot be a reducer; says why."""
 
 
-NOTHING: Any = object()
-_EMPTY: dict[Any, Callable[[], Any]] = {
-    append: list,
-    extend: list,
-    union: list,
-    merge: dict,
-    add: int,
-}
+_EMPTY: dict[Any, Callable[[], Any]] = {append: list, extend: list, union: list, merge: dict, add: int}
 
 
 def starts_at(reducer: Reducer, annotation: Any) -> Any:
-    """What a field without a default is before any node has run; NOTHING when its reducer does not say."""
+    """What a field without a default is before any node has run; MISSING when its reducer does not say."""
     if reducer is add and _unwrapped(annotation) in _SUMS:
         return _SUMS[_unwrapped(annotation)]
-    return _EMPTY[reducer]() if reducer in _EMPTY else NOTHING
+    return _EMPTY[reducer]() if reducer in _EMPTY else MISSING
 
 
 def begun(reducer: Reducer, default: Any) -> Any:

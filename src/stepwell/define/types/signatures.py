@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING
 from functools import partial
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ...errors import DataMisfit
 from ...place import neighbours
@@ -145,12 +146,32 @@ def _output(annotation: Any) -> Any:
     return NoneType if annotation is None else annotation
 
 
-def hints_of(cls: type) -> dict[str, Any]:
-    """The annotations of a class. One inside a function may name what is defined there."""
+def hints_of(cls: type, what: str, report: Report) -> dict[str, Any] | None:
+    """The annotations of a class whose `what` they declare; None if they cannot be read, which is reported.
+
+    A class inside a function may name what is defined there.
+    """
     try:
-        return get_type_hints(cls, include_extras=True)
-    except NameError:
-        return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
+        try:
+            return get_type_hints(cls, include_extras=True)
+        except NameError:
+            return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
+    except Exception as error:
+        report(
+            f"an annotation cannot be read ({type(error).__name__}: {error}); what {what} are annotated with is needed at run "
+            f"time too, so import it at the top of the module"
+        )
+        return None
+
+
+def fields_of(cls: type, annotations: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The fields that annotations declare: name, annotation and default, MISSING where there is none.
+
+    Not by getattr, which would find `register` or `mro` in the type of the class.
+    """
+    for name, annotation in annotations.items():
+        if annotation is not ClassVar and get_origin(annotation) is not ClassVar:
+            yield name, annotation, next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
 
 
 def names_where_written(cls: type | None = None) -> dict[str, Any]:

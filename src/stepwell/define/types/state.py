@@ -9,8 +9,9 @@ class State:
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import MISSING
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from ...codec import encode
 from ...errors import DefinitionError, NotJson, StateError
@@ -23,8 +24,8 @@ from ...words import briefly
 from ..code.address import address_of
 from .delta import Delta
 from .parameters import STATE
-from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
-from .signatures import hints_of, received
+from .reducing import ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
+from .signatures import fields_of, hints_of, received
 
 Report = Callable[[str, str], None]
 
@@ -110,23 +111,15 @@ def state_of(workflow: type, nodes: Container[str], report: Report) -> StateType
 def state_type(declared: type, report: Report) -> StateType | None:
     """What a class declares; `report(name, problem)` hears what is wrong with it."""
     prefix = declared.__name__
-    try:
-        annotations = hints_of(declared)
-    except Exception as error:
-        report(
-            prefix,
-            f"an annotation cannot be read ({type(error).__name__}: {error}); what fields are annotated with is needed at "
-            f"run time too, so import it at the top of the module",
-        )
+    annotations = hints_of(declared, "fields", partial(report, prefix))
+    if annotations is None:
         return None
     if issubclass(declared, tuple | dict):  # NamedTuple, TypedDict
         report(prefix, "a plain class is needed, its annotations are the fields")
         return None
     fields: dict[str, Field] = {}
-    for name, annotation in annotations.items():
-        if annotation is ClassVar or get_origin(annotation) is ClassVar:
-            continue
-        field = _field(declared, name, annotation, partial(report, f"{prefix}.{name}"))
+    for name, annotation, default in fields_of(declared, annotations):
+        field = _field(name, annotation, default, partial(report, f"{prefix}.{name}"))
         if field is not None:
             fields[name] = field
     if not annotations:
@@ -147,7 +140,7 @@ def checked_state(declared: type, what: str, where: str | None = None) -> StateT
     return found
 
 
-def _field(declared: type, name: str, annotation: Any, report: Callable[[str], None]) -> Field | None:
+def _field(name: str, annotation: Any, default: Any, report: Callable[[str], None]) -> Field | None:
     plain, reducer = annotation, last
     if get_origin(annotation) is Annotated:
         plain, *rest = get_args(annotation)
@@ -159,10 +152,9 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
     if name.startswith("_"):
         report("a field cannot begin with an underscore")
         return None
-    default = next((vars(owner)[name] for owner in declared.__mro__ if name in vars(owner)), NOTHING)
-    if default is NOTHING:
+    if default is MISSING:
         default = starts_at(reducer, plain)
-    if default is NOTHING:
+    if default is MISSING:
         report("a default is needed: what the field is before any node has run")
         return None
     try:
@@ -254,4 +246,4 @@ def _stored_again(field: Field, given: Any) -> Any:
     try:
         return field.shape.stored(given)
     except Misfit:  # it was changed into something that does not even fit
-        return NOTHING
+        return MISSING

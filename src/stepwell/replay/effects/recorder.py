@@ -20,19 +20,9 @@ from ...codec import encode, read_back, text
 from ...errors import InputError, MaskedResponse, NotJson, Stopped
 from ...model import LineRow
 from ...model.lines import CHECKPOINT
+from . import record
 from .inside import inside
-from .record import (
-    CLOCK,
-    MAX_RECORDED,
-    Effect,
-    EffectRequest,
-    Line,
-    effects_of,
-    masked,
-    masked_asking,
-    masked_text,
-    raised_text,
-)
+from .record import MAX_RECORDED, Effect, EffectRequest, Line
 
 log = logging.getLogger("stepwell")
 
@@ -104,12 +94,12 @@ class Asking:
         name = call.name
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"an effect needs a name, not {name!r}: ctx.effect('charge card', charge, amount)")
-        if name == CLOCK:
+        if name == record.CLOCK:
             raise InputError(f"effects may not be called {name!r}: what ctx.now() gave is recorded under this name")
         try:
             if not name.isascii():
                 text(name)
-            request = masked_text(text(call.request))
+            request = record.masked_text(text(call.request))
         except NotJson as error:
             raise NotJson(
                 f"what effect {name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
@@ -160,7 +150,7 @@ class Recorder(Asking):
 
     def checkpoint(self, label: str) -> None:
         self._check_there()
-        line = (CHECKPOINT, masked(encode(label)))
+        line = (CHECKPOINT, record.masked(encode(label)))
         if self._bytes >= MAX_RECORDED:
             raise self._too_much(f"checkpoint {label!r}", self._bytes)
         self._bytes += len(line[1])
@@ -276,7 +266,7 @@ class Recorder(Asking):
                 f"{error.message}; have its function return JSON-able data",
                 path=error.path,
             ) from None
-        stored = masked_text(whole)
+        stored = record.masked_text(whole)
         masked = stored != whole or shown != kept
         if masked and call.durable:
             log.warning(
@@ -292,7 +282,7 @@ class Recorder(Asking):
         return lines, result if type(result) in _PLAIN else read_back(written)
 
     def _raised(self, asked: EffectRequest, error: BaseException, *, awaited: bool = False) -> None:
-        self._keep(asked, asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
+        self._keep(asked, asked.answered(record.raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
 
     def _keep(self, asked: EffectRequest, lines: list[Line]) -> None:
         if self._open.pop(asked.index, None) is not None:
@@ -310,7 +300,7 @@ class Recorder(Asking):
                 "place of the secret",
                 response=served.response,
             )
-        answer = masked_text(text(served.response))
+        answer = record.masked_text(text(served.response))
         lines = asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt)
         size = self._bytes + _size(lines)
         if size > MAX_RECORDED:
@@ -352,7 +342,9 @@ class Earlier:
     def _load(self) -> dict[tuple[str, str], list[Effect]]:
         rows = tuple(self._sink.earlier())
         found: dict[tuple[str, str], list[Effect]] = {}
-        effects = masked_asking(tuple(effects_of(rows, {row.node: "" for row in rows})))  # as it is asked for now
+        effects = record.masked_asking(
+            tuple(record.effects_of(rows, {row.node: "" for row in rows}))
+        )  # as it is asked for now
         for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
             if each.durable and each.error is None:
                 found.setdefault((each.name, each.request_hash), []).append(each)

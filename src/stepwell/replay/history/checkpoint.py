@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...clock import utc_text
+from ...clock import SECOND, utc_text
 from ...codec import encode_checked, sha256
 from ...graph import Graph
 from ...kernel.audit import Folded
-from ...model import ACTIVE_NODES, JournalRow, NodeStatus
+from ...model import ACTIVE_NODES, JournalRow, NodeStatus, RunRow
 from ...model.lines import KEY_BEGINS
 from ..effects.record import Effect
 
@@ -68,6 +68,20 @@ class Checkpoint(NamedTuple):
     time: float
     label: str | None
     """The name that a body gave it, if it did; of several the last."""
+
+    @classmethod
+    def of(
+        cls,
+        run: RunRow,
+        entry: JournalRow,
+        state: dict[str, Any] | None,
+        frontier: tuple[WorkItem, ...],
+        effects: tuple[Effect, ...],
+        label: str | None,
+    ) -> Checkpoint:
+        """How a run stood after this entry of its journal."""
+        key = idempotency_key(run.id, entry.seq, frontier, state)
+        return cls(VERSION, run.id, entry.seq, state, frontier, run.seed, effects, key, entry.at / SECOND, label)
 
     def data(self) -> dict[str, Any]:
         """As JSON data. Numbers that JavaScript would round are strings."""

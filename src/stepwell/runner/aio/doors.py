@@ -13,6 +13,7 @@ from .pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Made = TypeVar("Made")
 Behind = TypeVar("Behind")
 Behind_co = TypeVar("Behind_co", covariant=True)
 
@@ -29,15 +30,24 @@ class HasDoors(Protocol[Behind_co]):
     def _pool(self) -> Pool: ...
 
 
-def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
-    """A method that is awaited, made from one that waits; what is behind it may have its own of that name."""
+def giving(
+    method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made]
+) -> Callable[Concatenate[Any, P], Awaited[Made]]:
+    """A method that is awaited, made from one that waits; `make` turns what that one gives into something for coroutines.
+
+    What is behind it may have its own of that name.
+    """
 
     @functools.wraps(method)
-    async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> T:
-        found: T = await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords)
-        return found
+    async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> Made:
+        return make(await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
 
     return awaited
+
+
+def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
+    """The same where what is given is for everybody."""
+    return giving(method, lambda found, _: found)
 
 
 class reading(Generic[T]):

@@ -18,8 +18,8 @@ from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
 from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
-from .doors import door
-from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from .doors import door, giving
+from .giving import AsyncRuns, async_runs, starting_and_waiting
 from .pool import Pool
 from .run import AsyncRun, behind
 
@@ -59,15 +59,15 @@ class AsyncEngine:
         return offered(AsyncEngine, ("shut",), "sync")
 
     run = starting_and_waiting(BlockingEngine.run)
-    start = giving_a_run(BlockingEngine.start)
-    get = giving_a_run(BlockingEngine.get)
-    adopt = giving_a_run(BlockingEngine.adopt)
+    start = giving(BlockingEngine.start, AsyncRun)
+    get = giving(BlockingEngine.get, AsyncRun)
+    adopt = giving(BlockingEngine.adopt, AsyncRun)
     serve = door(BlockingEngine.serve)
     save = door(BlockingEngine.save)
     workflows = door(BlockingEngine.workflows)
 
-    start_many = giving_runs(BlockingEngine.start_many)
-    runs = giving_a_page(BlockingEngine.runs)
+    start_many = giving(BlockingEngine.start_many, async_runs)
+    runs = giving(BlockingEngine.runs, AsyncRuns)
 
     def on(
         self,

@@ -16,14 +16,6 @@ from .run import AsyncRun
 P = ParamSpec("P")
 
 
-def giving_a_run(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        return AsyncRun(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
-
-
 def starting_and_waiting(
     method: Callable[Concatenate[Any, P], Run],
 ) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
@@ -44,22 +36,8 @@ def starting_and_waiting(
     return awaited
 
 
-def giving_runs(
-    method: Callable[Concatenate[Any, P], list[Run]],
-) -> Callable[Concatenate[Any, P], Awaited[list[AsyncRun]]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> list[AsyncRun]:
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(method, self.sync, *args, **keywords)]
-
-    return awaited
-
-
-def giving_a_page(method: Callable[Concatenate[Any, P], Runs]) -> Callable[Concatenate[Any, P], Awaited[AsyncRuns]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRuns:
-        return AsyncRuns(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
+def async_runs(runs: list[Run], pool: Pool) -> list[AsyncRun]:
+    return [AsyncRun(run, pool) for run in runs]
 
 
 class AsyncRuns(list[AsyncRun]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -16,7 +15,7 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..runs.run import Run
-from .doors import Awaited, door, reading
+from .doors import Awaited, door, giving, reading
 from .pool import Pool
 
 P = ParamSpec("P")
@@ -24,14 +23,8 @@ Output = TypeVar("Output")
 
 
 def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[AsyncRun, P], Awaited[AsyncRun]]:
-    """The same for what gives a run back: for what it gives, if that is no run."""
-
-    @functools.wraps(method)
-    async def awaited(self: AsyncRun, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        found: Any = await self._pool.call(method, self.sync, *args, **keywords)
-        return AsyncRun(found, self._pool) if isinstance(found, Run) else found
-
-    return awaited
+    """For what gives a run back; a dry run gives something else."""
+    return giving(method, lambda found, pool: AsyncRun(found, pool) if isinstance(found, Run) else found)
 
 
 class AsyncRun:

@@ -6,8 +6,6 @@ from typing import Any
 
 from ...errors import InputError
 
-BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "pyamqp")
-
 
 def make_app(broker: str, name: str = "stepwell") -> Any:
     """JSON only, no result backend, one message at a time, acknowledged early."""

@@ -51,16 +51,13 @@ class Host:
         """When it last worked off a hint."""
         self._ready_since: float | None = None
         self._told_idle_at = -plan.idle_seconds
-        self.idle_reports = 0
         self._is_idle = False
-        self.hints = 0
         threading.Thread(target=self._run, name="stepwell-host", daemon=True).start()
 
     # Hints
 
     def work(self) -> str:
         """Work off a hint: until nothing is READY, or for a few seconds and until no body is at work. What was done."""
-        self.hints += 1
         self._worked_at = time.monotonic()
         if self._is_idle:
             self._say_idle(False)
@@ -195,7 +192,6 @@ class Host:
         since = max(self._worked_at, now if self._ready_since is None else self._ready_since)
         if now - since >= self._plan.idle_seconds and now - self._told_idle_at >= self._plan.idle_seconds:
             self._told_idle_at = now
-            self.idle_reports += 1
             self._say_idle(True)
             log.error(
                 "%s has claimed nothing for %.0f s although work is READY that it could do: no hint reaches it. Is its "

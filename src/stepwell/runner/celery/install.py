@@ -12,15 +12,7 @@ from ...define import Workflow
 from ...errors import InputError
 from ...handlers import Handler, Handlers
 from ...store import open_store
-from ..checking import (
-    check_limits,
-    checked_lease,
-    checked_list,
-    checked_modules,
-    checked_queues,
-    checked_seconds,
-    checked_workflows,
-)
+from .. import checking
 from ..reports.workers import describe_workers, worker_record
 from .checks import check_pool, report
 from .host import Host
@@ -62,23 +54,25 @@ def install(
             f"{app!r} hosts workflows already: install() is called once, with all of them. A second store needs an "
             "application, and so a worker, of its own"
         )
-    named = checked_queues(queues)
+    named = checking.checked_queues(queues)
     assert named is not None
-    check_limits(queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes)
+    checking.check_limits(
+        queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes
+    )
     if when_idle not in ("log", "exit"):
         raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
-    registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
+    registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
     plan = Plan(
         app,
         engine_url,
-        tuple(checked_workflows(workflows)),
-        checked_modules(jobs),
+        tuple(checking.checked_workflows(workflows)),
+        checking.checked_modules(jobs),
         lambda: registered,
         tuple(sorted(named)),
         max_concurrent_nodes,
-        checked_lease(lease_seconds),
-        checked_seconds("close_seconds", close_seconds),
-        idle_seconds=checked_seconds("idle_seconds", idle_seconds, positive=True),
+        checking.checked_lease(lease_seconds),
+        checking.checked_seconds("close_seconds", close_seconds),
+        idle_seconds=checking.checked_seconds("idle_seconds", idle_seconds, positive=True),
         when_idle=when_idle,
         options=options,
     )

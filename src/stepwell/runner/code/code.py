@@ -11,23 +11,10 @@ from typing import Any
 
 from ...clock import SECOND
 from ...codec import decode
-from ...define import (
-    ANYTHING,
-    Bodies,
-    Builder,
-    Definition,
-    Finder,
-    NotRegistered,
-    Registry,
-    Target,
-    Workflow,
-    bodies_for,
-    load_target,
-)
-from ...define import definition_of as make_definition
+from ...define import ANYTHING, Bodies, Builder, Definition, Finder, NotRegistered, Registry, Target, Workflow
 from ...define.classes.workflow import check_one_name
 from ...define.code.address import loaded
-from ...define.code.bodies import definition_of_document
+from ...define.code.bodies import bodies_for, definition_of, definition_of_document, load_target
 from ...define.code.registry import names_in
 from ...define.document import Document
 from ...define.document.inputs import checked_input
@@ -87,7 +74,7 @@ class Code:
 
     def definition_of(self, workflow: Workflow | Builder, *, works: bool = True) -> Definition:
         """What is to be run. If this engine `works` on it, all that its nodes name must be here, and registered on a server."""
-        definition = make_definition(workflow)
+        definition = definition_of(workflow)
         if isinstance(workflow, Workflow):
             self._add(type(workflow))
         else:

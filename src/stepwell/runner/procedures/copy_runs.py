@@ -17,33 +17,26 @@ from ...ids import Digest, RunId
 from ...kernel.audit import earlier_graphs
 from ...kernel.layout import add_graph
 from ...model import (
-    ActivateVersion,
     AttemptRow,
     Batch,
     GateState,
-    ListAttempts,
-    ListJournal,
-    ListLines,
-    ListNodes,
-    ListRuns,
     NodeStatus,
     Receipt,
     Refused,
-    Restore,
     RunRow,
     RunStatus,
-    SaveVersion,
-    Sweep,
-    VersionKind,
+    ops,
+    queries,
+    versions,
 )
 from ...store import Store, reader
 from ..reports.audit import audit_run
 from .gates import ask, delete, enact
-from .procedure import carry_out
+from .procedure import carry_out, in_turn
 
 Row = TypeVar("Row")
 Outcome = Literal["copied", "moved", "there", "left", "refused"]
-KINDS: tuple[VersionKind, ...] = ("document", "pipeline", "trigger")
+KINDS: tuple[versions.VersionKind, ...] = ("document", "pipeline", "trigger")
 TRIES = 3
 """How often a run that changes while it is read is copied again."""
 ROWS = 1_000
@@ -124,7 +117,7 @@ class Copying:
         if document is None:
             raise StoreCorrupt(f"the graph {digest} is missing from {self._source.url}")
         if workflow is None:
-            page = reader.list_runs(self._source, ListRuns(limit=1, digest=digest))
+            page = reader.list_runs(self._source, queries.ListRuns(limit=1, digest=digest))
             if not page.runs:
                 return  # its last run is gone
             workflow = page.runs[0].workflow
@@ -138,10 +131,10 @@ class Copying:
                 for row in reader.all_versions(self._source, kind, name.name):
                     found = reader.get_version(self._source, kind, name.name, row.number)
                     if found is not None and found.body is not None:
-                        (saved,) = self._commit([SaveVersion(kind, name.name, found.digest, found.body)])
+                        (saved,) = self._commit([versions.SaveVersion(kind, name.name, found.digest, found.body)])
                         active = saved.number if row.active else active
                 if name.active != name.newest and active is not None:
-                    self._commit([ActivateVersion(kind, name.name, active)])
+                    self._commit([versions.ActivateVersion(kind, name.name, active)])
 
     # Runs
 
@@ -217,7 +210,7 @@ class Copying:
                     f"{running} of its nodes still ran after {self._wait_seconds:g} s; it goes on where it was"
                 )
             time.sleep(0.05)
-            self._source.commit([Sweep()])
+            self._source.commit([ops.Sweep()])
         row = reader.require_run(self._source, run_id)
         if row.status is not RunStatus.PAUSED:
             raise NotCopied(f"it became {row.status} meanwhile; copy it again")
@@ -238,26 +231,26 @@ class Copying:
 
     def _restore(self, row: RunRow) -> Counts:
         source, run_id = self._source, row.id
-        healed = list(reader.rows(source, ListJournal(run_id, kinds=("healed",)))) if row.heals else []
+        healed = list(reader.rows(source, queries.ListJournal(run_id, kinds=("healed",)))) if row.heals else []
         former = tuple(digest for digest in map(Digest, earlier_graphs(healed)) if digest != row.digest)
         for digest in (*former, row.digest):
             self._copy_graph(digest, row.workflow)
         counts = [0, 0, 0, 0]
         limits = self._target.limits
         parts: list[tuple[str, Iterable[Any], Callable[[Any], int]]] = [
-            ("nodes", reader.rows(source, ListNodes(run_id)), _nothing),
+            ("nodes", reader.rows(source, queries.ListNodes(run_id)), _nothing),
             ("attempts", self._attempts(run_id), _payloads),
-            ("journal", reader.rows(source, ListJournal(run_id)), _nothing),
+            ("journal", reader.rows(source, queries.ListJournal(run_id)), _nothing),
             ("lines", [*reader.list_marks(source, run_id)], lambda line: len(line.data)),
-            ("lines", reader.rows(source, ListLines(run_id)), lambda line: len(line.data)),
+            ("lines", reader.rows(source, queries.ListLines(run_id)), lambda line: len(line.data)),
         ]
-        self._commit([Restore(row, former_graphs=former)])
+        self._commit([ops.Restore(row, former_graphs=former)])
         for place, (field, rows, size) in enumerate(parts):
             for chunk in _chunks(rows, size, min(ROWS, limits.nodes), limits.batch_bytes):
                 part: dict[str, Any] = {field: chunk}
-                self._commit([Restore(row, **part)])
+                self._commit([ops.Restore(row, **part)])
                 counts[min(place, 3)] += len(chunk)
-        self._commit([Restore(row, finish=True)])
+        self._commit([ops.Restore(row, finish=True)])
         return Counts(*counts)
 
     def _attempts(self, run_id: RunId) -> Iterator[AttemptRow]:
@@ -268,7 +261,7 @@ class Copying:
         for start in range(0, len(found), AT_ONCE):
             part = found[start : start + AT_ONCE]
             indexes = [*dict.fromkeys(index for _, _, index, _ in part)]
-            pages = self._source.read([ListAttempts(run_id, index) for index in indexes])
+            pages = self._source.read([queries.ListAttempts(run_id, index) for index in indexes])
             rows = {(row.index, row.number): row for page in pages for row in page}
             for _, _, index, number in part:
                 if (index, number) in rows:
@@ -309,14 +302,7 @@ class Copying:
         return receipts
 
     def _in_turn(self, store: Store, procedure: Callable[[], Any]) -> Any:
-        give_up_at = time.monotonic() + self._wait_seconds
-        while True:
-            try:
-                return carry_out(store, procedure())
-            except RunBusy:
-                if time.monotonic() > give_up_at:
-                    raise
-                time.sleep(0.05)
+        return in_turn(lambda: carry_out(store, procedure()), self._wait_seconds)
 
 
 def _nothing(_: object) -> int:

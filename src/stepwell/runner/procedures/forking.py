@@ -7,10 +7,10 @@ from ...graph import Graph
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
+from ...kernel.reachable import reachable
 from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
-from .procedure import AskLimits, Commit, Procedure, Read
-from .reads import all_nodes, journal, load_graph
+from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, journal, load_graph
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
 SKIPPED_IN_ORIGIN = "skipped_in_origin"
@@ -38,7 +38,7 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
         return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
     folded = yield from _at(origin, graph, arguments["seq"])
-    left = set() if before is None else {before, *below(before, graph)}
+    left = set() if before is None else {before, *reachable([before], graph.children)}
     shared = [
         place
         for place, status in sorted(folded.attempts.items())
@@ -63,7 +63,7 @@ def preview_fork(origin: RunRow, seq: int, before: int | None) -> Procedure[tupl
     """Which nodes a fork from there would run, in the graph that it would have."""
     graph = yield from load_graph(origin.id, origin.digest)
     folded = yield from _at(origin.id, graph, seq)
-    left = set() if before is None else {before, *below(before, graph)}
+    left = set() if before is None else {before, *reachable([before], graph.children)}
     runs = [
         index
         for index, status in enumerate(folded.nodes)
@@ -107,15 +107,3 @@ def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
     folded = fold(then, entries[:seq], graphs)
     unknown = [NodeStatus.PENDING] * (len(graph.order) - len(folded.nodes))
     return folded._replace(nodes=[*folded.nodes, *unknown])
-
-
-def below(index: int, graph: Graph) -> set[int]:
-    """Every node below one, by number."""
-    found: set[int] = set()
-    stack = [index]
-    while stack:
-        for child in graph.children[stack.pop()]:
-            if child not in found:
-                found.add(child)
-                stack.append(child)
-    return found

@@ -15,8 +15,7 @@ from ...kernel.layout import add_graph
 from ...kernel.plans import NotNow, Plan, unchanged
 from ...model import GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
 from .forking import share_all
-from .procedure import AskLimits, Commit, Procedure, Read
-from .reads import all_nodes, load_graph, news_of
+from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, load_graph, news_of
 
 GATE_LEASE = 10_000_000
 """Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""

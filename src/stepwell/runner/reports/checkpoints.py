@@ -16,16 +16,7 @@ from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunR
 from ...model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
 from ...model.outputs import delta_of
 from ...replay.effects.record import Effect, effects_by_attempt
-from ...replay.history.checkpoint import (
-    VERSION,
-    Checkpoint,
-    FrontierHistory,
-    Frontiers,
-    Label,
-    WorkItem,
-    idempotency_key,
-    joined_key,
-)
+from ...replay.history.checkpoint import Checkpoint, FrontierHistory, Frontiers, Label, joined_key
 from ...store import Store
 from ...store.reader import whole_at_one_moment
 from ..bodies.visible_state import final_state
@@ -99,7 +90,9 @@ class _History:
     def at(self, step: int) -> Checkpoint:
         for entry, graph, folded in self._walk():
             if entry.seq == step:
-                return self._made(entry, graph, Frontiers(graph).of(folded), self._state_of(graph, folded))
+                state, frontier = self._state_of(graph, folded), Frontiers(graph).of(folded)
+                label = next((each.label for each in reversed(self._labels) if each.step == step), None)
+                return Checkpoint.of(self.run, entry, state, frontier, tuple(self._effects(step, graph)), label)
         raise InputError(f"the journal of run {self.run.id} ends before {step}")
 
     def with_key(self, key: str, known: KnownKeys) -> Checkpoint:
@@ -138,23 +131,6 @@ class _History:
             if entry.kind == "healed":
                 graph = next(graphs)
             yield entry, graph, folded
-
-    def _made(
-        self, entry: JournalRow, graph: Graph, frontier: tuple[WorkItem, ...], state: dict[str, Any] | None
-    ) -> Checkpoint:
-        run = self.run
-        return Checkpoint(
-            VERSION,
-            run.id,
-            entry.seq,
-            state,
-            frontier,
-            run.seed,
-            tuple(self._effects(entry.seq, graph)),
-            idempotency_key(run.id, entry.seq, frontier, state),
-            entry.at / SECOND,
-            next((each.label for each in reversed(self._labels) if each.step == entry.seq), None),
-        )
 
     def _effects(self, step: int, graph: Graph) -> list[Effect]:
         """Of the attempts that had ended, by the names and in the order of that time."""

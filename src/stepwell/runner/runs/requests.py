@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from ...clock import SECOND
 from ...codec import decode, encode
-from ...errors import DefinitionError, RunBusy, RunConflict
+from ...errors import DefinitionError, RunConflict
 from ...graph import Graph
 from ...ids import RunId, checked_run_id, new_run_id
+from ...kernel.reachable import reachable
 from ...model import Create, Gate, Hint, RunNews, RunRow, RunStatus
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..code.code import Code
 from ..code.versions import Versions, unfit
 from ..procedures.begin_fork import begin_fork
-from ..procedures.forking import below
 from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
-from ..procedures.procedure import carry_out
+from ..procedures.procedure import carry_out, in_turn
 from ..starting import kept_input
 from ..waiting import Waiting
 from ..worker.local_runner import LocalRunner
@@ -157,15 +156,8 @@ class Requests:
             self._store.send_hint(Hint(queues=tuple(sorted(queues))))
 
     def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
-        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
-        until = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            try:
-                return ask()
-            except RunBusy:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(0.01)
+        """If the holder of the gate has died, it may be taken when the lease is over."""
+        return in_turn(ask, GATE_LEASE / SECOND + 5)
 
     def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
         """Healed, if the class is here: who only steers runs need not have it."""
@@ -184,5 +176,5 @@ class Requests:
         graph, again = self._code.graphs.of(row), set()
         if gate.purpose == "reattempt":
             first = decode(gate.arguments)["node"]
-            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+            again = {first, *reachable([first], graph.children)} if first < len(graph.order) else set()
         return self._code.facts(row, again)

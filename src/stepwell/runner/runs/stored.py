@@ -11,8 +11,9 @@ from ...codec import decode
 from ...errors import NodeNotFound, RunNotFound, StoreCorrupt
 from ...graph import Graph, NodeSpec
 from ...ids import Digest
-from ...kernel.ancestry import STANDING, Ancestry, ancestors
+from ...kernel.ancestry import STANDING, Ancestry
 from ...kernel.measuring import RunMetrics, measure
+from ...kernel.reachable import reachable
 from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ...model.lines import Mark, latest_progress
 from ...store import Store, reader
@@ -131,7 +132,8 @@ class StoredRun:
         All of it is read at one moment. If the run has switched to another graph, `row` and `graph` are the later ones.
         """
         while True:
-            own = None if only is None else (only, *ancestors(self.graph, only)) if ancestry else (only,)
+            above = reachable([only], self.graph.parents) if ancestry and only is not None else ()
+            own = None if only is None else (only, *above)
             run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
             if run.digest == self.row.digest:
                 break
