@@ -104,11 +104,12 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     for path, error in wrong:
         where = f" (line {error.line} of the template)" if error.line not in (None, 1) else ""
         problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
-    for path in _templates_in_keys(node.config, ()):
-        problems.add(node.path("config", *path), "a key is never a template")
-    for path, text in _misnamed_secrets(node.config, ()):
-        message = "this names no secret: after secret: come letters, digits, _ . and -"
-        problems.add(node.path("config", *path), message, found=text)
+    for path, value in _values_in(node.config):
+        if "{" in str(path[-1]) and is_template(str(path[-1])):
+            problems.add(node.path("config", *path), "a key is never a template")
+        if _names_no_secret(value):
+            message = "this names no secret: after secret: come letters, digits, _ . and -"
+            problems.add(node.path("config", *path), message, found=value)
     if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.path), problem.message)
@@ -120,28 +121,19 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     return config
 
 
-def _misnamed_secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        if value.startswith(PREFIX) and SecretRef.of(value) is None and not is_template(value) and " " not in value:
-            yield path, value
-    elif isinstance(value, dict | list):
+def _values_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Everything that a config holds, with its path."""
+    if isinstance(value, dict | list):
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _misnamed_secrets(each, (*path, key))
+            yield (*path, key), each
+            if isinstance(each, dict | list):
+                yield from _values_in(each, (*path, key))
 
 
-def _templates_in_keys(value: Any, path: Path) -> list[Path]:
-    found: list[Path] = []
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if "{" in key and is_template(key):
-                found.append((*path, key))
-            if isinstance(each, dict | list):
-                found += _templates_in_keys(each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            if isinstance(each, dict | list):
-                found += _templates_in_keys(each, (*path, place))
-    return found
+def _names_no_secret(value: Any) -> bool:
+    """Whether a text looks like a secret, and is none."""
+    looks_so = isinstance(value, str) and value.startswith(PREFIX) and " " not in value
+    return looks_so and SecretRef.of(value) is None and not is_template(value)
 
 
 class _References:

@@ -10,6 +10,15 @@ from ...store import Store, reader
 from ..recent import Recent
 
 
+def load_graph(store: Store, digest: Digest, run_id: RunId | None = None) -> Graph:
+    """Read a graph; `run_id` is the run that has it, for the error when it is gone."""
+    document = reader.get_graph(store, digest)
+    if document is None:
+        of_run = f" of run {run_id}" if run_id else ""
+        raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
+    return Graph.load(document, digest)
+
+
 class Graphs:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -30,14 +39,9 @@ class Graphs:
         return self._kept.get(digest)
 
     def get(self, digest: Digest, run_id: RunId | None = None) -> Graph:
-        """`run_id`: the run that has it, for the error when it is gone."""
         found = self._kept.get(digest)
         if found is None:
-            document = reader.get_graph(self._store, digest)
-            if document is None:
-                of_run = f" of run {run_id}" if run_id else ""
-                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
-            found = self._kept[digest] = Graph.load(document, digest)
+            found = self._kept[digest] = load_graph(self._store, digest, run_id)
         return found
 
     def of(self, row: RunRow) -> Graph:

@@ -67,14 +67,6 @@ class Replayed(NamedTuple):
         return told if self.executed else f"{told}\n{NOTHING_REPEATABLE}"
 
 
-class Today(NamedTuple):
-    """The code that a replay runs."""
-
-    graph: Graph | None
-    """What the class gives now; None when the graph was frozen with the run."""
-    bodies: Bodies
-
-
 def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     """Replay a stored run with the code that an engine has."""
 
@@ -88,7 +80,7 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     bodies = code.bodies(workflow, target, graph)
     if bodies.restricted:
         _check_registered(recorded, bodies)
-    return replay(recorded, Today(today, bodies), started)
+    return replay(recorded, bodies, today, started)
 
 
 def replay_cassette(
@@ -112,7 +104,7 @@ def replay_cassette(
         registry.add_workflow(cls)
     bodies = bodies_for(cls, recorded.graph.state, registry, handlers)
     _check_registered(recorded, bodies)
-    return replay(recorded, Today(None if cls is None else cls.graph(), bodies))
+    return replay(recorded, bodies, None if cls is None else cls.graph())
 
 
 def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
@@ -150,25 +142,21 @@ def _stub(recorded: RecordedRun, node: RecordedNode) -> str | None:
     return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
 
 
-def replay(recorded: RecordedRun, today: Today, started: float | None = None) -> Replayed:
-    """Replay what is recorded; the first difference raises ReplayMismatch."""
+def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, started: float | None = None) -> Replayed:
+    """Replay what is recorded; the first difference raises ReplayMismatch.
+
+    `today` is the graph that the class gives now, None when that of the run was frozen.
+    """
     started = time.perf_counter() if started is None else started
-    _check_graph(recorded, today)
+    if today is not None and recorded.graph.follows not in (None, today.digest):
+        what = f"the graph of {recorded.workflow} is not the one it was recorded with"
+        raise ReplayMismatch(what, run_id=recorded.run_id, diff=graph_differences(recorded.graph, today))
     # In a context of its own: whoever asks for a replay may be a body himself.
-    context, replaying = contextvars.copy_context(), _Replay(recorded, today.bodies)
+    context, replaying = contextvars.copy_context(), _Replay(recorded, bodies)
     # Somebody replays inside `async def`, or in a notebook. To bodies, which may run loops themselves, that is no concern.
     if asyncio._get_running_loop() is not None:
         return _in_a_thread(lambda: context.run(replaying.perform, started))
     return context.run(replaying.perform, started)
-
-
-def _check_graph(recorded: RecordedRun, today: Today) -> None:
-    if today.graph is not None and recorded.graph.follows not in (None, today.graph.digest):
-        raise ReplayMismatch(
-            f"the graph of {recorded.workflow} is not the one it was recorded with",
-            run_id=recorded.run_id,
-            diff=graph_differences(recorded.graph, today.graph),
-        )
 
 
 class _Replay:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
 from ...codec import decode
-from ...errors import NodeNotFound, RunNotFound, StoreCorrupt
+from ...errors import NodeNotFound, RunNotFound
 from ...graph import Graph, NodeSpec
 from ...ids import Digest
 from ...kernel.ancestry import STANDING, Ancestry
@@ -18,6 +18,7 @@ from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ...model.lines import Mark, latest_progress
 from ...store import Store, reader
 from ...words import shown
+from ..code.graphs import load_graph
 from .views import AttemptView, NodeView
 
 if TYPE_CHECKING:
@@ -41,17 +42,11 @@ class StoredRun:
         """`load` finds graphs that are known already."""
         self.store = store
         self.row = row
-        self._load = load or self._load_stored
+        self._load = load or (lambda digest: load_graph(store, digest, row.id))
 
     @cached_property
     def graph(self) -> Graph:
         return self._load(self.row.digest)
-
-    def _load_stored(self, digest: Digest) -> Graph:
-        document = reader.get_graph(self.store, digest)
-        if document is None:
-            raise StoreCorrupt(f"the graph {digest} of run {self.row.id} is missing from the store")
-        return Graph.load(document)
 
     @property
     def seconds(self) -> float | None:
