@@ -268,7 +268,7 @@ def test_the_node_of_another_class_is_refused(engine: Engine) -> None:
             return 3
 
     run = engine.run(Other())
-    with pytest.raises(InputError, match=r"Wide\.left is no node of run .*, which is of Other"):
+    with pytest.raises(InputError, match=r"Wide\.left is not a node of run .* of Other"):
         run.output(Wide.left)
 
 

@@ -1,4 +1,4 @@
-"""The auditor: everything that must hold for a stored run, recomputed from its rows. It trusts no counter and no status."""
+"""The auditor: recomputes everything that must hold for a stored run from its rows. It trusts no counter and no status."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
 
 
 def earlier_graphs(journal: Iterable[JournalRow]) -> list[str]:
-    """The digests of the graphs that a run has had, the present one last; none if it was never healed."""
+    """The digests of the graphs of a run, the present one last; empty if it was never healed."""
     moves = [(entry.status or "").split() for entry in journal if entry.kind == "healed"]
     return [*(old for old, _ in moves), moves[-1][1]] if moves else []
 
@@ -59,7 +59,7 @@ def audit(stored: Stored) -> list[str]:
 
 
 def _attempts(stored: Stored) -> Iterable[str]:
-    """At most one completion, at most one running attempt; nodes and attempts tell the same story."""
+    """At most one completion and one running attempt; nodes and attempts agree."""
     of_node: list[list[AttemptRow]] = [[] for _ in stored.nodes]
     for attempt in stored.attempts:
         of_node[attempt.index].append(attempt)
@@ -79,7 +79,7 @@ def _attempts(stored: Stored) -> Iterable[str]:
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
         retry = specs[node.index].retry
         most = retry.max_attempts if retry else 1
-        if node.failures > most and stored.run.heals == 0:  # otherwise it may have been allowed more of them before
+        if node.failures > most and stored.run.heals == 0:  # an earlier version may have allowed more
             yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
         for attempt in attempts:
             if (attempt.ended_at is None) != (attempt.status is AttemptStatus.RUNNING):
@@ -110,11 +110,11 @@ def parent_counters(nodes: Sequence[NodeRow], parents: Sequence[int]) -> tuple[i
 def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     found = counts(stored.nodes)
-    told_since = run.releasing and found.active > run.active  # nodes that were read after the run have heard meanwhile
+    told_since = run.releasing and found.active > run.active  # nodes were released between reading the run and them
     if (run.open, run.active, run.failed) != tuple(found._replace(active=run.active) if told_since else found):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(found)}"
     healed = _healed(stored)
-    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a run that was healed, perhaps with other parents
+    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a healed run, perhaps with other parents
     early = (NodeStatus.READY, *(() if healed else begun))
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
         satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
@@ -122,7 +122,7 @@ def _counters(stored: Stored) -> Iterable[str]:
             yield f"{node.id}: it is {node.status} before all its parents are"
         if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied and not run.releasing:
             yield f"{node.id}: all its parents are satisfied and it is still PENDING"
-    if run.gate is GateState.OPEN:  # while it is closed nothing moves; opening derives them anew
+    if run.gate is GateState.OPEN:  # opening the gate derives the counters again
         for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
             expected = parent_counters(stored.nodes, own)
             if (node.waiting, node.live) != expected and not _to_be_told(stored, node, expected):
@@ -130,7 +130,7 @@ def _counters(stored: Stored) -> Iterable[str]:
 
 
 def _to_be_told(stored: Stored, node: NodeRow, expected: tuple[int, int]) -> bool:
-    """Some of its parents have completed, and the store has yet to tell it."""
+    """Whether some of its parents have completed, and the store has yet to lower its counter."""
     if not stored.run.releasing or node.live != expected[1]:
         return False
     done = sum(stored.nodes[parent].status in SATISFIED_NODES for parent in stored.graph.parents[node.index])
@@ -144,7 +144,7 @@ def _healed(stored: Stored) -> bool:
 
 def _run(stored: Stored) -> Iterable[str]:
     run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
-    going_on = run.purpose == "reattempt"  # it has not ended, only its row says so still
+    going_on = run.purpose == "reattempt"  # its row still says that it has ended
     if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES and not going_on:
         yield f"the run is COMPLETED with nodes {sorted(map(str, statuses - SATISFIED_NODES))}"
     if run.status.terminal and run.gate is GateState.OPEN:
@@ -165,7 +165,7 @@ def _run(stored: Stored) -> Iterable[str]:
 
 
 def _history(stored: Stored) -> Iterable[str]:
-    """The journal has no gap, and what it tells is what the rows say."""
+    """The journal has no gap and agrees with the rows."""
     journal = stored.journal
     if [entry.seq for entry in journal] != list(range(1, stored.run.seq + 1)):
         yield f"the journal has {len(journal)} entries and the run counts {stored.run.seq}"
@@ -184,12 +184,12 @@ def _history(stored: Stored) -> Iterable[str]:
             yield f"attempt {attempt.number} of node {attempt.index}: the journal says {status}, its row {attempt.status}"
     if told:
         yield f"the journal tells of attempts without rows: {sorted(told)}"
-    if not _healed(stored):  # otherwise it may have begun with other parents
+    if not _healed(stored):  # a node may have begun with other parents
         yield from _outdated(stored)
 
 
 def _outdated(stored: Stored) -> Iterable[str]:
-    """What completed stands on what its parents did last: none of them has completed anew since it began."""
+    """No parent of a completed node has completed again since that node began."""
     begun: dict[int, int] = {}
     completed: dict[int, int] = {}
     for entry in stored.journal:
@@ -219,11 +219,11 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
 
 
 def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[Folded]:
-    """What a journal says, before its first entry and after each; always the same record, which changes.
+    """What a journal says before its first entry and after each; always the same record, which changes.
 
-    `graphs` are those that the run has had, in order. A node becomes READY when its last parent completes while the gate is
-    open, and when a gate opens; one that is to run again is PENDING if a heal has given it a parent that is not done. None of
-    these is an entry of its own, because it follows.
+    `graphs` are the graphs of the run, in order. A node becomes READY when its last parent completes while the gate is open, or
+    when a gate opens; a node that is to run again is PENDING if a heal has given it a parent that is not done. These have no
+    entries of their own, because they follow from others.
     """
     graphs = list(graphs)
     parents, children = graphs[0].parents, graphs[0].children
@@ -289,7 +289,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
 
 
 def _supersede(attempts: dict[tuple[int, int], AttemptStatus], index: int, latest: int) -> None:
-    """A completed node is asked for again: its completion stays in history and no longer counts."""
+    """A completed node is to run again: its completion stays in history but no longer counts."""
     for number in range(1, latest + 1):
         if attempts.get((index, number)) is AttemptStatus.COMPLETED:
             attempts[index, number] = AttemptStatus.SUPERSEDED

@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs in their input, graphs and nodes. Pure; what is compared was read before."""
+"""Compares two runs: input, graphs and nodes. Pure: what is compared was read before."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..ids import NodeId, RunId
 from ..model import NodeStatus, RunStatus
 
 MOST_CHANGES = 20
-"""Places of one value that are told; where more differ, that they do."""
+"""How many places of one value are listed; then only that there are more."""
 VALUE_UP_TO = 80
 LARGEST_DECODED = 1_000_000
-"""Bytes of a value that is looked into; of a larger one only its size is told."""
+"""Bytes; of a larger value only the size is shown."""
 NOTHING: Any = object()
 """Stands where one of two values has no such place."""
 _OPTIONS = tuple(field for field in NodeSpec._fields if field not in ("id", "was"))
 
 
 class NodeFacts(NamedTuple):
-    """What there is to say about a node of one of the runs."""
+    """A node of one of the runs."""
 
     status: NodeStatus
     attempts: int
     seconds: float | None
-    """How long its ended attempts took together."""
+    """The total time of its ended attempts."""
     output: str | None
-    """A hash of the bytes of its output; None until it has completed."""
+    """A hash of its output; None until it has completed."""
     delta: str | None = None
-    """A hash of what it changed in the state; None when it changed nothing."""
+    """A hash of its delta to the state; None if it has none."""
 
 
 class Side(NamedTuple):
@@ -71,23 +71,22 @@ class Pair(NamedTuple):
     first: NodeFacts | None
     second: NodeFacts | None
     differs: tuple[str, ...]
-    """In what: `output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`. How long it took always
-    differs a little."""
+    """`output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`; not the time, which always differs."""
     output: tuple[Change, ...] = ()
-    """Where the outputs differ; of the first nodes only whose outputs or deltas do."""
+    """Where the outputs differ; filled in only for the first nodes that differ in output or delta."""
     delta: tuple[Change, ...] = ()
     """Where the deltas differ, of the same nodes."""
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long the second took."""
+        """The time of the second divided by that of the first."""
         if self.first is None or self.second is None or not self.first.seconds or self.second.seconds is None:
             return None
         return self.second.seconds / self.first.seconds
 
 
 class Comparison(NamedTuple):
-    """Two runs side by side; see `same_outputs` and `same_deltas` for whether they came to the same."""
+    """Two runs side by side; `same_outputs` and `same_deltas` say whether they had the same results."""
 
     first: Side
     second: Side
@@ -95,7 +94,7 @@ class Comparison(NamedTuple):
     """All nodes of both; those that differ first."""
     input: tuple[Change, ...]
     graph: tuple[Change, ...]
-    """How the nodes that both have are defined otherwise: `$.ship.depends_on`."""
+    """Differences in the definition of common nodes: `$.ship.depends_on`."""
 
     @property
     def same_outputs(self) -> bool:
@@ -103,7 +102,7 @@ class Comparison(NamedTuple):
 
     @property
     def same_deltas(self) -> bool:
-        """Whether every node changed the same in the state; always, where there is none."""
+        """Whether the deltas of all nodes are equal; true without a state."""
         return not any("delta" in pair.differs for pair in self.pairs)
 
     @property
@@ -124,7 +123,7 @@ class Comparison(NamedTuple):
 
 
 def compare(first: Side, second: Side) -> Comparison:
-    """Nodes are the same if they have the same id."""
+    """Compare two runs. Nodes with the same id are the same."""
     ids = [*first.nodes, *(node for node in second.nodes if node not in first.nodes)]
     pairs = [_pair(node, first, second) for node in ids]
     rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}

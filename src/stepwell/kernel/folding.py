@@ -16,14 +16,14 @@ from .reachable import reachable
 
 
 class Channel(NamedTuple):
-    """One field of a state, as far as folding goes."""
+    """What folding needs to know of one field of a state."""
 
     default: Any
     reduce: Callable[[Any, Any], Any]
     problems: Callable[[Any, str], Iterable[str]] | None = None
-    """What is wrong with a value of the field and its name; None for a reducer that makes nothing wrong of what is right."""
+    """Finds what is wrong with a value, given the name of the field; None if the reducer cannot make a value invalid."""
     ours: bool = True
-    """Its reducer changes at most the list or object it is given and nothing in it, and returns plain data."""
+    """Whether it is a built-in reducer: those change at most the top level of what they are given, and return plain data."""
 
 
 Channels = Mapping[str, Channel]
@@ -38,7 +38,7 @@ class FoldStep(NamedTuple):
 
 
 class Unfoldable(Exception):
-    """A delta cannot be folded: the reducer of `field` raised (then that is the cause), or gave what it must not."""
+    """A delta cannot be folded: the reducer of `field` raised, which is the cause, or returned an invalid value."""
 
     def __init__(self, field: str, node: str, value: Any, problem: str) -> None:
         super().__init__(problem)
@@ -54,9 +54,9 @@ def start(channels: Channels) -> dict[str, Any]:
 
 
 def fold(channels: Channels, before: Values, steps: Collection[FoldStep]) -> dict[str, Any]:
-    """The state after `steps`, of which `before` is the state before; that one is not changed.
+    """The state after `steps`, starting from `before`, which is not changed.
 
-    Fields that the state does not have (any more) are passed over: a run may be older than the class.
+    Unknown fields are ignored: a run may be older than the class.
     """
     values = dict(before)
     touched = _apply(channels, values, steps)
@@ -70,14 +70,14 @@ def _problem(channel: Channel, value: Any, name: str) -> str | None:
 
 
 def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]) -> set[str]:
-    """Fold into `values`; the names of the fields that were touched."""
+    """Fold into `values`; the names of the changed fields."""
     touched: set[str] = set()
     for node, delta in steps:
         for name, new in delta.items():
             channel = channels.get(name)
             if channel is None:
                 continue
-            if name not in touched:  # a reducer may change what it is given, and `before` is somebody else's
+            if name not in touched:  # a reducer may change what it is given, which belongs to the caller
                 values[name] = _shallow(values[name]) if channel.ours else copied(values[name])
                 touched.add(name)
             try:
@@ -86,13 +86,13 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]
                 raise
             except BaseException as error:  # also SystemExit: a reducer is code of the user
                 raise Unfoldable(name, node, new, f"raised {short_name(type(error))}: {message_of(error)}") from error
-            # After every step: a reducer must be given the same whether or not somebody looked at the state in between.
+            # After every step, so that a reducer gets the same values however many deltas are folded at once.
             values[name] = reduced if channel.ours else plain(reduced)
     return touched
 
 
 def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
-    """One by one, which checks the whole field after each: slow, but somebody must be told which delta it was."""
+    """Fold one delta at a time and check after each: slow, but the error must name the delta."""
     values = dict(before)
     for step in steps:
         for name in sorted(_apply(channels, values, [step])):
@@ -102,7 +102,7 @@ def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep])
 
 
 def _shallow(value: Any) -> Any:
-    """A copy for our own reducers, which change a list or an object but nothing in it."""
+    """A copy for built-in reducers, which change a list or an object but nothing in it."""
     return value.copy() if isinstance(value, list | dict) else value
 
 
@@ -116,7 +116,7 @@ def copied(value: Any) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """What JSON would give back: lists for tuples, and no subclasses. What it cannot keep stays, for others to refuse.
+    """What JSON would give back: lists for tuples, and no subclasses. What it cannot keep is left as it is.
 
     >>> plain({"pairs": [(1, "a")]})
     {'pairs': [[1, 'a']]}
@@ -137,20 +137,20 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
 _SCALARS: Mapping[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
-"""The type that an Enum of numbers or texts is kept as, and how to get at it."""
+"""The types that Enums of numbers or texts are kept as, and how to convert to them."""
 
 
 class Lineage(NamedTuple):
-    """How to get at the state that a node sees."""
+    """How to compute the state that a node sees."""
 
     base: int
-    """The node whose state is to be known first: itself a join, a root, or one that is known already."""
+    """The node whose state is needed first: a join, a root, or one whose state is known."""
     below: tuple[int, ...]
-    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node asked for."""
+    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node in question."""
 
 
 def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
-    """Up from a node while there is one parent only: whatever that one saw, and its delta, is what the node sees."""
+    """Walk up while there is only one parent: a node sees what its only parent saw, and that parent's delta."""
     chain: list[int] = []
     at = index
     while at not in known and len(graph.parents[at]) == 1:

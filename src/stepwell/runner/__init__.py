@@ -1,6 +1,6 @@
-"""Who does it: the engine, the local runner and what they are made of.
+"""Runs workflows: the engine, the local runner and what they are made of.
 
-Names are loaded when they are first used: who only looks at stored runs needs no engine.
+Names are loaded when they are first used: looking at stored runs needs no engine.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _OFFERED = (
     "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
     "wait", "workflows",
 )  # fmt: skip
-"""What people type after `engine.`; the rest is for those who build on it."""
+"""What people type after `engine.`; the rest is for code that builds on it."""
 
 
 def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
@@ -118,7 +118,7 @@ class BlockingEngine(Working):
         self.code = Code(self.store, given, allowed, registered)
         self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
-        """The steps of checkpoints that were met while one was looked for by its key."""
+        """The steps of checkpoints by their keys, as far as they are known."""
         self._versions = Versions(self.store, self.code, worker)
         self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
@@ -161,10 +161,10 @@ class BlockingEngine(Working):
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
         )
         self.when_closed: Callable[[], None] | None = None
-        """Told once nothing can be asked of it any more."""
+        """Called once the engine takes no more requests."""
         self._left: list[RunRow] = []
         self.tells_unfinished = True
-        """Whether leaving it says which runs it started are left."""
+        """Whether `tell_unfinished` warns."""
         if self.code.given:
             self._work_soon()
 
@@ -184,7 +184,7 @@ class BlockingEngine(Working):
         self.tell_unfinished()
 
     def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
-        """From now on async bodies begin on this loop."""
+        """Run the async bodies that begin from now on, on this loop."""
         if self._closed:
             raise EngineClosed("the engine is closed; open a new one")
         if self._runner is None:
@@ -194,14 +194,14 @@ class BlockingEngine(Working):
         return self._runner.loop_bodies
 
     def tell_unfinished(self) -> None:
-        """Warn of runs that were started here and are left to somebody else."""
+        """Warn about runs that this engine started and did not finish."""
         if self._left and self.tells_unfinished:
             log.warning(told_of_unfinished(self._left, self.store.url))
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
         limit = checking.checked_limit("timeout", timeout)  # before anything is closed
-        with self._lock:  # whoever has begun to work has begun
+        with self._lock:  # the runner has started, or never will
             if self._closed:
                 return
             self._closed = True
@@ -229,7 +229,7 @@ class BlockingEngine(Working):
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
-        returned however it stands then. The other options are those of `start`.
+        returned whatever its status. The other options are those of `start`.
         """
         checking.checked_limit("wait", wait)  # before anything is started
         run = self.start(workflow, input=input, **options)
@@ -258,7 +258,7 @@ class BlockingEngine(Working):
         return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
 
     def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
-        """Start a run of what was compiled. `fresh`: no run of its id or key can exist."""
+        """Start a run of a compiled workflow. `fresh`: no run with this id or key can exist."""
         (started,) = self._starting.start([(definition, create)], fresh=fresh)
         return Run(self, started)
 
@@ -274,7 +274,7 @@ class BlockingEngine(Working):
             )
         definition = self.code.definition_of(workflow, works=works)
         if works and isinstance(workflow, Builder):
-            workflow.check_named_jobs()  # they would be imported here in a moment
+            workflow.check_named_jobs()  # this engine is about to import them anyway
         return definition
 
     def start_many(
@@ -319,21 +319,21 @@ class BlockingEngine(Working):
         prefix: str | None = None,
         limit: int = 100,
     ) -> Runs:
-        """The newest runs, or those like that; `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
         return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     @property
     def metrics(self) -> EngineMetrics:
-        """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
+        """What this engine holds now and has done since it was opened; see also `run.metrics`."""
         return IDLE if self._runner is None else self._runner.metrics()
 
     def on(self, event: EventName, callback: Callable[[Any], None], *, every: Duration | None = None) -> None:
-        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here. "metrics" is told
-        `every` so many seconds (10, unless you say it), and is what `engine.metrics` gives then.
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, when
+        "backpressure" begins and ends (work waits in the store because this engine is full), and with `engine.metrics`
+        `every` so many seconds (10 by default) for "metrics".
 
-        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
-        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        The events of one run come in the order of its journal, each once. One thread calls the listeners, one after the other:
+        a slow one delays the next event, but no work. What a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
         self.events.on(event, callback, checking.checked_limit("every", every, positive=True))
@@ -354,8 +354,7 @@ class BlockingEngine(Working):
     def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed.
 
-        Workers elsewhere and servers are told of these `workflows` at once; of others workers are, with the first run of them
-        that is found.
+        Other workers and servers learn of these `workflows` at once, and of any other with the first run that is found.
         """
         given = checking.checked_workflows(workflows)
         self.code.introduce(given)

@@ -1,4 +1,4 @@
-"""Starting runs: options checked, the ops that follow from them, and what their receipts mean."""
+"""Starting runs: checks the options, makes the ops, reads their receipts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .worker.others import FEW_RUNS
 
 MAX_INPUT = MAX_BYTES
 Startable = Workflow | Builder | Document | str
-"""What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
+"""What can be started; a text is the name of a stored document, `summarise`, or of one version, `summarise@3`."""
 
 
 class StartOptions(TypedDict, total=False):
@@ -134,7 +134,7 @@ class Starting:
         for definition, _ in items:
             ops += self._graph_ops(definition)
         ops += [create for _, create in items]
-        # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
+        # A run that exists may have another graph, so nothing of it is claimed before the answer is known.
         small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
@@ -153,7 +153,7 @@ class Starting:
             # The graph was collected meanwhile, or somebody else has not stored it whole yet. In one batch with what needs it,
             # nobody can collect it in between.
             receipt = self._commit([*add_graph(definition.graph, definition.workflow), create], ())[-1]
-            known = False  # the scheduler forgot it with the refusal
+            known = False  # the scheduler forgot the run when it was refused
         if isinstance(receipt, Refused) and receipt.reason is Refusal.INVALID:
             raise InputError(f"run {create.run_id} of {create.workflow} cannot be stored: {receipt.detail}")
         if isinstance(receipt, Refused):
@@ -175,11 +175,11 @@ class Starting:
         return run_id
 
     def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
-        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        """Refuse a run with the same id but another graph. The graph of a class may have healed since."""
         row, moved = self._store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
         if row is None or (row.target is not None and definition.target is not None):
             return
-        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before it was edited or frozen
         if first == definition.graph.digest and row.target == definition.target:
             return
         stored = reader.get_graph(self._store, first)  # it may be collected, once no run has it any more
@@ -191,7 +191,7 @@ class Starting:
         )
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
-        """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
+        """The ops that store the graph: none if it is stored. All but the last chunk of a large graph are committed here."""
         graph = definition.graph
         if graph.digest in self.known_graphs:
             return []
@@ -211,7 +211,7 @@ class Starting:
 
 
 def _difference(stored: Graph, given: Graph) -> str:
-    """What tells the graph of a run from the one that somebody wants to start under its id, in a few words."""
+    """How the stored graph of a run differs from the one given for its id, in a few words."""
     new = [spec.name for spec in given if spec.id not in stored.nodes]
     gone = [spec.name for spec in stored if spec.id not in given.nodes]
     parts = [

@@ -1,4 +1,4 @@
-"""Why a run or a node stands as it does: rows in, causes out. `words` has the text for them."""
+"""Why a run or a node has its status: rows in, causes out. `words` has the texts."""
 
 from .answer import Why, explain
 from .nodes import Wanted, wanted

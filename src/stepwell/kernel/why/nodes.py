@@ -1,4 +1,4 @@
-"""Why a node stands as it does."""
+"""Why a node has its status."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_takes, nobody_works
 
 FEW_PARENTS = 16
-"""Parents that are looked at one by one; of more the counter of the node says how many are open."""
+"""Parents that are looked at one by one; with more, the counter of the node says how many are open."""
 TIMED_PARENTS = 1_000
-"""Parents among which the last one to complete is looked for."""
+"""Parents among which the last to complete is looked for."""
 NAMED = 3
 """How many of several nodes are named."""
 _WAY_UP_TO = 4
-"""Nodes of a way through the graph that are told one by one; from a longer one the middle is left out."""
+"""Nodes of a path that are listed one by one; the middle of a longer one is left out."""
 _UPSTREAM = "upstream: "
 
 
 class Wanted(NamedTuple):
-    """What has to be read, beside the node itself, to explain it."""
+    """What must be read, besides the node itself, to explain it."""
 
     nodes: tuple[NodeId, ...] = ()
     """Other nodes."""
@@ -58,7 +58,7 @@ def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
 
 
 def why_node(facts: Facts, node: str) -> Cause:
-    """Why this node, which must be among the facts, stands as it does; the way to the root is in `because`."""
+    """Why this node, which must be among the facts, has its status; `because` leads to the root."""
     known = facts.nodes[node]
     match known.row.status:
         case NodeStatus.PENDING:
@@ -110,7 +110,7 @@ def _pending(facts: Facts, known: Known) -> Cause:
 
 
 class _Stop(NamedTuple):
-    """A node on a way, and how many were left out before it."""
+    """A node on a path, and how many were left out before it."""
 
     node: NodeId
     skipped: int = 0
@@ -123,7 +123,7 @@ def _shortened(way: Sequence[NodeId]) -> list[_Stop]:
 
 
 def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
-    """Ways that begin alike are told as one, up to where they part."""
+    """Paths that begin alike are joined up to where they part."""
     begun: dict[_Stop, list[Sequence[_Stop]]] = {}
     for way in ways:
         begun.setdefault(way[0], []).append(way[1:])
@@ -166,7 +166,7 @@ def _ready(facts: Facts, known: Known) -> Cause:
 
 
 def _ready_since(facts: Facts, known: Known, before: tuple[Cause, ...]) -> int | None:
-    """The latest of what it had to wait for, as far as it is known."""
+    """The latest time of what it had to wait for, as far as it is known."""
     if not before:
         return None
     times = [cause.at for cause in before] + [entry.at for entry in facts.history if entry.index == known.row.index]
@@ -294,9 +294,9 @@ def _cancelled(facts: Facts, known: Known) -> Cause:
 
 
 def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph) -> str:
-    """A body that stopped when it was asked to has no reason of its own: it is that of the run.
+    """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
 
-    Whatever it was cancelled for before, a node that is gone stays so for being gone, and one that is back does not.
+    A node that is gone from the graph is cancelled for that, and one that is back no longer is.
     """
     if row.index in graph.removed:
         return REMOVED
@@ -312,13 +312,13 @@ def _root(row: NodeRow) -> NodeId:
 
 
 def _most_attempts(facts: Facts, known: Known) -> int | None:
-    """How often a node may fail before it is given up; None when it is not tried again by itself."""
+    """How often a node may fail before it is given up; None without a retry."""
     spec = facts.spec(known.row.id)
     return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
 
 
 def _next_try(facts: Facts, known: Known) -> int:
-    """Which try the next attempt is. One that asked to be tried later is none of those that are counted."""
+    """The number of the next try. Attempts that asked to be tried later do not count."""
     row = known.row
     return row.attempt + 1 if _most_attempts(facts, known) is None else row.failures + 1
 

@@ -1,4 +1,4 @@
-"""Ways through the graph: from a node up to what holds it up."""
+"""Paths from a node up to what holds it up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...ids import NodeId
 
 
 def above(graph: Graph, node: str) -> dict[NodeId, NodeId]:
-    """Every ancestor of a node, with the next node on a shortest way down to it."""
+    """Every ancestor of a node, with the next node on a shortest path down to it."""
     below: dict[NodeId, NodeId] = {}
     queue = deque([NodeId(node)])
     while queue:

@@ -1,4 +1,4 @@
-"""The words for causes: all of them are here."""
+"""The texts for causes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _rough(time: int) -> str:
 
 
 def shown(line: str) -> str:
-    """A line that a terminal shows as it is, whatever names and messages have in them."""
+    """A line without characters that a terminal would obey."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
 
 
@@ -289,7 +289,7 @@ def _queue_not_served(said: Mapping[str, Any]) -> str:
 
 
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
-    """How a run stands, in a line."""
+    """The status of a run in a line."""
     began = f"run {run.id} of {run.workflow}"
     nodes = _counted(counts)
     if run.status.terminal:
@@ -314,7 +314,7 @@ def _status(status: NodeStatus) -> str:
 
 
 def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
-    """What to do about it, if anything: each a sentence with something to write or to type."""
+    """What to do about it: sentences with something to write or to type."""
     kinds: dict[CauseKind, Cause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
@@ -339,7 +339,7 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
 
 
 def _module(detail: Mapping[str, Any]) -> str:
-    """The module that a worker is started with, after a space; nothing if it needs none."""
+    """The module to start a worker with, after a space; empty if none is needed."""
     found = detail.get("module")
     return " MODULE" if found is None else f" {found}" if found else ""
 

@@ -1,6 +1,6 @@
-"""Records what one attempt asks of the outside world, while it asks.
+"""Records the effects of one attempt.
 
-An effect gets its index and its occurrence when it begins, and is recorded when it has ended, so effects that overlap, in
+An effect gets its index and its occurrence when it begins, and is recorded when it has ended. So effects that overlap, in
 threads or in tasks, are told apart by what they ask and not by when they are answered.
 """
 
@@ -28,22 +28,22 @@ log = logging.getLogger("stepwell")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _DATA = _PLAIN | {float, list, dict}
-"""What effects mostly return: it is not asked whether it can be awaited."""
+"""What effects mostly return, which need not be checked for awaitables."""
 
 
 class Sink(Protocol):
     """Where the records of an attempt go."""
 
     def keep(self, lines: list[Line]) -> None:
-        """To be stored together with the settlement of the attempt."""
+        """Store it with the settlement of the attempt."""
         ...
 
     def append(self, lines: list[Line]) -> None:
-        """Store it now; returns when it is durable, and raises Stopped when the attempt may not write any more."""
+        """Store it now: it is durable when this returns. Raises Stopped when the attempt may no longer write."""
         ...
 
     def read_clock(self, at: int) -> None:
-        """`ctx.now()` gave this, in microseconds. Also stored with the settlement."""
+        """Store what `ctx.now()` gave, in microseconds, with the settlement."""
         ...
 
     def earlier(self) -> Iterable[LineRow]:
@@ -62,9 +62,9 @@ class Call(NamedTuple):
     """What is recorded as asked."""
     durable: bool = False
     stored: Callable[[Any], Any] | None = None
-    """Makes of a response what may be stored of it."""
+    """Reduces a response to what may be stored."""
     hide: Callable[[Any], Any] | None = None
-    """Masks in that what cannot be found in its text."""
+    """Masks secrets in it that cannot be found in its text."""
 
     def perform(self) -> Any:
         token = inside.set(True)
@@ -77,7 +77,7 @@ class Call(NamedTuple):
 _READING = 20
 """Bytes that one reading of the clock takes in the record."""
 _lock = threading.Lock()
-"""Several threads of one body may ask at once. For all bodies together: it is held for next to no time."""
+"""Threads of one body may ask at once. One lock for all bodies will do: it is held only for a moment."""
 
 
 class Asking:
@@ -119,7 +119,7 @@ class Asking:
 
 
 class Recorder(Asking):
-    """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
+    """Calls and records the effects of one attempt; durable effects of earlier attempts are served instead."""
 
     __slots__ = ("_attempt", "_awaited", "_bytes", "_earlier", "_last", "_left", "_open", "_sink")
 
@@ -129,12 +129,12 @@ class Recorder(Asking):
         self._sink = sink
         self._last = 0
         self._open: dict[int, EffectRequest] = {}
-        """What was asked and not answered. Who takes one out, whoever answers it or the end of the body, records it."""
+        """Effects without an answer. Whoever takes one out, the answer or the end of the body, records it."""
         self._awaited: set[int] = set()
         """Which of them are awaited."""
         self._left = False
         self._bytes = 0
-        """What is stored with the settlement, so far."""
+        """How much is stored with the settlement so far."""
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
@@ -157,7 +157,7 @@ class Recorder(Asking):
         self._sink.keep([line])
 
     def leave(self) -> None:
-        """The body has ended: what it asked and did not wait for is recorded as that. What is answered later is not."""
+        """The body has ended: record what it did not wait for as open. Later answers are not recorded."""
         self._left = True
         for index in sorted(self._open):
             asked = self._open.pop(index, None)
@@ -171,14 +171,14 @@ class Recorder(Asking):
             )
 
     def _too_much(self, what: str, size: int) -> NotJson:
-        """An attempt is stored in one piece, which must not become larger than a store can hold."""
+        """An attempt is stored in one piece, which must fit into the store."""
         return NotJson(
             f"{what} of node {self._node!r} cannot be recorded: there are {size} bytes, and at most {MAX_RECORDED} can be "
             "stored of one attempt. Keep what is large elsewhere and have its function return where it is"
         )
 
     def effect(self, call: Call) -> Any:
-        """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
+        """The response, or a coroutine that gives it if the function is one or returns an awaitable."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
         self._check_there()
@@ -214,7 +214,7 @@ class Recorder(Asking):
         return response
 
     async def _later(self, call: Call, asked: EffectRequest, result: Awaitable[Any] | None = None) -> Any:
-        """The same for what is awaited: `result`, or what the function gives when it is called."""
+        """The same for an awaitable: `result`, or what the function returns."""
         try:
             if result is None:
                 if call.durable and self._attempt > 1:
@@ -232,14 +232,14 @@ class Recorder(Asking):
             else:
                 self._keep(asked, lines)
             return response
-        except GeneratorExit:  # thrown away with its loop: the body has ended
+        except GeneratorExit:  # its loop was closed: the body has ended
             raise
         except BaseException as error:
             self._raised(asked, error, awaited=True)
             raise
 
     async def _append(self, lines: list[Line]) -> None:
-        """Store a response that a later attempt is to be given, also when the body is cancelled at this moment.
+        """Store a response for later attempts, even if the body is cancelled meanwhile.
 
         Then the effect has two records: what a later attempt is given, and after it what the body saw.
         """
@@ -248,13 +248,13 @@ class Recorder(Asking):
         try:
             await asyncio.shield(storing)
         except asyncio.CancelledError:
-            await asyncio.wait([storing])  # or the end of the attempt would come first, and it could not be stored
+            await asyncio.wait([storing])  # the attempt must not end before it is stored
             raise
 
     def _returned(
         self, call: Call, asked: EffectRequest, result: Any, *, awaited: bool = False
     ) -> tuple[list[Line], Any]:
-        """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
+        """The record, and what the body gets: the response after a round trip through JSON, as in a replay."""
         try:
             written = text(result)
             kept = result if call.stored is None else call.stored(result)
@@ -290,7 +290,7 @@ class Recorder(Asking):
             self._sink.keep(lines)
 
     def _serve(self, asked: EffectRequest, served: Effect, *, awaited: bool = False) -> Any:
-        """Recorded here too, so that what this attempt was told can be read from its own record."""
+        """Record it for this attempt too, so that its record is complete."""
         awaited = awaited or served.awaited
         if served.masked:
             raise MaskedResponse(
@@ -320,7 +320,7 @@ class Recorder(Asking):
 
 
 class Earlier:
-    """The durable effects of earlier attempts. One that raised is not among them: it is tried again."""
+    """The durable effects of earlier attempts, without those that raised: they are tried again."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -328,7 +328,7 @@ class Earlier:
         self._waiting: dict[tuple[str, str], list[Effect]] | None = None
 
     def take(self, name: str, key: str) -> Effect | None:
-        """Each is used once, the oldest first."""
+        """Take the oldest one; each is used once."""
         waiting = self.load().get((name, key))
         with self._loading:
             return waiting.pop(0) if waiting else None
@@ -360,7 +360,7 @@ async def _inside(result: Awaitable[Any]) -> Any:
     try:
         return await result
     finally:
-        with contextlib.suppress(ValueError):  # what is thrown away ends in another context
+        with contextlib.suppress(ValueError):  # a discarded coroutine ends in another context
             inside.reset(token)
 
 
@@ -369,6 +369,6 @@ async def _given(value: Any) -> Any:
 
 
 def _take_note(storing: asyncio.Future[None]) -> None:
-    """Or asyncio would complain that nobody looked at the error, when the body was cancelled."""
+    """Look at the error, or asyncio would complain after the body was cancelled."""
     if not storing.cancelled():
         storing.exception()

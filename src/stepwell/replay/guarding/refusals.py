@@ -1,4 +1,4 @@
-"""What a guarded body may not call, and what it uses instead."""
+"""What a guarded body may not call, and what to use instead."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from .arguments import UNKNOWN
 
 
 class RefusedCall(NamedTuple):
-    """Something a guarded body may not call."""
-
     function: str
     instead: str
     exempt: tuple[str, ...]
@@ -35,27 +33,27 @@ _THREAD = "start it with threading.Thread, which is watched, or wrap it: ctx.eff
 
 ALWAYS = ("stepwell", "logging", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
 """Modules that may call everything for themselves."""
-# Their own timeouts and names, which a body does not get to see. http.cookiejar asks which cookies have expired.
+# They need it for timeouts and names that a body does not see. http.cookiejar asks which cookies have expired.
 _THREADS = ("asyncio", "threading", "concurrent", "queue", "selectors", "multiprocessing")
 _INNER = (*ALWAYS, *_THREADS, "tempfile", "http.cookiejar")
-# httpx draws what separates the parts of an upload, and the nonce of a digest. No request is known by either of them.
+# httpx draws the boundary of an upload and the nonce of a digest, which do not identify a request.
 _DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 
 Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
-"""Tells the arguments of a call, as far as they are known."""
+"""Gives the arguments of a call, as far as they are known."""
 Check: TypeAlias = Callable[[Any, Given], RefusedCall | None]
-"""Looks at a function written in C that is about to be called."""
+"""Judges a C function that is about to be called."""
 Entry: TypeAlias = Callable[[FrameType], RefusedCall | None]
-"""Looks at the frame of a function written in Python that begins."""
+"""Judges a Python function whose frame begins."""
 
 BUILTINS: dict[str, Check] = {}
-"""Functions written in C, by the name they were given where they were written."""
+"""C functions by their own names."""
 FUNCTIONS: dict[str, Entry] = {}
-"""Functions written in Python, by the same. By name and not by code: a code object takes long to hash."""
+"""Python functions by their own names, not by code: a code object takes long to hash."""
 
 
 def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER, shown: str = "") -> None:
-    """Functions of a module that are written in C."""
+    """C functions of a module."""
     module = sys.modules.get(name)
     for function in functions:
         known = getattr(module, function, None)

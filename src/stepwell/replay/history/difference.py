@@ -1,4 +1,4 @@
-"""Where two JSON values differ, in lines that people can read."""
+"""Lists where two JSON values or graphs differ, for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEFT_OUT = "… "
 
 
 def differences(recorded: Any, now: Any) -> tuple[str, ...]:
-    """One line for each place that differs, the first of them if there are many.
+    """One line for each place that differs, at most 20.
 
     >>> differences({"total": 12, "lines": [1, 2]}, {"total": 13, "lines": [1]})
     ('$.lines[1]: recorded 2, now nothing', '$.total: recorded 12, now 13')
@@ -29,7 +29,7 @@ def differences(recorded: Any, now: Any) -> tuple[str, ...]:
 
 
 def graph_differences(recorded: Graph, now: Graph) -> tuple[str, ...]:
-    """What became of the nodes of a graph. Secrets in their arguments are not shown."""
+    """How the nodes of two graphs differ. Secrets in their arguments are not shown."""
     before, after = ({spec.id: node_document(spec) for spec in graph} for graph in (recorded, now))
     gone = [f"{node}: it is gone" for node in before if node not in after]
     joined = [f"{node}: it is new" for node in after if node not in before]
@@ -60,7 +60,7 @@ def _first_difference(recorded: Any, now: Any) -> int:
 
 
 def _shown(value: Any, start: int = 0) -> str:
-    """As JSON and not too long; of a long text what is around the first difference."""
+    """Short JSON; of a long text, the part around the first difference."""
     if value is NOTHING:
         return "nothing"
     if isinstance(value, str):

@@ -1,6 +1,6 @@
-"""How a coroutine calls what may wait: in a thread of a small pool, while its loop goes on.
+"""Methods that coroutines await: the call is made in a thread of a small pool, while the loop goes on.
 
-Nothing is written twice: a door is made from the method it leads to, and has its name, its parameters and its types.
+Nothing is written twice: an awaited method is made from the blocking one, with its name, parameters and types.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Awaited: TypeAlias = Coroutine[Any, Any, T]
 
 
 class HasDoors(Protocol[Behind_co]):
-    """What doors stand on: the object behind them, and where calls to it are made."""
+    """The blocking object, and the pool in which it is called."""
 
     @property
     def sync(self) -> Behind_co: ...
@@ -33,9 +33,9 @@ class HasDoors(Protocol[Behind_co]):
 def giving(
     method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made]
 ) -> Callable[Concatenate[Any, P], Awaited[Made]]:
-    """A method that is awaited, made from one that waits; `make` turns what that one gives into something for coroutines.
+    """An awaited method, made from a blocking one; `make` turns its result into something for coroutines.
 
-    What is behind it may have its own of that name.
+    It is looked up by its name, so that a subclass may have its own.
     """
 
     @functools.wraps(method)
@@ -46,7 +46,7 @@ def giving(
 
 
 def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
-    """The same where what is given is for everybody."""
+    """The same for a result that needs no wrapping."""
     return giving(method, lambda found, _: found)
 
 
@@ -69,5 +69,5 @@ class reading(Generic[T]):
         if owner is None:
             return self
         awaited = owner._pool.call(self._read, owner.sync)
-        setattr(awaited, "__qualname__", self._name)  # noqa: B010  # Python names it when nobody has awaited it
+        setattr(awaited, "__qualname__", self._name)  # noqa: B010  # for the warning when nobody awaits it
         return awaited

@@ -1,4 +1,4 @@
-"""Doors to what gives runs: what comes out is for coroutines too."""
+"""Awaited methods that give runs for coroutines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 def starting_and_waiting(
     method: Callable[Concatenate[Any, P], Run],
 ) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
-    """`engine.run` holds a thread while it waits; this one holds none."""
+    """`engine.run`, which here holds no thread while it waits."""
 
     @functools.wraps(method)
     async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:

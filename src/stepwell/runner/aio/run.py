@@ -1,4 +1,4 @@
-"""`AsyncRun`: a run for coroutines. What `Run` reads or asks, it awaits, under the same name."""
+"""`AsyncRun`: a run for coroutines. It has the methods and properties of `Run`, awaited."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class AsyncRun:
         await run                                    # until it has ended; also: await run.wait(timeout=60)
         print(await run.status, await run.outputs)
 
-    Everything is called as in `Run` and awaited; `run.id` is there at once, `run.sync` is the run for threads. Cancelling what
-    waits changes nothing about the run.
+    Everything is called as in `Run` and awaited; `run.id` is known at once, `run.sync` is the run for threads. Cancelling a
+    wait does not change the run.
     """
 
     def __init__(self, run: Run, pool: Pool) -> None:
@@ -47,7 +47,7 @@ class AsyncRun:
         return self.sync.id
 
     def __repr__(self) -> str:
-        return f"<AsyncRun {self.id}>"  # nothing is read: that would hold up the loop
+        return f"<AsyncRun {self.id}>"  # reading more would block the loop
 
     def __dir__(self) -> list[str]:
         return offered(AsyncRun, (), "sync")
@@ -56,7 +56,7 @@ class AsyncRun:
         return self.wait().__await__()
 
     async def wait(self, timeout: Duration | None = None) -> AsyncRun:
-        """Wait until the run has ended, however it did, or has paused because somebody must decide; see `Run.wait`."""
+        """Wait until the run has ended, or has paused because somebody must decide; see `Run.wait`."""
         await self.sync._engine.waiting.wait_on_loop(self.id, timeout)
         return self
 
@@ -80,7 +80,7 @@ class AsyncRun:
 
     @property
     async def result(self) -> Any:
-        """What the run is for; see `Run.result`."""
+        """The output of the last node; see `Run.result`."""
         return await self._pool.call(lambda: self.sync.result)
 
     async def forks(self) -> list[AsyncRun]:
@@ -122,5 +122,5 @@ class AsyncRun:
 
 
 def behind(run: AsyncRun | Run | str) -> Run | str:
-    """A run as those take it who are not for coroutines."""
+    """The run for threads."""
     return run.sync if isinstance(run, AsyncRun) else run

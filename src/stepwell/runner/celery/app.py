@@ -37,7 +37,7 @@ def make_app(broker: str, name: str = "stepwell") -> Any:
 
 
 def check_broker(broker: object) -> None:
-    """That it is the URL of a broker, as far as that can be seen."""
+    """Refuse what is obviously not the URL of a broker."""
     if not isinstance(broker, str) or "://" not in broker:
         raise InputError(
             f"broker={broker!r}: the URL of a broker is needed, as in redis://localhost:6379/1 or amqp://localhost"

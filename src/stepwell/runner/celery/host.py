@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 LOOK_SECONDS = 5.0
-"""How often a process that hears of nothing looks by itself: a hint that was lost costs no more."""
+"""How often a process without hints looks by itself: a lost hint costs no more time than this."""
 OPEN_AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
-"""To the server of the store, and one more that listens: a fleet has many processes."""
+"""To the server of the store, besides one that listens: a fleet has many processes."""
 
 
 class Host:
-    """The runner of one process. `replaceable`: the process may end when it cannot go on; `complain` asks the worker to end."""
+    """The runner of one process. `replaceable`: the process may end if it cannot go on; `complain` asks the worker to end."""
 
     def __init__(
         self, plan: Plan, name: str, slots: int, *, replaceable: bool, complain: Callable[[], None] = lambda: None
@@ -57,7 +57,7 @@ class Host:
     # Hints
 
     def work(self) -> str:
-        """Work off a hint: until nothing is READY, or for a few seconds and until no body is at work. What was done."""
+        """Work off a hint: until nothing is READY, or for a few seconds and until no body is running. Says what was done."""
         self._worked_at = time.monotonic()
         if self._is_idle:
             self._say_idle(False)
@@ -66,7 +66,7 @@ class Host:
             return "passed on: this process is not open"
         runner = self._runner()
         if not self._driving.acquire(blocking=False):
-            self._discover()  # who drives goes on with what is found
+            self._discover()  # the thread that drives goes on with what is found
             return "seen to by the thread that is at work"
         try:
             drained = self._drive(runner)
@@ -81,7 +81,7 @@ class Host:
         return "worked off" if drained else "passed on: there is more"
 
     def _drive(self, runner: LocalRunner) -> bool:
-        """Whether nothing is left. A process with bodies at work takes more: it is not free for anything else anyway."""
+        """Whether nothing is left. A process with running bodies takes more work: it is not free for anything else."""
         self._discover()
 
         def over() -> bool:
@@ -95,7 +95,7 @@ class Host:
                 return False
 
     def _discover(self) -> None:
-        with suppress(StepwellError):  # what it is to serve is looked up again soon
+        with suppress(StepwellError):  # it is done again soon
             self._engine_of()._discover()
 
     def _pass_on(self) -> None:
@@ -104,11 +104,11 @@ class Host:
     # A body that did not end in time
 
     def _must_leave(self, runner: LocalRunner) -> bool:
-        """It cannot go on: a body did not end in time and its thread cannot be killed, or the store is another one now."""
+        """Whether it cannot go on: a body overran and its thread cannot be killed, or the store was replaced."""
         return (self._replaceable and runner.runaways > 0) or runner.stopped
 
     def _leave(self) -> None:
-        """Have this process replaced as soon as its present task has ended, or the whole worker if it has no others."""
+        """Replace this process when its present task has ended, or the whole worker if it has only this one."""
         log.warning("%s: this process cannot go on and is replaced", self._name)
         self.close()
         if not self._replaceable:
@@ -175,7 +175,7 @@ class Host:
         engine.close()
 
     def _look(self, lookout: Lookout) -> None:
-        """Send the hint that nobody has sent, or that was lost."""
+        """Send hints that nobody has sent, or that were lost."""
         if self._driving.locked() or self._closed.is_set():
             self._ready_since = None
             return
@@ -204,7 +204,7 @@ class Host:
                 self._complain()
 
     def _say_idle(self, idle: bool) -> None:
-        """What others are told of this worker."""
+        """Announce whether this worker gets no hints."""
         self._is_idle = idle
         runner = self._runner()
         runner.describe(celery=self._name, **({"idle": True} if idle else {}))
@@ -212,8 +212,8 @@ class Host:
             runner.announce()
 
     def close(self) -> None:
-        """Let bodies end for `close_seconds`, give back what did not begin or end, and let others know of it. It has ended
-        when this returns, also if another thread does it."""
+        """Let bodies end for `close_seconds`, give back the rest, and tell others. It is closed when this returns, even if
+        another thread closes it."""
         self._closed.set()
         self._look_now.set()
         with self._closing:

@@ -23,7 +23,7 @@ from .plan import IDLE_SECONDS, Plan
 log = logging.getLogger("stepwell")
 
 EX_IDLE = 75
-"""The exit code of a worker that heard of nothing while there was work, if it was asked to end then."""
+"""The exit code of a worker that got no hints while there was work, with `when_idle="exit"`."""
 
 
 def install(
@@ -46,8 +46,8 @@ def install(
         app = Celery("shop", broker="redis://localhost/1")
         stepwell.celery.install(app, "postgresql://localhost/shop", workflows=[OrderWorkflow])
 
-    Its workers then also consume `stepwell.default`; one started with `-Q` names it, or hosts nothing. Nothing that the
-    application has set is changed: what hints need is said of their task and their queues alone.
+    Its workers then also consume `stepwell.default`; a worker started with `-Q` must name that queue, or it hosts nothing. No
+    setting of the application is changed: what hints need is set for their task and their queues alone.
     """
     if getattr(app, "stepwell", None) is not None:
         raise InputError(
@@ -80,12 +80,12 @@ def install(
 
 
 class Installed:
-    """Stepwell in a Celery application: what its workers do when they begin and end."""
+    """Stepwell in a Celery application: what its workers do when they start and end."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.host: Host | None = None
-        """That of this process, once there is one."""
+        """The host in this process, once there is one."""
         self._lifeline: Lifeline | None = None
         self._name = ""
         self._pool = ""
@@ -107,7 +107,7 @@ class Installed:
             shared=False,
         )
         def hint(queue: object = None, sent_at: object = None, **_: object) -> str:
-            """There may be work: look into the store. Nothing that a message says is believed."""
+            """There may be work: look into the store. Nothing else in a message is trusted."""
             host = self.host
             return "no runner in this process" if host is None else host.work()
 
@@ -120,7 +120,7 @@ class Installed:
         Panel.data["stepwell"] = self._inspected
         Panel.meta["stepwell"] = _control_info()
 
-        # Strong references: Celery would forget them with this object, which nobody has to keep.
+        # Strong references, because nobody else has to keep this object.
         signals.celeryd_init.connect(self._name_queues, weak=False)
         signals.worker_init.connect(self._begin, weak=False)
         signals.worker_process_init.connect(self._begin_child, weak=False)
@@ -129,7 +129,7 @@ class Installed:
         signals.worker_shutdown.connect(self._end, weak=False)
 
     def _name_queues(self, instance: Any = None, **_: Any) -> None:
-        """Before `-Q` is applied: queues as they must be declared."""
+        """Declare the queues before `-Q` is applied."""
         if instance is None or instance.app is not self.plan.app:
             return
         known = self.plan.app.amqp.queues
@@ -178,7 +178,7 @@ class Installed:
 
     @property
     def exit_code(self) -> int | None:
-        """What a worker that was made to end by its own processes ends with."""
+        """The exit code of a worker whose processes asked it to end."""
         return EX_IDLE if self._lifeline is not None and self._lifeline.complained else None
 
     def _inspected(self, state: Any, **_: Any) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ class Installed:
 
 
 def _declare(known: Any, queue: str) -> None:
-    """Just as those who send hints declare it: what an application says of all its queues is not added."""
+    """Declare a queue as senders of hints do, without the settings of the application for all its queues."""
     declared = broker_queue(queue)
     for queues in (known, known.consume_from):
         dict.__setitem__(queues, declared.name, declared)

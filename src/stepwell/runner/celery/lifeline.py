@@ -1,5 +1,4 @@
-"""Tells the processes of a worker that it ends, and the worker why they want it to. Celery's own signal is heard in the
-parent only."""
+"""Tells the processes of a worker that it ends, and lets them ask it to. Celery's own signal reaches only the parent."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _ENOUGH = 4_096
-"""Bytes that the parent writes when it ends: one is for each child. Those that come later find the pipe closed."""
+"""Bytes that the parent writes when it ends, one for each child. Later children find the pipe closed."""
 
 
 class Lifeline:
-    """A pipe that the parent holds one end of. It is written to and closed when the worker ends, and closed if the parent
-    dies. It is made before the first child is forked."""
+    """A pipe from the parent to its processes: written to and closed when the worker ends, and closed if the parent dies. It is
+    made before the first child is forked."""
 
     def __init__(self) -> None:
         self._parent = os.getpid()
@@ -24,7 +23,7 @@ class Lifeline:
         os.set_blocking(self._complaints, False)
 
     def watch(self, ends: Callable[[], None]) -> None:
-        """Have `ends` called, in a thread of its own, when the worker ends. In a child: its copy of the other end is closed."""
+        """Call `ends`, in a thread, when the worker ends. A child closes its copy of the other end."""
         if os.getpid() != self._parent:
             with suppress(OSError):
                 os.close(self._writing)
@@ -37,13 +36,13 @@ class Lifeline:
         threading.Thread(target=wait, name="stepwell-lifeline", daemon=True).start()
 
     def complain(self) -> None:
-        """This process cannot do what it is here for: the worker is asked to end, and a supervisor to start it again."""
+        """Ask the worker to end, because this process cannot go on; a supervisor starts it again."""
         os.write(self._complaining, b"!")
         os.kill(self._parent, signal.SIGTERM)
 
     @property
     def complained(self) -> bool:
-        """Whether a process has complained. For the parent, once."""
+        """Whether a process has complained. The parent may ask once."""
         with suppress(BlockingIOError):
             return bool(os.read(self._complaints, 1))
         return False

@@ -1,4 +1,4 @@
-"""Graphs by digest: read from the store when they are first needed, the latest kept."""
+"""Graphs by digest, read from the store when they are first needed. The latest are kept."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Graphs:
         self._kept: Recent[str, Graph] = Recent(128)
 
     def add(self, graph: Graph) -> None:
-        """This one is stored."""
+        """Keep a graph that is stored."""
         self._kept[graph.digest] = graph
 
     def recall(self, graph: Graph) -> None:
-        """This one was built; an equal one may have been put in order before."""
+        """Reuse the order of an equal graph that is kept."""
         known = self._kept.get(graph.digest)
         if known is not None and known is not graph:
             graph.take_over(known)
 
     def known(self, digest: Digest) -> Graph | None:
-        """The graph, if it need not be read."""
+        """The graph if it is kept. Reads nothing."""
         return self._kept.get(digest)
 
     def get(self, digest: Digest, run_id: RunId | None = None) -> Graph:

@@ -1,8 +1,7 @@
 """Runs from one store to another: ended ones are copied; unfinished ones are paused, moved, and go on there.
 
-Nothing is ever at work in both stores. An unfinished run is paused here before it is read, deleted here once it is there whole
-and audited, and only then resumed there. Why it is paused says what is going on, so whoever copies again after a crash
-goes on where it was left.
+A run is never at work in both stores. An unfinished run is paused here before it is read, deleted here once it is complete and
+audited there, and only then resumed there. The reason of the pause says so, and copying again after a crash goes on from there.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Row = TypeVar("Row")
 Outcome = Literal["copied", "moved", "there", "left", "refused"]
 KINDS: tuple[versions.VersionKind, ...] = ("document", "pipeline", "trigger")
 TRIES = 3
-"""How often a run that changes while it is read is copied again."""
+"""How often a run is copied again that changed while it was read."""
 ROWS = 1_000
 AT_ONCE = 100
 """Nodes whose attempts are read together: their outputs may be large."""
@@ -88,7 +87,7 @@ class Copying:
         self._unfinished = unfinished
         self._wait_seconds = wait_seconds
         self._reason = f"copied from {source.url}"
-        """Why runs are paused that are on their way."""
+        """The reason of runs that are paused while they are copied."""
 
     def run(self, only: Sequence[str] | None) -> Iterator[CopiedRun]:
         rows = reader.all_runs(self._source) if only is None else (reader.require_run(self._source, id) for id in only)
@@ -105,7 +104,7 @@ class Copying:
     # Definitions
 
     def _copy_graphs(self, digests: set[Digest]) -> None:
-        """The oldest first: of two versions of a workflow the one that was stored first is the older one."""
+        """The oldest first: of two versions of a workflow, the one stored first is the older."""
         ages = reader.get_graph_ages(self._source, *digests)
         for digest in sorted(ages, key=ages.__getitem__):
             self._copy_graph(Digest(digest))
@@ -160,7 +159,7 @@ class Copying:
             return CopiedRun(row.id, row.workflow, "refused", f"{self._target.url} has another run of this id")
         ending = row.reason == self._reason and row.gate is GateState.HELD and row.purpose == "cancel"
         if there.reason == self._reason and (ending or row.status is RunStatus.CANCELLED):
-            # It was whole there when somebody died.
+            # The copy was complete when somebody died.
             self._in_turn(self._source, lambda: enact(ask(row.id, "cancel", grace=0)))
             return self._hand_over(row)
         if row.status is RunStatus.PAUSED and row.reason == self._reason and there.reason == self._reason:
@@ -195,14 +194,14 @@ class Copying:
         return CopiedRun(row.id, row.workflow, "moved", "" if resume else "it stays paused", row.nodes)
 
     def _resume_left(self, known: Collection[RunId]) -> Iterator[CopiedRun]:
-        """Those that were deleted here, when somebody died before they were resumed there."""
+        """Resume copies whose originals were deleted before somebody died."""
         for row in reader.all_runs(self._target, RunStatus.PAUSED):
             if row.reason == self._reason and reader.get_run(self._source, row.id) is None and row.id not in known:
                 self._in_turn(self._target, lambda run_id=row.id: enact(ask(run_id, "resume")))  # type: ignore[misc]
                 yield CopiedRun(row.id, row.workflow, "moved", "", row.nodes)
 
     def _wait_for_bodies(self, run_id: RunId) -> None:
-        """What runs may end, and is recorded; what a dead worker had is given back by the sweep."""
+        """Wait for running bodies to end; the sweep gives back what a dead worker had."""
         give_up_at = time.monotonic() + self._wait_seconds
         while running := reader.count_nodes(self._source, run_id).get(NodeStatus.RUNNING, 0):
             if time.monotonic() > give_up_at:
@@ -254,7 +253,7 @@ class Copying:
         return Counts(*counts)
 
     def _attempts(self, run_id: RunId) -> Iterator[AttemptRow]:
-        """In the order of claims, a few of them at a time: their outputs need not all be held at once."""
+        """In the order of claims, a few at a time: their outputs may be large."""
         found = sorted(
             (a.started_at, a.id, a.index, a.number) for a in reader.each_attempt(self._source, run_id, limit=ROWS)
         )
@@ -268,7 +267,7 @@ class Copying:
                     yield rows[index, number]
 
     def _check(self, row: RunRow, counts: Counts) -> None:
-        """It is there as it is here, by its numbers and by every invariant."""
+        """Compare the copy with the original, and audit it."""
         there = reader.require_run(self._target, row.id)
         problems = audit_run(self._target, row.id)
         found = Counts(

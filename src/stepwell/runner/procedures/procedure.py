@@ -1,7 +1,7 @@
 """Work that takes several commits and reads, written without doing them.
 
-A procedure is a generator: it yields what it wants of a store and is sent the answer. `carry_out` drives one on a real
-store; the simulator drives it step by step, with other actors in between and a crash wherever it likes.
+A procedure is a generator: it yields what it wants from a store and is sent the answer. `carry_out` runs one on a real store;
+the simulator runs it step by step, with other actors in between and crashes anywhere.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 def carry_out(
     store: Store, procedure: Procedure[Result], graphs: Callable[[Digest], Graph | None] = lambda _: None
 ) -> Result:
-    """Do what a procedure wishes until it ends. It is told when the store fails, and may go on.
+    """Run a procedure to its end. An error of the store is raised in it, and it may go on.
 
-    `graphs` finds graphs that are at hand: to read one of 100,000 nodes takes seconds, and keeps other threads waiting.
+    `graphs` finds graphs that are kept: reading one of 100,000 nodes takes seconds and holds up other threads.
     """
     try:
         wish = next(procedure)
@@ -94,7 +94,7 @@ def perform(store: Store, wish: Wish) -> list[Any]:
 
 
 def news_of(row: RunRow) -> RunNews:
-    """How a run stands, as receipts tell it."""
+    """A row in the form that receipts have."""
     return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
 
 

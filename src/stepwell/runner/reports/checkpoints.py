@@ -1,4 +1,4 @@
-"""Reads what a checkpoint is derived from, all of it at one moment, and derives it."""
+"""Reads what checkpoints are derived from, at one moment, and derives them."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ _COMPLETING = ("completed", "shared")
 LoadGraph = Callable[[Digest], Graph]
 FindBodies = Callable[[RunRow], Bodies]
 KnownKeys = Recent[str, int]
-"""The steps of checkpoints by their keys, as far as they were met; what it says is looked at before it is believed."""
+"""The steps of checkpoints by their keys, as far as they are known; each is checked before it is used."""
 
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
-    """The checkpoints of a run that have names, in order."""
+    """The labelled checkpoints of a run, in order."""
     run, lines = whole_at_one_moment(store, run_id, queries.ListLines(run_id, kind=CHECKPOINT))
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
     completing = queries.ListJournal(run_id, kinds=_COMPLETING, indexes=nodes)
     _, entries, heals = whole_at_one_moment(store, run_id, completing, queries.ListJournal(run_id, kinds=("healed",)))
-    # A heal between the two readings changes no entry that came before it.
+    # A heal between the two reads changes no earlier entry.
     graphs = _graphs(heals, run, load)
     return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
 
 
 def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
-    """The `seq` that a label stands for: of several the latest; None if there is none."""
+    """The latest `seq` with this label; None if there is none."""
     return max((each.step for each in labels(store, run_id, load) if each.label == label), default=None)
 
 
 def checkpoint(
     store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
 ) -> Checkpoint:
-    """How a run stands now, or stood at a `seq`, a label, or the checkpoint with an idempotency key."""
+    """The checkpoint of a run now, at a `seq`, at a label, or with an idempotency key."""
     history = _History(store, run_id, load, bodies)
     if isinstance(at, str) and at.startswith(KEY_BEGINS):
         return history.with_key(at, known)
@@ -96,7 +96,7 @@ class _History:
         raise InputError(f"the journal of run {self.run.id} ends before {step}")
 
     def with_key(self, key: str, known: KnownKeys) -> Checkpoint:
-        """Looked for from the beginning, once: keys are not stored, but those that were met on the way are remembered."""
+        """Searched from the beginning, because keys are not stored; those found on the way are remembered."""
         step = known.get(key)
         if step is not None and step <= self.run.seq:
             found = self.at(step)
@@ -133,7 +133,7 @@ class _History:
             yield entry, graph, folded
 
     def _effects(self, step: int, graph: Graph) -> list[Effect]:
-        """Of the attempts that had ended, by the names and in the order of that time."""
+        """The effects of the attempts that had ended, with the names and in the order of that time."""
         ended = {
             (entry.index, entry.attempt)
             for entry in self._journal[:step]
@@ -144,7 +144,7 @@ class _History:
         return [effect for place in places for effect in found[place]]
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
-        """The type of the state; its code is needed only if there is something to fold."""
+        """The type of the state. Its code may be missing if there is nothing to fold."""
         try:
             return bodies(self.run).state
         except DefinitionError:
@@ -164,12 +164,12 @@ class _History:
 
 
 def _graphs(journal: Iterable[JournalRow], run: RunRow, load: LoadGraph) -> list[Graph]:
-    """The graphs that a run has had, in order."""
+    """The graphs of a run so far, in order."""
     return [load(Digest(digest)) for digest in earlier_graphs(journal) or [run.digest]]
 
 
 def _labels(lines: Iterable[LineRow], journal: Iterable[JournalRow], graphs: list[Graph]) -> list[Label]:
-    """A label stands for the entry that its attempt completed with. An attempt that did not complete names nothing."""
+    """A label names the entry with which its attempt completed. Attempts that did not complete name nothing."""
     given: dict[tuple[int | None, int | None], list[str]] = {}
     for line in lines:
         given.setdefault((line.node, line.number), []).append(decode(line.data))

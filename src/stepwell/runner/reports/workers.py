@@ -15,9 +15,9 @@ from ...store import Store, reader
 from ...store.living import may_live
 
 MOST_RUNS = 200
-"""Runs that are looked into for what workers hold."""
+"""Running runs that are searched for what workers hold."""
 MOST_NODES = 500
-"""Running nodes of one run that are."""
+"""Running nodes that are searched in one run."""
 
 
 class Hold(NamedTuple):
@@ -39,7 +39,7 @@ class WorkerView(NamedTuple):
     lease_until: int
     renewed_at: int
     idle: bool
-    """It hears of nothing although there is work that it could do."""
+    """It gets no hints although there is work that it could do."""
     may_live: bool
     """False: its process has certainly died."""
     holds: tuple[Hold, ...]
@@ -52,7 +52,7 @@ def describe_workers(store: Store) -> list[WorkerView]:
 
 
 def is_idle(row: WorkerRow) -> bool:
-    """Whether a worker says that it hears of nothing although there is work that it could do."""
+    """Whether a worker says that it gets no hints although there is work that it could do."""
     return _said(row).get("idle") is True
 
 

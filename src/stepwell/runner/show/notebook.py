@@ -13,7 +13,7 @@ from ..runs.stored import StoredRun
 from .run import Command, print_run
 
 DRAWN_UP_TO = 200
-"""Nodes; a larger picture is no picture any more."""
+"""Nodes; a larger picture shows nothing any more."""
 _WIDTH = 110
 _FORMAT = (
     '<pre style="line-height: 1.3; font-size: 0.85em; white-space: pre; overflow-x: auto"><code>{code}</code></pre>'
