@@ -329,7 +329,7 @@ def test_outputs_of_a_builder_are_found_by_name_by_id_and_by_job(engine: Engine)
         run.output(typed_jobs.better)
     with pytest.raises(KeyError, match="has no node 'left'"):
         run.output(Wide.left)
-    with pytest.raises(InputError, match="expected the name or id of a node.*, got 7"):
+    with pytest.raises(InputError, match=r"expected the name or id of a node.*, got 7"):
         run.output(7)  # type: ignore[call-overload]
 
 

@@ -120,7 +120,7 @@ def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
     ids=str,
 )
 def test_an_engine(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="needed|expected"):
+    with pytest.raises(InputError, match=r"needed|expected"):
         Engine(**{"url": "memory://"} | options)
 
 

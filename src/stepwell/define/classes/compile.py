@@ -1,4 +1,4 @@
-"""From a complete class to a Graph: the chain is laid out, PREVIOUS is bound, parameters become needs."""
+"""Compiles a class to a graph: lays out the chain, binds PREVIOUS, turns parameters into needs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _SHOWN_ANCESTORS = 12
 
 
 class Compiled(NamedTuple):
-    """What a workflow class says, worked out once."""
+    """A compiled workflow class."""
 
     place: SourceLine
     options: RunOptions
     inputs: Mapping[str, Input]
     graph: Graph | None
-    """None while a class has no nodes: a base for others."""
+    """None for a class without nodes, which is a base for others."""
     methods: Mapping[str, MethodBody]
     jobs: Mapping[str, Callable[..., Any]]
     state: StateType | None = None
 
 
 def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
-    """Compile a class; a GraphError shows all its problems, each with the line it was written on."""
+    """Compile a class; a GraphError lists all problems with their lines."""
     problems: list[Problem] = []
 
     def report(where: str, message: str) -> None:
@@ -108,7 +108,7 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
 def _signatures(
     cls: type, found: Gathered, specs: Iterable[NodeSpec], jobs: Mapping[str, NamedJob], report: Report
 ) -> dict[str, Signature]:
-    """What the annotations of bodies say, by node."""
+    """The annotations of bodies, by node."""
     scope = names_where_written(cls)
     signatures: dict[str, Signature] = {}
     for spec in specs:
@@ -153,16 +153,16 @@ def _specs(
 
 
 def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
-    """What each node depends on, by name, PREVIOUS bound to the step before it in the finished chain."""
+    """What each node depends on, by name. PREVIOUS is the step before it in the finished chain."""
     chain = in_order(_links(found, report))
     previous = dict(zip(chain[1:], chain, strict=False))
     similar = Similar(found.nodes)
     depends: dict[str, list[str]] = {}
     for node in found.nodes.values():
-        names: dict[str, None] = {}  # a set in the order of writing: a dependency named twice is one
+        names: dict[str, None] = {}  # a set in the order of writing
         for each in node.declaration.depends_on:
             name = previous.get(node.name) if isinstance(each, Previous) else found.name_of(each)
-            if name is None:  # nothing is previous to the first step
+            if name is None:  # there is nothing before the first step
                 continue
             if name in found.nodes:
                 names[name] = None
@@ -204,7 +204,7 @@ def _needs(
     *,
     has_state: bool,
 ) -> tuple[NodeId, ...]:
-    """The nodes whose outputs a body takes: its parameters that are named like a node."""
+    """The nodes whose outputs a body takes: its parameters with the name of a node."""
     if function is None:
         return ()
     if yields(function):
@@ -236,7 +236,7 @@ def _needs(
 
 
 def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]:
-    """The ancestors of a node, for a message: all of them, sorted, or the nearest when there are too many to read."""
+    """The ancestors of a node for a message: all of them sorted, or the nearest if there are too many."""
     seen: dict[str, None] = {}
     waiting = deque(depends[name])
     while waiting and len(seen) <= _SHOWN_ANCESTORS:
@@ -250,7 +250,7 @@ def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]
 
 
 class Similar:
-    """Finds what somebody meant. Looking is slow, so among very many mistakes only the first get a suggestion."""
+    """Suggests similar names. That is slow, so only the first of many mistakes get a suggestion."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(names)

@@ -1,4 +1,4 @@
-"""`Workflow`: a workflow as a class, its methods the nodes and its annotations the input."""
+"""`Workflow`: a workflow as a class. Its methods are the nodes, its annotations the input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self
 
 
 class _ClassBody(dict[str, Any]):
-    """A class body while it is written: in it a node cannot be written over, which would lose it silently."""
+    """The namespace of a class body, in which a node cannot be overwritten: it would be lost silently."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         old, new = declared(self.get(name)), declared(value)
@@ -37,7 +37,7 @@ class _ClassBody(dict[str, Any]):
 
 
 class WorkflowType(ABCMeta):
-    """The type of workflow classes. It only watches over the class body; Workflow does the rest."""
+    """The type of workflow classes. It only guards the class body; Workflow does the rest."""
 
     @classmethod
     def __prepare__(metacls, name: str, bases: tuple[type, ...], /, **options: Any) -> _ClassBody:
@@ -60,17 +60,16 @@ class Workflow(metaclass=WorkflowType):
         engine.run(OrderWorkflow(order_id=7))
 
     Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `timeout` (for a
-    whole run, in seconds or as a timedelta), and what holds for every step and task that does not say it: `node_timeout` and
-    `side_effects` ("pure", "recordable" or "opaque"). All but the name are inherited. `triggers` start runs of it by
-    themselves (docs/triggers.md).
+    whole run, in seconds or as a timedelta), and the defaults for steps and tasks: `node_timeout` and `side_effects` ("pure",
+    "recordable" or "opaque"). All but the name are inherited. `triggers` start runs automatically (docs/triggers.md).
     """
 
     workflow_name: ClassVar[str]
     target: ClassVar[str]
-    """`package.module:Name`, by which another process imports the class; see `address` for what is run as a script."""
+    """`package.module:Name`, by which another process imports the class; see `address` for scripts."""
     _compiled: ClassVar[Compiled]
     _triggers: ClassVar[tuple[Any, ...]] = ()
-    """Each a `Trigger`, which is loaded only by classes that declare some."""
+    """Instances of `Trigger`, which is imported only by classes that declare some."""
 
     def __init_subclass__(
         cls,
@@ -163,7 +162,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
 def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
     """Refuse two workflows of one name: their runs would be taken for runs of two versions of one class.
 
-    A class that is met twice, run as `__main__` and imported, or written anew at a prompt, has one target and is one.
+    A class that exists twice, run as `__main__` and imported, or rewritten at a prompt, has one target and is one class.
     """
     if cls.workflow_name != other.workflow_name or cls.target == other.target:
         return
@@ -183,7 +182,7 @@ def _run_options(
     side_effects: SideEffects | None,
     place: SourceLine,
 ) -> RunOptions:
-    """What the class keywords say; what they leave open is inherited."""
+    """The class keywords, inherited where they are left out."""
     base: Compiled | None = getattr(cls, "_compiled", None)
     inherited = RunOptions() if base is None else base.options
     return checked_run_options(

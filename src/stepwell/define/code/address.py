@@ -1,7 +1,6 @@
-"""The address of a class or function, `package.module:Name`, by which another process finds it again.
+"""The address of a class or function, `package.module:Name`, by which another process finds it.
 
-Things of the module that Python was started with are addressed by the name under which another process can import it (see
-`importable`); where there is none, another process is told so:
+What is in the main module gets the name under which another process can import that module (see `importable`), if there is one:
 
     python -m shop.orders    shop.orders:OrderWorkflow
     python orders.py         orders:OrderWorkflow
@@ -71,8 +70,7 @@ def find(address: str) -> Any:
 def find_exception(name: str, module: Callable[[str], ModuleType | None] | None = None) -> type[BaseException]:
     """The exception class of this name: `ConnectionError`, or `package.module.Name`; a DefinitionError says why there is none.
 
-    `module` gives the modules that may be looked into, by name, and nothing in them is executed; by default all of them,
-    imported if need be.
+    `module` finds the modules that may be used, by name, and nothing in them is executed; by default any module is imported.
     """
     look, get = (_imported_if_there, getattr) if module is None else (module, inspect.getattr_static)
     parts = name.split(".")
@@ -93,12 +91,12 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
 
 
 def find_retry_on(name: str) -> RetryOn:
-    """What this name in `retry_on` leads to: an exception class, or with a colon a function that is asked about one."""
+    """What this name in `retry_on` means: an exception class, or with a colon a function that judges one."""
     return predicate_at(name, find) if ":" in name else find_exception(name)
 
 
 def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bool]:
-    """The function at an address, if it can be asked whether to try again; `look` finds what is there."""
+    """The function at an address, if it can decide whether to try again; `look` finds what is there."""
     found: Callable[[Any], bool] = look(address)
     problem = predicate_problem(found) if callable(found) else f"it leads to {found!r}, which is no function"
     if problem:
@@ -124,7 +122,7 @@ def _no_exception(owner: ModuleType, left: list[str]) -> str:
 
 
 def _main_if(module_name: str) -> ModuleType | None:
-    """The running main module when it is the one asked for: importing it again would make everything in it twice."""
+    """The main module if it is the one in question: importing it again would define everything in it twice."""
     main = sys.modules["__main__"]
     return main if module_name == importable_name(main) else None
 

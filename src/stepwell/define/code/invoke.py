@@ -1,4 +1,4 @@
-"""How the body of a node is called: with a frozen instance or with the args of its job, and with what it asks for."""
+"""Calls the body of a node: with a frozen instance or the args of its job, and with the outputs it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _new_object: Callable[[type], Any] = object.__new__
 
 
 class Told(Protocol):
-    """What the context of a body is told before the body begins."""
+    """The context of a body, before the body begins."""
 
     def use_key(self, key: str) -> None:
         """The node has an idempotency key of its own."""
@@ -51,7 +51,7 @@ class MethodBody(NamedTuple):
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
 
-        A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
+        The stored input was checked when its run began. Inputs that the class has gained since have their defaults.
         """
         instance = _new_object(self.workflow)
         values = copied_values({**self.defaults, **input})
@@ -82,7 +82,7 @@ class Job(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Job:
-        """What its annotations say is checked where a workflow is written; here what cannot be read says nothing."""
+        """Annotations are checked where a workflow is written; here those that cannot be read are ignored."""
         parameters = parameters_of(function)
         signature = signature_of(function, parameters.names, _ignore)
         is_async = inspect.iscoroutinefunction(function)
@@ -96,7 +96,7 @@ class JobBody(NamedTuple):
     args: Mapping[str, Any]
     needs: tuple[str, ...]
     has_state: bool = False
-    """Whether the workflow has one; without, `state` is a parameter like any other."""
+    """Whether the workflow has a state; without one, `state` is a parameter like any other."""
 
     @property
     def is_async(self) -> bool:
@@ -122,7 +122,7 @@ class JobBody(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def said_to_return(function: Callable[..., Any]) -> Shape | None:
-    """What a function says it returns; None if that is nothing, or cannot be read or kept."""
+    """The return type of a function; None if it has none, or it cannot be read or kept."""
     return signature_of(function, (), _ignore).returns
 
 
@@ -131,5 +131,5 @@ def _ignore(problem: str) -> None:
 
 
 def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of JSON data, lists for tuples as JSON has it: what one attempt changes, the next must not see."""
+    """A copy of JSON data, with lists for tuples: one attempt must not see what another changed."""
     return {name: value if type(value) in PLAIN else copied(value) for name, value in values.items()}

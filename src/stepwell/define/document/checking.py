@@ -1,4 +1,4 @@
-"""Everything that can be wrong with the nodes of a document: ids, dependencies, handlers, configs and templates."""
+"""Checks the nodes of a document: ids, dependencies, handlers, configs and templates."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OF_ANY_NODE = ("output", "result")
 def check_nodes(
     nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Collected
 ) -> dict[str, tuple[NodeId, ...]]:
-    """Check them all, and give by id the nodes that the templates of each read.
+    """Check all nodes; by id, the nodes that the templates of each read.
 
-    Compiled templates are not kept: they are compiled again when a node first runs, and ten thousand of them would make every
-    collection of garbage slow meanwhile.
+    Compiled templates are not kept, because ten thousand of them would slow down every garbage collection. They are compiled
+    again when a node first runs.
     """
     known = _check_ids(nodes, problems)
     _check_dependencies(nodes, known, problems)
@@ -46,7 +46,7 @@ def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
     known: dict[str, Node] = {}
     for node in nodes:
         if not node.id:
-            continue  # told already
+            continue  # reported already
         first = known.setdefault(node.id, node)
         if first is not node:
             problems.add(
@@ -84,7 +84,7 @@ def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
 
 
 def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collected) -> dict[str, Handler | None]:
-    """Handlers by their names; an address is a function, about which nothing is known without importing it."""
+    """Handlers by name. An address is a function, of which nothing is known without importing it."""
     found: dict[str, Handler | None] = {}
     for node in nodes:
         name = node.handler
@@ -137,7 +137,7 @@ def _names_no_secret(value: Any) -> bool:
 
 
 class _References:
-    """What templates read, held against what there is. `far` collects nodes that are no direct dependencies."""
+    """Checks what templates read. `far` collects nodes that are not direct dependencies."""
 
     def __init__(
         self,
@@ -197,12 +197,12 @@ def _check_ancestors(
     asked: Sequence[tuple[Node, Path, Reference]],
     problems: Collected,
 ) -> None:
-    """A template may name ancestors only: whether another node has finished would depend on timing."""
+    """A template may name only ancestors: whether another node has finished would depend on timing."""
     specs = [_shape(node, known) for node in known.values()]
     positions = {spec.id: place for place, spec in enumerate(specs)}
     inspected = inspect(specs)
     if inspected.problems:
-        return  # a cycle has been told
+        return  # a cycle was reported
     pairs = {(positions[NodeId(node.id)], positions[NodeId(each.name)]) for node, _, each in asked if node.id}
     above = above_all(pairs, inspected.parents, inspected.sequence)
     for node, path, reference in asked:
@@ -219,7 +219,7 @@ def _check_ancestors(
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
-    """The fields of an input; None if there may be others."""
+    """The names of the inputs; None if there may be others."""
     if schema is None or "properties" not in schema:
         return None
     if {"$ref", "anyOf", "oneOf", "allOf"} & schema.keys() or schema.get("additionalProperties", False) is not False:

@@ -1,4 +1,4 @@
-"""`Document`: a workflow as data, checked whole, with one canonical form and the graph it means."""
+"""`Document`: a workflow as data, completely checked, with a canonical form and a graph."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
 
 
 class Document:
-    """A workflow that is data: JSON or YAML, checked whole when it is made.
+    """A workflow as data: JSON or YAML, completely checked when it is made.
 
         document = Document.load("summarise.yaml")
         run = engine.run(document, input={"url": "https://example.com"})
 
-    A DocumentError lists everything that is wrong with it. Nothing that it names is imported or executed.
+    A DocumentError lists every problem. Nothing that it names is imported or executed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Document:
         form: Form | None = None,
         source: str = "the document",
     ) -> Document:
-        """The document that a text is."""
+        """The document in a text."""
         try:
             read = read_text(text, form)
         except Unreadable as error:
@@ -128,7 +128,7 @@ class Document:
 
     @cached_property
     def canonical(self) -> dict[str, Any]:
-        """The one form of its content: its own names, nothing that is at its default."""
+        """Its content in canonical form: the names of documents, without defaults."""
         made: dict[str, Any] = {"name": self.name}
         if self.description is not None:
             made["description"] = self.description
@@ -148,26 +148,26 @@ class Document:
 
     @cached_property
     def content(self) -> bytes:
-        """The bytes of its canonical form: what is stored."""
+        """Its canonical form as bytes, which are stored."""
         return encode_checked(self.canonical)
 
     @cached_property
     def digest(self) -> str:
-        """What tells it from every other: SHA-256 of its content."""
+        """The SHA-256 of its content."""
         return sha256(self.content)
 
     def checked_input(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """An input for a run of it, with defaults; InputError says what does not fit."""
+        """The input of a run with defaults; InputError lists what does not fit."""
         return checked_input(self.name, self.input, values)
 
     @property
     def run_tags(self) -> dict[str, str]:
-        """What its runs are found by: its tags, if they are an object."""
+        """The tags of its runs: its own, if they are an object."""
         return self.tags if isinstance(self.tags, dict) else {}
 
     @cached_property
     def graph(self) -> Graph:
-        """What runs. It came from elsewhere: only registered handlers, and jobs of allowed modules, run for it."""
+        """Its graph. It is untrusted: only registered handlers, and jobs of allowed modules, run for it."""
         source = Source(self.digest, self.input)
         return Graph([self._spec(node) for node in self.nodes], source=source)
 
@@ -175,7 +175,7 @@ class Document:
         return next((each for each in self.nodes if each.id == name), None)
 
     def _spec(self, node: Node) -> NodeSpec:
-        """A node of the graph. What the document does not say is said by the handler."""
+        """A node of the graph. The handler has defaults for what the document leaves out."""
         handler: Handler | None = self.handlers.get(node.handler) if ":" not in node.handler else None
         retry = node.retry
         if retry is None and handler is not None and node.on_lost == "rerun":
@@ -199,7 +199,7 @@ class Document:
 
 
 def _copied(data: Any, problems: Collected) -> Any:
-    """A copy, so that nobody can change what was checked; what is no JSON is told as every other problem."""
+    """A copy, so that nobody can change what was checked. What is not JSON is reported like any other problem."""
     try:
         return decode(encode(dict(data) if isinstance(data, Mapping) else data))
     except NotJson as error:
@@ -208,7 +208,7 @@ def _copied(data: Any, problems: Collected) -> Any:
 
 
 def _in_order(value: Any) -> Any:
-    """The same with sorted keys, as it comes back from a store: what is made of a config must not depend on who has read it."""
+    """The same with sorted keys, as it comes back from a store: results must not depend on where a config was read."""
     if isinstance(value, dict):
         return {key: _in_order(value[key]) for key in sorted(value)}
     return [_in_order(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Where the values of a text stand: lines and columns."""
+"""The lines and columns of values in a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .problems import Path
 
 
 class Mark:
-    """The place of a value of YAML, and of everything in it."""
+    """The place of a YAML value, and of everything in it."""
 
     __slots__ = ("children", "column", "line")
 

@@ -1,4 +1,4 @@
-"""One node of a document: which fields it may have, and what may stand in them."""
+"""One node of a document: its fields and their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .problems import Collected, Path
 Reader: TypeAlias = Callable[[Any, Path, Collected], Any]
 """Reads the value of a field; None if something is wrong with it, which is reported."""
 MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
-"""The names that dynamic workflows have for fields of a node. Both are read."""
+"""The names of dynamic workflows for fields of a node. Both are accepted."""
 FIELDS = (
     *("id", "handler", "config", "dependencies", "timeout_seconds"),
     *("name", "description", "retry", "on_lost", "queue", "side_effects"),
@@ -34,15 +34,15 @@ RESERVED = frozenset(
         *keyword.kwlist,
     }
 )
-"""Words that mean something else in a template, or would be taken for a method of an object."""
+"""Words that mean something else in a template, or are methods of an object."""
 
 
 UNREADABLE: Mapping[str, Any] = MappingProxyType({})
-"""Stands for a config that is no object, so that nobody complains about what it does not have."""
+"""Stands for a config that is not an object, so that missing fields are not reported, too."""
 
 
 class Node(NamedTuple):
-    """A node as a document describes it; None where it says nothing."""
+    """A node of a document; None for fields that are left out."""
 
     id: str
     handler: str
@@ -57,14 +57,14 @@ class Node(NamedTuple):
     side_effects: SideEffects | None
     place: int
     written: Mapping[str, str]
-    """Under which name each field is written, where that is not its own."""
+    """The names under which fields are written, where they have another one."""
 
     def path(self, field: str, *below: str | int) -> Path:
         return ("nodes", self.place, self.written.get(field, field), *below)
 
 
 def read_node(data: Any, place: int, problems: Collected) -> Node | None:
-    """A node, with defaults for what is wrong, so that the rest of it can be checked too; None if it is none at all."""
+    """A node, with defaults for wrong fields, so that the rest can be checked; None if it is not an object."""
     at: Path = ("nodes", place)
     if not isinstance(data, dict):
         problems.needed(at, "an object", data)
@@ -119,7 +119,7 @@ def _id(value: Any, path: Path, problems: Collected) -> str | None:
 
 
 def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
-    """Reads what fits, and reports everything else."""
+    """A reader that accepts what fits and reports everything else."""
 
     def read(value: Any, path: Path, problems: Collected) -> Any:
         if fits(value):
@@ -131,7 +131,7 @@ def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
 
 
 def is_name(value: Any, without: str = "") -> bool:
-    """Whether it is a name without this character that any terminal can show."""
+    """Whether it is a printable name without this character."""
     fits = isinstance(value, str) and value.strip() and len(value) <= MAX_NAME and value.isprintable()
     return bool(fits) and not (without and without in value)
 
@@ -208,7 +208,7 @@ _READ: Mapping[str, Reader] = {
 
 
 def canonical_node(node: Node) -> dict[str, Any]:
-    """The one form of a node: its own names, nothing that is at its default."""
+    """The canonical form of a node: the names of documents, without defaults."""
     made: dict[str, Any] = {"id": node.id, "handler": node.handler}
     if node.config:
         made["config"] = node.config

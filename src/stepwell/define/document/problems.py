@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     message: str
     line: int | None = None
     column: int | None = None
-    """Of the file, from 1; None when the document is no text."""
+    """In the file, from 1; None when the document is not a text."""
     found: str | None = None
     expected: str | None = None
     nearest: str | None = None
@@ -90,7 +90,7 @@ class Collected:
         self.add(path, f"{expected} is needed, not {shown(found)}", found=found, expected=expected)
 
     def unknown(self, path: Path, what: str, name: str, known: Iterable[str]) -> None:
-        """A name that is not known, with what may have been meant."""
+        """Report an unknown name, with a suggestion."""
         names = list(known)
         close = nearest_to(name, names)
         if close is not None:
@@ -117,13 +117,13 @@ def nearest_to(name: str, known: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
-    """Many nodes may make the same mistake."""
+    """Cached, because many nodes may have the same mistake."""
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return close[0] if close else None
 
 
 def shown(value: Any) -> str:
-    """A value in the words of JSON, not too long."""
+    """A value in the words of JSON, shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):

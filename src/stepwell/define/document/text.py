@@ -1,4 +1,4 @@
-"""From a text to values: limits first, then JSON or YAML, and nothing is silently dropped."""
+"""Reads a text as JSON or YAML, within limits, and drops nothing silently."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Form = Literal["json", "yaml"]
 
 
 class Read(NamedTuple):
-    """What a text says."""
+    """The content of a text."""
 
     data: Any
     repeated: list[Path]
-    """Where keys are that an object has twice."""
+    """The paths of keys that an object has twice."""
     marks: Callable[[], Marks]
-    """Where everything is, made when it is asked for."""
+    """The lines and columns of everything, computed when needed."""
 
 
 def read_file(path: FilePath) -> bytes:
-    """The bytes of a file; Unreadable if it is too large, which is told before it is read."""
+    """The bytes of a file; Unreadable if it is too large, which is checked before it is read."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -48,7 +48,7 @@ def form_of(path: FilePath) -> Form | None:
 
 
 def read_text(data: str | bytes, form: Form | None = None) -> Read:
-    """What a text says; without a form, it is JSON if it begins with a brace or a bracket, and else YAML."""
+    """Read a text; without a form, it is JSON if it begins with a brace or a bracket, else YAML."""
     if len(data) > MAX_BYTES:
         raise _too_large(len(data))
     text = data if isinstance(data, str) else _decoded(data)
@@ -78,11 +78,11 @@ def _decoded(data: bytes) -> str:
 
 
 _IN_JSON = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
-"""A string, which may hold what looks like a comment, or a comment."""
+"""A string, which may contain what looks like a comment, or a comment."""
 
 
 def _json(text: str) -> Read:
-    """What a JSON text says. That of a pipeline may have comments: those of our first users do."""
+    """Read JSON. That of a pipeline may have comments: those of our first users do."""
     try:
         return _plain_json(text)
     except Unreadable:
@@ -96,7 +96,7 @@ def _json(text: str) -> Read:
 
 
 def _without_comment(found: re.Match[str]) -> str:
-    """Blanks for a comment, so that everything else stays in its line and column."""
+    """Blanks for a comment, so that everything else keeps its line and column."""
     return re.sub(r"[^\n]", " ", found[0]) if found[1] else found[0]
 
 
@@ -143,7 +143,7 @@ def _yaml(text: str) -> Read:
 
 
 def _refuse_half_characters(read: Read) -> None:
-    """A text that UTF-8 cannot carry."""
+    """Refuse text that UTF-8 cannot encode."""
     waiting: list[tuple[Path, Any]] = [((), read.data)]
     while waiting:
         path, value = waiting.pop()

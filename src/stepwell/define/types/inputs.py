@@ -1,4 +1,4 @@
-"""Typed inputs: the annotations of a workflow class, and values held against them."""
+"""Typed inputs: the annotations of a workflow class, and the check of values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Input(NamedTuple):
 
 
 def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
-    """The inputs that the annotations of a class declare; `report(name, problem)` hears what is wrong with them."""
+    """The inputs that the annotations of a class declare; `report(name, problem)` gets what is wrong with them."""
     annotations = hints_of(cls, "inputs", partial(report, cls.__name__))
     found: dict[str, Input] = {}
     for name, annotation, default in fields_of(cls, annotations or {}):
@@ -37,7 +37,7 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
         except Unsupported as error:
             report(name, f"an input cannot be {error}")
             continue
-        if default is not MISSING and declared(default) is None:  # that an input is also a node is said elsewhere
+        if default is not MISSING and declared(default) is None:  # an input that is also a node is reported elsewhere
             for problem in shape.problems(default, "its default"):
                 report(name, problem)
         found[name] = Input(name, shape, default)
@@ -45,7 +45,7 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
 
 
 def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By input: why a value is refused, or that one is missing."""
+    """By input: why its value is refused, or that it is missing."""
     found: dict[str, list[str]] = {}
     for name, each in inputs.items():
         if name in values:
@@ -58,7 +58,7 @@ def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str,
 
 
 def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """The values with defaults filled in; an InputError lists everything that is wrong with them."""
+    """The values with defaults; an InputError lists everything that is wrong with them."""
     problems = [f"{name}: there is no such input; {_listed(inputs)}" for name in values if name not in inputs]
     problems += [problem for each in misfits(inputs, values).values() for problem in each]
     if problems:
@@ -69,12 +69,12 @@ def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any
 
 
 def stored_inputs(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that fit, as JSON data."""
+    """Valid values as JSON data."""
     return copied_values({name: inputs[name].shape.stored(value) for name, value in values.items()})
 
 
 def received_inputs(inputs: Mapping[str, Input], stored: dict[str, Any]) -> dict[str, Any]:
-    """JSON data as what the inputs ask for, in place; DataMisfit if it is something else."""
+    """Convert JSON data to the types of the inputs, in place; DataMisfit if it does not fit."""
     for name, each in inputs.items():
         if each.shape.codec is not None and name in stored:
             stored[name] = received(each.shape, stored[name], f"the input {name!r}")

@@ -1,4 +1,4 @@
-"""What the annotations of a body say: which parameters are converted, and what it returns."""
+"""The annotations of a body: which parameters are converted, and what it returns."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _NONE = shape_of(None)
 
 
 class Signature(NamedTuple):
-    """What the annotations of a body say."""
+    """The annotations of a body."""
 
     parameters: Mapping[str, Shape] = _NOTHING
-    """Those whose values are converted: plain JSON is given as it is."""
+    """Those whose values are converted; plain JSON is passed on."""
     returns: Shape | None = None
     """None: it may return anything."""
 
     subject: str = "its parameter"
 
     def convert(self, values: dict[str, Any], absent: Collection[str] = ()) -> None:
-        """Make what is stored into what is asked for, in place; DataMisfit if it is something else.
+        """Convert stored values to the types of the parameters, in place; DataMisfit if one does not fit.
 
-        What is `absent` is not stored at all: the node that would have given it was skipped.
+        `absent` ones are not stored, because the node that would have given them was skipped.
         """
         for name, shape in self.parameters.items():
             if name in values and name not in absent:
@@ -49,7 +49,7 @@ SAYS_NOTHING = Signature()
 
 
 def received(shape: Shape, data: Any, what: str) -> Any:
-    """Stored data as the type that `what` asks for; DataMisfit if it is something else."""
+    """Stored data as the type of `what`; DataMisfit if it does not fit."""
     try:
         return shape.received(data)
     except Misfit as misfit:
@@ -59,9 +59,9 @@ def received(shape: Shape, data: Any, what: str) -> Any:
 def signature_of(
     function: Callable[..., Any], filled: Iterable[str], report: Report, scope: Mapping[str, Any] | None = None
 ) -> Signature:
-    """What a body says; of its parameters those that are `filled` from what is stored. `report` hears what is wrong.
+    """The annotations of a body, for parameters that are `filled` from the store. `report` gets what is wrong.
 
-    `scope` has names that only those see who stand where it is written.
+    `scope` has the local names where it is written.
     """
     shapes = dict(shapes_of(function, (*filled, RETURN), lambda _, problem: report(problem), scope))
     if not shapes:
@@ -76,7 +76,7 @@ def shapes_of(
     report: Callable[[str, str], None],
     scope: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Shape]:
-    """What the annotations of these parameters ask for, and "return"; those that say something."""
+    """The types of these parameters and of "return", where an annotation says something."""
     plain = inspect.unwrap(function)
     written = getattr(plain, "__annotations__", None) or _NOTHING
     found: dict[str, Shape] = {}
@@ -120,7 +120,7 @@ def _shape(
 
 
 def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, Any] | None = None) -> Any:
-    """One annotation of a function; the others may name what only type checkers know."""
+    """Evaluate one annotation of a function; others may name what only type checkers know."""
     if isinstance(written, type) and not get_args(written):
         return written
 
@@ -133,7 +133,7 @@ def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, An
 
 
 def _output(annotation: Any) -> Any:
-    """What is stored as output: of a Delta its output, of what is awaited the result."""
+    """The type of the stored output: that of a Delta's output, or of an awaited result."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Delta:
         return Any
@@ -175,5 +175,5 @@ def fields_of(cls: type, annotations: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 
 def names_where_written(cls: type | None = None) -> dict[str, Any]:
-    """What can be named where a workflow is written, in a function too, and in its class body."""
+    """The names that can be used where a workflow is written, also in a function, and in its class body."""
     return {**neighbours(), **({} if cls is None else vars(cls))}
