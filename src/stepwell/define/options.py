@@ -125,17 +125,25 @@ class RunOptions(NamedTuple):
 
 
 def checked_run_options(
-    on_failure: OnFailure,
+    on_failure: OnFailure | None,
     timeout: Duration | None,
     node_timeout: Duration | None,
     side_effects: SideEffects | None,
     place: SourceLine,
+    inherited: RunOptions | None = None,
 ) -> RunOptions:
+    """What is left out is inherited."""
+    inherited = inherited or RunOptions()
+    on_failure = inherited.on_failure if on_failure is None else on_failure
+    side_effects = inherited.nodes.side_effects if side_effects is None else side_effects
     _check_choice("on_failure", on_failure, get_args(OnFailure), place)
     if side_effects is not None:
         _check_choice("side_effects", side_effects, get_args(SideEffects), place)
-    limit = _checked_timeout(node_timeout, place, "node_timeout")
-    return RunOptions(on_failure, _checked_timeout(timeout, place), NodeDefaults(limit, side_effects))
+    run_limit = _checked_timeout(inherited.timeout if timeout is None else timeout, place)
+    node_limit = inherited.nodes.timeout if node_timeout is None else node_timeout
+    return RunOptions(
+        on_failure, run_limit, NodeDefaults(_checked_timeout(node_limit, place, "node_timeout"), side_effects)
+    )
 
 
 def checked_name(name: str, place: SourceLine) -> str:

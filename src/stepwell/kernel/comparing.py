@@ -128,9 +128,8 @@ def compare(first: Side, second: Side) -> Comparison:
     pairs = [_pair(node, first, second) for node in ids]
     rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}
     pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
-    return Comparison(
-        first, second, tuple(pairs), json_changes(first.input, second.input), _graph_changes(first, second)
-    )
+    graph = tuple(_bounded(_graph_changes(first.graph, second.graph)))
+    return Comparison(first, second, tuple(pairs), json_changes(first.input, second.input), graph)
 
 
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
@@ -149,18 +148,11 @@ def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     return Pair(node, name, one, other, tuple(differs))
 
 
-def _graph_changes(first: Side, second: Side) -> tuple[Change, ...]:
-    if first.graph.digest == second.graph.digest:
-        return ()
-    return tuple(_bounded(_definitions(first.graph, second.graph)))
-
-
-def _definitions(first: Graph, second: Graph) -> Iterator[Change]:
+def _graph_changes(first: Graph, second: Graph) -> Iterator[Change]:
+    both = {} if first.digest == second.digest else second.nodes
     for node, one in first.nodes.items():
-        other = second.nodes.get(node)
-        if other is None or one == other:
-            continue
-        for option in _OPTIONS:
+        other = both.get(node)
+        for option in () if other is None or one == other else _OPTIONS:
             here, there = getattr(one, option), getattr(other, option)
             if here != there:
                 yield Change(json_path([node, option]), _told(here), _told(there))

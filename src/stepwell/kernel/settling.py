@@ -90,12 +90,9 @@ def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
     3.0
     """
     base, longest = retry.delays()
-    jitter = base * _fraction(f"{seed}:{node}:{attempt}")
+    drawn = sha256(f"{seed}:{node}:{attempt}".encode()).digest()[:7]
+    jitter = base * int.from_bytes(drawn, "big") / 2**56
     return min(base * 2.0 ** min(attempt - 1, 62) + jitter, longest)
-
-
-def _fraction(text: str) -> float:
-    return int.from_bytes(sha256(text.encode()).digest()[:7], "big") / 2**56
 
 
 def _wanted(retry: Retry, failure: Failure) -> bool:

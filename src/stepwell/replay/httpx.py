@@ -118,7 +118,8 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if boundary is not None:
             content = content.replace(boundary[1].encode(), b"boundary")
         body = _without_secrets(_body(content))
-        asked: dict[str, Any] = {"method": request.method, "url": _without_password(request.url), **body}
+        url = request.url.copy_with(userinfo=b"") if request.url.userinfo else request.url
+        asked: dict[str, Any] = {"method": request.method, "url": str(url), **body}
         return {**asked, "headers": headers} if headers else asked
 
     def _sync_transport(self) -> httpx.BaseTransport:
@@ -173,7 +174,3 @@ def _names(headers: Any) -> tuple[str, ...]:
         if all(isinstance(name, str) for name in given):
             return tuple(sorted({name.lower() for name in given}))
     raise InputError(f'headers={shown(headers)}: a list of names is needed, as in ["accept"]')
-
-
-def _without_password(url: httpx.URL) -> str:
-    return str(url.copy_with(userinfo=b"") if url.userinfo else url)

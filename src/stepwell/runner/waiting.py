@@ -99,7 +99,7 @@ class Waiting:
 
     def _refuse_on_loop(self, run_id: RunId) -> None:
         """Waiting in this thread would stop the very bodies that are waited for."""
-        if self.bodies_loop is not None and _running_loop() is self.bodies_loop:
+        if self.bodies_loop is not None and asyncio._get_running_loop() is self.bodies_loop:
             raise InputError(
                 f"run {run_id}: waiting like this would hold up the event loop that its async bodies run on, for ever; await "
                 "it instead: `await engine.run(...)`, `await run` or `await run.wait(timeout=60)`"
@@ -166,10 +166,3 @@ class Waiting:
         for held in swept.gates if isinstance(swept, Swept) else ():
             carry_out(self._store, finish(held))
         return True
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -183,7 +183,9 @@ def _links(found: Gathered, report: Report) -> list[Link]:
         for option, reference in (("before_step", node.before), ("after_step", node.after)):
             anchor = None if reference is None else found.name_of(reference)
             if anchor is not None and anchor not in steps:
-                known = "a task, and not in the chain" if anchor in found.nodes else _no_step(similar.to(anchor))
+                meant = None if anchor in found.nodes else similar.to(anchor)
+                unknown = f"no step; did you mean {meant!r}?" if meant else "no step of this class"
+                known = "a task, and not in the chain" if anchor in found.nodes else unknown
                 report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
                 anchor = None
             anchors.append(anchor)
@@ -260,10 +262,6 @@ class Similar:
         self._left -= 1
         close = difflib.get_close_matches(name, self._names, n=1) if self._left >= 0 else ()
         return close[0] if close else None
-
-
-def _no_step(similar: str | None) -> str:
-    return f"no step; did you mean {similar!r}?" if similar else "no step of this class"
 
 
 def _with_place(problem: Problem, found: Gathered) -> Problem:

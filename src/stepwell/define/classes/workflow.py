@@ -11,7 +11,7 @@ from ...errors import DefinitionError, FrozenInstance, InputError
 from ...graph import Graph, SideEffects
 from ...place import SourceLine, caller, neighbours
 from ..code.address import address_of
-from ..options import OnFailure, RunOptions, checked_name, checked_run_options
+from ..options import OnFailure, checked_name, checked_run_options
 from ..types.inputs import checked, stored_inputs
 from .compile import Compiled, compiled
 from .decorators import declared
@@ -96,7 +96,9 @@ class Workflow(metaclass=WorkflowType):
                 f"annotate the class instead: order_id: int",
                 where=place,
             )
-        options = _run_options(cls, on_failure, timeout, node_timeout, side_effects, place)
+        base: Compiled | None = getattr(cls, "_compiled", None)
+        inherited = None if base is None else base.options
+        options = checked_run_options(on_failure, timeout, node_timeout, side_effects, place, inherited)
         known_as = checked_name(cls.__name__ if name is None else name, place)
         cls._compiled = compiled(cls, place, _RESERVED, options)
         cls.workflow_name = known_as
@@ -172,26 +174,6 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
             f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
             where=cls._compiled.place,
         )
-
-
-def _run_options(
-    cls: type[Workflow],
-    on_failure: OnFailure | None,
-    timeout: Duration | None,
-    node_timeout: Duration | None,
-    side_effects: SideEffects | None,
-    place: SourceLine,
-) -> RunOptions:
-    """The class keywords, inherited where they are left out."""
-    base: Compiled | None = getattr(cls, "_compiled", None)
-    inherited = RunOptions() if base is None else base.options
-    return checked_run_options(
-        inherited.on_failure if on_failure is None else on_failure,
-        inherited.timeout if timeout is None else timeout,
-        inherited.nodes.timeout if node_timeout is None else node_timeout,
-        inherited.nodes.side_effects if side_effects is None else side_effects,
-        place,
-    )
 
 
 def call_of(cls: type[Workflow]) -> str:

@@ -68,7 +68,10 @@ class Bodies:
     def state(self) -> StateType | None:
         """The typed state of the workflow, imported when it is first asked for; None when it has none."""
         if isinstance(self._state, str):
-            self._state = load_state(self._state, self._finder)
+            address, found = self._state, self._finder.find(self._state)
+            if not isinstance(found, type):
+                raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
+            self._state = checked_state(found, address)
         return self._state
 
     @property
@@ -266,14 +269,6 @@ def load_target(target: str, finder: Finder = ANYTHING) -> Target:
         made: Callable[..., Builder] = found
         return made
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
-
-
-def load_state(address: str, finder: Finder = ANYTHING) -> StateType:
-    """The state that a class at `package.module:Name` declares."""
-    found = finder.find(address)
-    if not isinstance(found, type):
-        raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
-    return checked_state(found, address)
 
 
 def bodies_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...kernel.folding import PLAIN, copied
 from ...types.shapes import Shape
@@ -13,14 +13,6 @@ from ..types.parameters import CONTEXT, STATE, parameters_of
 from ..types.signatures import SAYS_NOTHING, Signature, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__
-
-
-class Told(Protocol):
-    """The context of a body, before the body begins."""
-
-    def use_key(self, key: str) -> None:
-        """The node has an idempotency key of its own."""
-        ...
 
 
 class MethodBody(NamedTuple):

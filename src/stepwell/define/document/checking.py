@@ -167,7 +167,10 @@ class _References:
                     message = f"the template reads input.{field}, which the input does not have"
                     self._problems.unknown(node.path("config", *path), message, field, self._inputs)
             elif name not in self._known:
-                _unknown_name(node.path("config", *path), node, name, self._known, self._problems)
+                close = nearest_to(name, [*(each for each in self._known if each != node.id), *ALWAYS])
+                rest = f"did you mean {close!r}?" if close else "there are input, run and the ancestors of the node"
+                message = f"the template names {name!r}, which is no node; {rest}"
+                self._problems.add(node.path("config", *path), message, found=name, nearest=close)
             else:
                 read[NodeId(name)] = None
                 if name not in node.dependencies:
@@ -184,12 +187,6 @@ class _References:
         if known is not None and field not in known:
             message = f"the template reads {node.id}.{field}, which {node.handler} does not return"
             self._problems.unknown(at, message, field, sorted({*known, "output"}))
-
-
-def _unknown_name(at: Path, node: Node, name: str, known: Mapping[str, Node], problems: Collected) -> None:
-    close = nearest_to(name, [*(each for each in known if each != node.id), *ALWAYS])
-    rest = f"; did you mean {close!r}?" if close else "; there are input, run and the ancestors of the node"
-    problems.add(at, f"the template names {name!r}, which is no node{rest}", found=name, nearest=close)
 
 
 def _check_ancestors(

@@ -140,10 +140,6 @@ def one_of(choices: tuple[str, ...]) -> Reader:
     return needs(f"one of {', '.join(choices)}", choices.__contains__)
 
 
-def _is_description(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_DESCRIPTION
-
-
 def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...] | None:
     """Ids, each once."""
     if isinstance(value, str):
@@ -191,7 +187,10 @@ def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
 
 NAME_NEEDED = f"a name of 1 to {MAX_NAME} printable characters"
 seconds = needs(POSITIVE_SECONDS_NEEDED, partial(is_seconds, positive=True))
-description = needs(f"a text of at most {MAX_DESCRIPTION:,} characters", _is_description)
+description = needs(
+    f"a text of at most {MAX_DESCRIPTION:,} characters",
+    lambda value: isinstance(value, str) and len(value) <= MAX_DESCRIPTION,
+)
 _READ: Mapping[str, Reader] = {
     "id": _id,
     "handler": needs("some text", lambda value: isinstance(value, str) and bool(value.strip())),

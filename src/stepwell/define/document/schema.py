@@ -148,10 +148,7 @@ def _with_templates(schema: dict[str, Any]) -> dict[str, Any]:
         return {key: inlined(value, depth) for key, value in each.items() if key != "$defs"}
 
     made: dict[str, Any] = inlined(schema)
-    fields = made.get("properties", {})
-    made["properties"] = {name: {"anyOf": [field, _TEMPLATE]} | _about(field) for name, field in fields.items()}
+    for name, field in made.get("properties", {}).items():
+        about = {"description": field["description"]} if "description" in field else {}
+        made["properties"][name] = {"anyOf": [field, _TEMPLATE]} | about
     return made
-
-
-def _about(field: dict[str, Any]) -> dict[str, Any]:
-    return {"description": field["description"]} if "description" in field else {}

@@ -57,7 +57,14 @@ def read_text(data: str | bytes, form: Form | None = None) -> Read:
         raise Unreadable("it is empty")
     if form is None:
         form = "json" if text.lstrip()[0] in "{[" else "yaml"
-    found = _json(text) if form == "json" else _yaml(text)
+    if form == "json":
+        found = _json(text)
+    else:
+        from .yaml_text import read_yaml
+
+        repeated: list[Path] = []
+        data_and_marks = read_yaml(text, repeated)
+        found = Read(data_and_marks[0], repeated, lambda: data_and_marks[1])
     if not text.isascii() or "\\u" in text:
         _refuse_half_characters(found)
     return found
@@ -132,14 +139,6 @@ def _finite(word: str) -> float:
     if number - number != 0:
         raise _NotANumber(word)
     return number
-
-
-def _yaml(text: str) -> Read:
-    from .yaml_text import read_yaml
-
-    repeated: list[Path] = []
-    data, marks = read_yaml(text, repeated)
-    return Read(data, repeated, lambda: marks)
 
 
 def _refuse_half_characters(read: Read) -> None:

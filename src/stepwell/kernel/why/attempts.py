@@ -58,7 +58,9 @@ def made_it_run(facts: Facts, known: Known, number: int, left: int = HISTORY) ->
     request = _request(facts, known, number - 1)
     if request is not None:
         because = () if before is None else (attempt_cause(facts, known, before),)
-        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": _purpose(facts, request)}, because=because),)
+        gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
+        purpose = gates[-1].status if gates else None  # what the gate was held for then
+        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
     if number > 1:
         if before is None or not left:
             return ()
@@ -85,9 +87,3 @@ def _request(facts: Facts, known: Known, attempts: int) -> JournalRow | None:
         if asked_again and entry.index == row.index and entry.attempt == attempts:
             return entry
     return None
-
-
-def _purpose(facts: Facts, entry: JournalRow) -> str | None:
-    """What the gate was held for when this entry was written."""
-    gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < entry.seq]
-    return gates[-1].status if gates else None

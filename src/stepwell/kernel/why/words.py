@@ -159,7 +159,8 @@ def sentence(cause: Cause, times: Times) -> str:
             alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
             return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
         case K.BUSY:
-            return _busy(said["workers"])
+            alive = "worker is alive and takes" if said["workers"] == 1 else "workers are alive and take"
+            return f"{said['workers']} {alive} it when there is room"
         case K.ALONE:
             return (
                 f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
@@ -266,11 +267,6 @@ def _attempt(cause: Cause, times: Times) -> str:
             return f"attempt {number} took too long{at}: {one_line(message)}"
         case _:
             return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
-
-
-def _busy(workers: int) -> str:
-    alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
-    return f"{alive} it when there is room"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:

@@ -83,7 +83,8 @@ class _Reading:
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT))
         asked: list[Query] = [queries.ListAttempts(run_id), *lines]
         found = [] if with_journal else whole_at_one_moment(store, run_id, *asked)
-        if not found or _moved(found[0]):
+        # The attempts of a run that healed, or of a fork, may have begun with other graphs or in another run.
+        if not found or found[0].heals > 0 or found[0].fork is not None:
             *found, self._journal = whole_at_one_moment(store, run_id, *asked, queries.ListJournal(run_id))
         self.row: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
@@ -167,8 +168,3 @@ def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:
         return own._replace(effects=(), stub="shared with a run that was deleted")
     effects = tuple(effect._replace(attempt=theirs.attempt) for effect in own.effects)
     return theirs._replace(output=own.output, effects=effects)
-
-
-def _moved(row: RunRow) -> bool:
-    """Whether its attempts may have begun with other graphs, or in another run."""
-    return row.heals > 0 or row.fork is not None

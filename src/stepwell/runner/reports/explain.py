@@ -32,7 +32,8 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
         found: list[Known] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
-        if _seq(store, run_id) == run.seq:
+        now = reader.get_run(store, run_id)
+        if now is not None and now.seq == run.seq:
             break
     nodes: dict[str, Known] = {known.row.id: known for known in found}
     facts = Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
@@ -151,8 +152,3 @@ def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[K
     broken = [row.index for row in rows if row.status in _BROKEN]
     attempts = dict(zip(broken, store.read([queries.ListAttempts(run_id, index) for index in broken]), strict=True))
     return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
-
-
-def _seq(store: Store, run_id: RunId) -> int:
-    run = reader.get_run(store, run_id)
-    return -1 if run is None else run.seq

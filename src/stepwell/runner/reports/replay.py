@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn
 
@@ -154,9 +154,13 @@ def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, st
     # In a context of its own: the caller may be a body itself.
     context, replaying = contextvars.copy_context(), _Replay(recorded, bodies)
     # Inside `async def`, or in a notebook, a thread of its own: bodies may run loops themselves.
-    if asyncio._get_running_loop() is not None:
-        return _in_a_thread(lambda: context.run(replaying.perform, started))
-    return context.run(replaying.perform, started)
+    if asyncio._get_running_loop() is None:
+        return context.run(replaying.perform, started)
+    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
+    try:
+        return thread.submit(context.run, replaying.perform, started).result()
+    finally:
+        thread.shutdown(wait=False)  # an interrupt must not wait
 
 
 class _Replay:
@@ -358,11 +362,3 @@ class _Loop:
 
             with watched_thread():
                 self._runner.close()
-
-
-def _in_a_thread(perform: Callable[[], Replayed]) -> Replayed:
-    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
-    try:
-        return thread.submit(perform).result()
-    finally:
-        thread.shutdown(wait=False)  # an interrupt must not wait

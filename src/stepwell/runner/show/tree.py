@@ -82,8 +82,12 @@ def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
     """At most `limit` rows, preferring those that failed or are at work, then those nearest to the root; and the gaps."""
     if len(rows) <= limit:
         return list(rows)
-    by_interest = sorted(range(len(rows)), key=lambda place: (_interest(rows[place]), len(rows[place].lead), place))
-    shown = set(by_interest[:limit])
+
+    def interest(place: int) -> tuple[int, int, int]:
+        row = rows[place]
+        return 0 if row.status in FAILED_NODES else 1 if row.status in _AT_WORK else 2, len(row.lead), place
+
+    shown = set(sorted(range(len(rows)), key=interest)[:limit])
     found: list[Row | Gap] = []
     missing: list[NodeView] = []
     lead = ""
@@ -97,10 +101,6 @@ def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
             missing = []
         found.append(row)
     return [*found, Gap(_straight(lead), tuple(missing))] if missing else found
-
-
-def _interest(row: Row) -> int:
-    return 0 if row.status in FAILED_NODES else 1 if row.status in _AT_WORK else 2
 
 
 def _straight(lead: str) -> str:
