@@ -184,13 +184,13 @@ class Events:
             self._dropping = True
             log.error("listeners are so slow that %d events wait for them; what comes now is dropped", MAX_WAITING)
 
-    def wait_until_heard(self, seconds: float = CLOSE_SECONDS) -> None:
+    def wait_until_heard(self) -> None:
         """Wait until the listeners have been called for every event so far."""
         if self._thread is not None and threading.current_thread() is not self._thread:
             heard = threading.Event()
             with self.in_order:  # after the events of a commit that others may have seen already
                 self._waiting.put(("", heard))
-            heard.wait(seconds)
+            heard.wait(CLOSE_SECONDS)
 
     def close(self) -> None:
         self.wait_until_heard()

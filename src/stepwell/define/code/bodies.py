@@ -139,11 +139,10 @@ class Bodies:
             raise _missing(spec, f"{address} is {function!r}, which cannot be called")
         return self._jobs.setdefault(address, Job.of(function))
 
-    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False, configured: bool = True) -> list[MissingJob]:
-        """What these nodes name and cannot be found, each once: the state, jobs, methods, handlers.
+    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False) -> list[MissingJob]:
+        """What these nodes name and cannot be found, each once: the state, jobs, methods, handlers, services and secrets.
 
-        With `configured` also services and secrets that handlers need. With `is_data`, for a graph that somebody wrote as data,
-        also exceptions in `retry_on`, which nobody has looked up.
+        With `is_data`, for a graph that somebody wrote as data, also exceptions in `retry_on`, which nobody has looked up.
         """
         found: list[MissingJob] = []
         try:
@@ -156,7 +155,7 @@ class Bodies:
         for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
             try:
                 if spec.templated:
-                    self._look_for_handler(spec, configured)
+                    self._look_for_handler(spec)
                 elif spec.job not in self._jobs:
                     self.find(spec)
                 if is_data:
@@ -165,14 +164,14 @@ class Bodies:
                 found.append(error)
         return list({missing.reason: missing for missing in found}.values())
 
-    def _look_for_handler(self, spec: NodeSpec, configured: bool) -> None:
+    def _look_for_handler(self, spec: NodeSpec) -> None:
         name = spec.job or spec.name
         if ":" in name:
             if name not in self._jobs:
                 self._found(spec, name)
         elif name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
-        reasons = self.handlers.missing(name, spec.args) if configured else []
+        reasons = self.handlers.missing(name, spec.args)
         if reasons:
             raise _missing(spec, "; ".join(reasons), lacking=name in self.handlers or ":" in name)
 
@@ -271,6 +270,14 @@ def load_target(target: str, finder: Finder = ANYTHING) -> Target:
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
 
 
+def load_class(target: str, finder: Finder = ANYTHING) -> type[Workflow]:
+    """The workflow class at `package.module:Name`, whose methods are the nodes of a stored run."""
+    found = load_target(target, finder)
+    if isinstance(found, type):
+        return found
+    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+
+
 def bodies_for(
     target: str | type[Workflow] | None,
     state: str | None = None,
@@ -283,9 +290,7 @@ def bodies_for(
     """
     if target is None:
         return Bodies(state=state, finder=finder, handlers=handlers)
-    found = load_target(target, finder) if isinstance(target, str) else target
-    if not isinstance(found, type):
-        raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+    found = load_class(target, finder) if isinstance(target, str) else target
     return _class_bodies(found).by(finder)
 
 

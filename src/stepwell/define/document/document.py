@@ -16,9 +16,10 @@ from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
 from ...ids import NodeId
 from ..options import OnFailure
+from . import nodes as fields
 from .checking import check_nodes
 from .inputs import checked_input, read_schema
-from .nodes import NAME_NEEDED, Node, Reader, canonical_node, description, is_name, needs, one_of, read_node, seconds
+from .nodes import Node, Reader, canonical_node
 from .problems import Collected, DocumentError, Problem, Unreadable
 from .text import Form, form_of, read_file, read_text
 
@@ -32,7 +33,7 @@ MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
 FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
-_NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
+_NAME = fields.needs(f"{fields.NAME_NEEDED} without @", partial(fields.is_name, without="@"))
 
 
 class Document:
@@ -96,7 +97,7 @@ class Document:
             found = read(data[name], (name,), problems) if name in data else None
             return default if found is None else found
 
-        self.mode: str = field("mode", one_of(MODES), "workflow")
+        self.mode: str = field("mode", fields.one_of(MODES), "workflow")
         if self.mode == "pipeline":
             problems.add(("mode",), IS_PIPELINE, found="pipeline")
             return
@@ -106,9 +107,9 @@ class Document:
         if "name" not in data:
             problems.add((), "a document needs its name", expected="name")
         self.name: str = field("name", _NAME, "")
-        self.description: str | None = field("description", description)
-        self.on_failure: OnFailure = field("on_failure", one_of(get_args(OnFailure)), "fail_fast")
-        timeout = field("timeout", seconds)
+        self.description: str | None = field("description", fields.description)
+        self.on_failure: OnFailure = field("on_failure", fields.one_of(get_args(OnFailure)), "fail_fast")
+        timeout = field("timeout", fields.seconds)
         self.timeout: float | None = None if timeout is None else float(timeout)
         self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
         self.input: dict[str, Any] | None = field("input", read_schema)
@@ -129,22 +130,23 @@ class Document:
     @cached_property
     def canonical(self) -> dict[str, Any]:
         """Its content in canonical form: the names of documents, without defaults."""
-        made: dict[str, Any] = {"name": self.name}
-        if self.description is not None:
-            made["description"] = self.description
-        if self.input is not None:
-            made["input"] = self.input
-        if self.on_failure != "fail_fast":
-            made["on_failure"] = self.on_failure
-        if self.timeout is not None:
-            made["timeout"] = int(self.timeout) if self.timeout == int(self.timeout) else self.timeout
-        if self.tags:
-            made["tags"] = self.tags if isinstance(self.tags, dict) else list(self.tags)
+        triggers = None
         if self.triggers:
             from ...triggers.declaring import declared_form
 
-            made["triggers"] = [declared_form(trigger) for trigger in self.triggers]
-        return made | {"nodes": [canonical_node(node) for node in self.nodes]}
+            triggers = [declared_form(trigger) for trigger in self.triggers]
+        tags = self.tags if isinstance(self.tags, dict) else list(self.tags)
+        made = {
+            "name": self.name,
+            "description": self.description,
+            "input": self.input,
+            "on_failure": None if self.on_failure == "fail_fast" else self.on_failure,
+            "timeout": None if self.timeout is None else fields.plain_number(self.timeout),
+            "tags": tags or None,
+            "triggers": triggers,
+            "nodes": [canonical_node(node) for node in self.nodes],
+        }
+        return {field: value for field, value in made.items() if value is not None}
 
     @cached_property
     def content(self) -> bytes:
@@ -226,7 +228,7 @@ def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
     if len(given) > MAX_NODES:
         problems.add(("nodes",), f"it has {len(given):,} nodes; at most {MAX_NODES:,} are allowed")
         return []
-    read = (read_node(each, place, problems) for place, each in enumerate(given))
+    read = (fields.read_node(each, place, problems) for place, each in enumerate(given))
     found = [node for node in read if node is not None]
     edges = sum(len(node.dependencies) for node in found)
     if edges > MAX_EDGES:

@@ -208,24 +208,20 @@ _READ: Mapping[str, Reader] = {
 
 def canonical_node(node: Node) -> dict[str, Any]:
     """The canonical form of a node: the names of documents, without defaults."""
-    made: dict[str, Any] = {"id": node.id, "handler": node.handler}
-    if node.config:
-        made["config"] = node.config
-    if node.dependencies:
-        made["dependencies"] = list(node.dependencies)
-    if node.timeout is not None:
-        made["timeout_seconds"] = _plain_number(node.timeout)
-    for field in ("name", "description", "side_effects"):
-        value = getattr(node, field)
-        if value is not None and value != (node.id if field == "name" else None):
-            made[field] = value
-    if node.retry is not None:
-        made["retry"] = _canonical_retry(node.retry)
-    if node.on_lost != "rerun":
-        made["on_lost"] = node.on_lost
-    if node.queue != DEFAULT_QUEUE:
-        made["queue"] = node.queue
-    return made
+    made = {
+        "id": node.id,
+        "handler": node.handler,
+        "config": node.config or None,
+        "dependencies": list(node.dependencies) or None,
+        "timeout_seconds": None if node.timeout is None else plain_number(node.timeout),
+        "name": None if node.name == node.id else node.name,
+        "description": node.description,
+        "side_effects": node.side_effects,
+        "retry": None if node.retry is None else _canonical_retry(node.retry),
+        "on_lost": None if node.on_lost == "rerun" else node.on_lost,
+        "queue": None if node.queue == DEFAULT_QUEUE else node.queue,
+    }
+    return {field: value for field, value in made.items() if value is not None}
 
 
 def _canonical_retry(retry: Retry) -> Any:
@@ -235,11 +231,11 @@ def _canonical_retry(retry: Retry) -> Any:
     made: dict[str, Any] = {"max_attempts": retry.max_attempts}
     base, longest = retry.delays()
     if base != 1.0:
-        made["base_delay"] = _plain_number(base)
+        made["base_delay"] = plain_number(base)
     if longest != 60.0:
-        made["max_delay"] = _plain_number(longest)
+        made["max_delay"] = plain_number(longest)
     return made if names is None else made | {"retry_on": sorted(names)}
 
 
-def _plain_number(value: float) -> float | int:
+def plain_number(value: float) -> float | int:
     return int(value) if value == int(value) else value

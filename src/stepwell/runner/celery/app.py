@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import InputError
 
 
-def make_app(broker: str, name: str = "stepwell") -> Any:
+def make_app(broker: str) -> Any:
     """JSON only, no result backend, one message at a time, acknowledged early."""
     if not isinstance(broker, str) or "://" not in broker:
         raise InputError(
@@ -19,7 +19,7 @@ def make_app(broker: str, name: str = "stepwell") -> Any:
         if error.name != "celery":
             raise
         raise InputError("Celery is needed for this: pip install 'stepwell[celery]'") from None
-    app = Celery(name, broker=broker, set_as_current=False)
+    app = Celery("stepwell", broker=broker, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",

@@ -6,15 +6,15 @@ stored, otherwise the registry of the engine, which finds only what is registere
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
 from ...clock import SECOND
 from ...codec import decode
 from ...define import ANYTHING, Bodies, Builder, Definition, Finder, NotRegistered, Registry, Target, Workflow
 from ...define.classes.workflow import check_one_name
 from ...define.code.address import loaded
-from ...define.code.bodies import bodies_for, definition_of, definition_of_document, load_target
+from ...define.code.bodies import bodies_for, definition_of, definition_of_document, load_class, load_target
 from ...define.code.registry import names_in
 from ...define.document import Document
 from ...define.document.inputs import checked_input
@@ -28,6 +28,8 @@ from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..recent import Recent
 from .graphs import Graphs
+
+Found = TypeVar("Found")
 
 
 class Outdated(DefinitionError):
@@ -155,7 +157,7 @@ class Code:
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
         try:
-            return self._load(row.target)
+            return self._load(row.target, load_target)
         except DefinitionError:  # a class inside a function is known only where it was started
             if row.workflow not in self._added:
                 raise
@@ -179,10 +181,10 @@ class Code:
         among everything that can be imported."""
         return load_target(target, self._registry)
 
-    def _load(self, target: str) -> Target:
-        """The class that a row names; MissingJob if it is not registered and the store is a server."""
+    def _load(self, target: str, load: Callable[[str, Finder], Found]) -> Found:
+        """Load what a row names; MissingJob if it is not registered and the store is a server."""
         try:
-            return load_target(target, self._rows)
+            return load(target, self._rows)
         except NotRegistered as error:
             raise MissingJob(str(error), job=target, attempted=False) from None
 
@@ -193,7 +195,7 @@ class Code:
         if target is None:
             return None
         try:
-            found = self._load(target)
+            found = self._load(target, load_target)
         except DefinitionError:
             latest = self._latest.get(workflow)
             if latest is None:
@@ -213,11 +215,7 @@ class Code:
             return found
         finder = self._rows if graph.trusted else self._registry
         try:
-            known = self.given.get(workflow) or (None if target is None else self._load(target))
-            if known is not None and not isinstance(known, type):
-                raise DefinitionError(
-                    f"{target} is a function, but the nodes of its run are methods of a Workflow class"
-                )
+            known = self.given.get(workflow) or (None if target is None else self._load(target, load_class))
             if known is not None:
                 self._registry.add_workflow(known)
             return bodies_for(known, graph.state, finder, self.handlers)

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn
 
 from ...codec import decode
-from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
-from ...errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCall
+from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for
+from ...define.code.bodies import load_class
+from ...errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ...graph import Graph, NodeSpec
 from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
@@ -109,12 +110,9 @@ def replay_cassette(
 
 def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
     try:
-        found = load_target(target, registry)
+        return load_class(target, registry)
     except NotRegistered as error:
         raise MissingJob(str(error), job=target, run_id=run_id, attempted=False) from None
-    if isinstance(found, type):
-        return found
-    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
 
 
 def _check_registered(recorded: RecordedRun, bodies: Bodies) -> None:
