@@ -14,9 +14,8 @@ from stepwell.define.document.text import read_text
 from stepwell.errors import DefinitionError, InputError
 from stepwell.pipeline.building.found import HOMES, find_pipeline
 from stepwell.pipeline.building.watch import Watcher
-from stepwell.pipeline.document.load import FIELDS, is_pipeline
-from stepwell.pipeline.document.nodes import DATA
-from stepwell.pipeline.document.schema import any_schema
+from stepwell.pipeline.document.load import is_pipeline
+from stepwell.pipeline.document.schema import DATA, FIELDS, any_schema
 from stepwell.pipeline.document.stored import save_pipeline
 from stepwell.pipeline.finding import load_pipeline, stored_pipeline
 from stepwell.runner.documents import Documents, SavedDocument

@@ -1,15 +1,17 @@
-"""Several pipelines together: which patterns connect them, circles among them, and states that two would write."""
+"""Several pipelines together: how patterns connect them, cycles among them, and states that two would write."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DefinitionError
-from .staleness.connections import find_cycle
+from .staleness.connections import find_cycle, two_writers
 
 if TYPE_CHECKING:
     from .definition import PipelineDefinition
+    from .patterns.pattern import Pattern
 
 
 class Link(NamedTuple):
@@ -23,39 +25,32 @@ class Link(NamedTuple):
 
 def links(pipelines: Sequence[PipelineDefinition]) -> list[Link]:
     """Every connection of stages, `pipeline#stage`, within pipelines and between those of one root."""
-    found = []
-    for one in pipelines:
-        for writer in one.stages.values():
-            for output in writer.outputs.values():
-                for other in pipelines:
-                    if other.store.url != one.store.url:
-                        continue
-                    for reader in other.stages.values():
-                        for name, pattern in reader.inputs.items():
-                            if not output.pattern.overlaps(pattern):
-                                continue
-                            if other is one and writer.name not in next(
-                                each.writers for each in one.connections.readings[reader.name] if each.name == name
-                            ):
-                                continue
-                            written, read = f"{one.name}#{writer.name}", f"{other.name}#{reader.name}"
-                            found.append(Link(written, output.pattern.text, read, pattern.text))
-    return found
+    read = [(one, each) for one in pipelines for stage in one.stages for each in one.connections.readings[stage]]
+    return [
+        Link(writer, output.text, f"{other.name}#{reading.stage.name}", reading.pattern.text)
+        for one in pipelines
+        for writer, output in _written(one)
+        for other, reading in read
+        if other.store.url == one.store.url and output.overlaps(reading.pattern)
+        if other is not one or writer.partition("#")[2] in reading.writers
+    ]
+
+
+def _written(pipeline: PipelineDefinition) -> list[tuple[str, Pattern]]:
+    return [(f"{pipeline.name}#{stage.name}", each) for stage in pipeline.stages.values() for each in stage.written]
 
 
 def check_together(pipelines: Sequence[PipelineDefinition]) -> None:
-    """Refuse pipelines of one name, that would write one state, or that need each other's states in a circle."""
+    """Refuse pipelines that share a name, could write one state, or need each other's states in a cycle."""
     if len(pipelines) < 2:
         return
-    for position, one in enumerate(pipelines):
-        for other in pipelines[:position]:
-            if other is one or other.store.url != one.store.url:
-                continue
-            if other.name == one.name:
-                raise DefinitionError(
-                    f"two pipelines of one root are called {one.name!r}; give one of them another name"
-                )
-            _refuse_two_writers(one, other)
+    for one, other in combinations(dict.fromkeys(pipelines), 2):
+        if other.store.url != one.store.url:
+            continue
+        if other.name == one.name:
+            raise DefinitionError(f"two pipelines of one root are called {one.name!r}; give one of them another name")
+        if problem := two_writers([*_written(one), *_written(other)]):
+            raise DefinitionError(problem)
     above: dict[str, set[str]] = {f"{p.name}#{stage}": set() for p in pipelines for stage in p.stages}
     for link in links(pipelines):
         above[link.reader].add(link.writer)
@@ -67,21 +62,9 @@ def check_together(pipelines: Sequence[PipelineDefinition]) -> None:
         )
 
 
-def _refuse_two_writers(one: PipelineDefinition, other: PipelineDefinition) -> None:
-    for stage in one.stages.values():
-        for output in stage.outputs.values():
-            for theirs in other.stages.values():
-                for each in theirs.outputs.values():
-                    if each.pattern.overlaps(output.pattern):
-                        raise DefinitionError(
-                            f"{other.name}#{theirs.name} and {one.name}#{stage.name} could write one state: "
-                            f"{each.pattern.text} and {output.pattern.text}; a state has one writer"
-                        )
-
-
 def drawing(pipelines: Sequence[PipelineDefinition]) -> str:
-    """A Mermaid flowchart: stages, and the patterns they read and write."""
-    lines = ["flowchart LR"]
+    """Return a Mermaid flowchart of the stages and the patterns they read and write."""
+    lines, found = ["flowchart LR"], links(pipelines)
     ids: dict[str, str] = {}
 
     def name(text: str) -> str:
@@ -92,7 +75,7 @@ def drawing(pipelines: Sequence[PipelineDefinition]) -> str:
         for stage in pipeline.stages.values():
             lines.append(f'    {name(f"{pipeline.name}#{stage.name}")}["{stage.name}"]')
         lines.append("  end")
-    connected = {(link.reader, link.input): link for link in links(pipelines)}
+    connected = {(link.reader, link.input) for link in found}
     for pipeline in pipelines:
         for stage in pipeline.stages.values():
             own = f"{pipeline.name}#{stage.name}"
@@ -102,5 +85,5 @@ def drawing(pipelines: Sequence[PipelineDefinition]) -> str:
                     if source not in ids:
                         lines.append(f'  {name(source)}[/"{pattern.text}"/]')
                     lines.append(f"  {name(source)} --> {name(own)}")
-    lines += [f'  {name(link.writer)} -->|"{link.output}"| {name(link.reader)}' for link in links(pipelines)]
+    lines += [f'  {name(link.writer)} -->|"{link.output}"| {name(link.reader)}' for link in found]
     return "\n".join(lines)

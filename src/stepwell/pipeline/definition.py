@@ -1,7 +1,8 @@
-"""`PipelineDefinition`: what a pipeline is: its name, its stages and triggers, and where its states are."""
+"""`PipelineDefinition`: the name of a pipeline, its stages and triggers, and where its states are."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
@@ -32,7 +33,7 @@ DATABASES = ("sqlite:///", "postgresql://", "postgres://")
 
 
 class PipelineDefinition:
-    """What a pipeline is, and how it is written. What looks at it and works on it knows this class; `Pipeline` offers both."""
+    """What a pipeline is, and how to write one. Code that reads or builds it knows this class; users get `Pipeline`."""
 
     def __init__(
         self,
@@ -47,16 +48,14 @@ class PipelineDefinition:
         handlers: Handlers | None = None,
     ) -> None:
         self.place = caller()
-        if not isinstance(name, str) or name_problem(name) or "#" in name:
-            problem = name_problem(name) if isinstance(name, str) else "some text is needed"
-            raise DefinitionError(
-                f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}", where=str(self.place)
-            )
+        problem = name_problem(name) if isinstance(name, str) else "some text is needed"
+        if problem is not None or "#" in name:
+            told = f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}"
+            raise DefinitionError(told, where=str(self.place))
         interval = in_seconds(scan_interval)
         if not is_seconds(interval, positive=True):
-            raise DefinitionError(
-                f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed", where=str(self.place)
-            )
+            told = f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed"
+            raise DefinitionError(told, where=str(self.place))
         self.name = name
         self.home = home or _calling_module()
         """The module that another process imports to have this pipeline, or the file of its document."""
@@ -65,14 +64,15 @@ class PipelineDefinition:
         self.limit = limit
         self.clock = clock
         self.handlers = handlers
-        """What stages without a function may name; by default what the settings and Stepwell itself have."""
+        """The handlers that stages may name; by default those of the settings and of Stepwell itself."""
         self.stages: dict[str, Stage] = {}
         self.triggers: dict[str, Trigger] = {}
+        self.connections = Connections((), {})
         self.root = checked_root(os.fspath(root))
-        self._connections: Connections | None = None
         self.signatures: dict[str, Signature] = {}
-        """What the body of each stage wants to have."""
-        self._states = _States(self.root, name)
+        """What the body of each stage takes."""
+        # It does not know the pipeline, so that a pipeline nobody holds any more is freed at once.
+        self._states = functools.cache(functools.partial(open_states, self.root, name))
         self.code = StageCodes(name, self.stages, self.triggers, self._states, (PipelineDefinition,))
         enter(self)
 
@@ -81,10 +81,8 @@ class PipelineDefinition:
 
     @property
     def store(self) -> StateStore:
-        """Where its states are. A database is opened when it is first needed."""
+        """The store of its states. A database is opened at its first use."""
         return self._states()
-
-    # Writing
 
     def stage(
         self,
@@ -107,7 +105,7 @@ class PipelineDefinition:
         uses: Iterable[Any] = (),
         **options: Unpack[JobOptions],
     ) -> Callable[[Function], Function]:
-        """Make a function a stage. It is returned as it is, and can be called and tested as any other.
+        """Make a function a stage. The function itself does not change: call and test it like any other.
 
             @blog.stage(input="daily/{date}.txt", output="summary/{date}.txt")
             def summary(text: str) -> str: ...
@@ -127,10 +125,8 @@ class PipelineDefinition:
 
         def add(function: Function) -> Function:
             if handler is not None:
-                raise DefinitionError(
-                    f"stage {name!r} runs the handler {handler!r}, so it takes no function: leave one of them out",
-                    where=str(place),
-                )
+                told = f"stage {name!r} runs the handler {handler!r}, so it takes no function: leave one of them out"
+                raise DefinitionError(told, where=str(place))
             self.add(make_stage(name or function.__name__, function=function, **given))
             return function
 
@@ -141,7 +137,7 @@ class PipelineDefinition:
         return add
 
     def add(self, stage: Stage, signature: Signature | None = None) -> None:
-        """Add a stage that was made otherwise: from a document."""
+        """Add a stage that was made elsewhere, such as from a document."""
         from .building.arguments import signature_of
 
         if stage.name in self.stages:
@@ -154,9 +150,8 @@ class PipelineDefinition:
 
             checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
         self.signatures[stage.name] = signature or signature_of(stage)
-        connect([*self.stages.values(), stage], self.name)
+        self.connections = connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
-        self._connections = None
 
     def trigger(
         self,
@@ -179,39 +174,19 @@ class PipelineDefinition:
             raise DefinitionError(f"pipeline {self.name!r} has a trigger {name!r} already", where=str(caller()))
         self.triggers[name] = make_trigger(self.stages, name, state, workflow, filter, existing)
 
-    @property
-    def connections(self) -> Connections:
-        if self._connections is None:
-            self._connections = connect(list(self.stages.values()), self.name)
-        return self._connections
-
 
 def checked_root(root: str) -> str:
     if "://" in root and not root.startswith(DATABASES):
         raise DefinitionError(
             f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
         )
-    if root.startswith(DATABASES[0]):  # relative to where it is now, not to where it is first needed
+    if root.startswith(DATABASES[0]):  # relative to the present directory, not to that of its first use
         return DATABASES[0] + os.path.abspath(root.removeprefix(DATABASES[0]))
     return root if "://" in root else os.path.abspath(root)
 
 
-class _States:
-    """The store of states, opened once. It does not know the pipeline, which so can be forgotten as soon as nobody has it."""
-
-    def __init__(self, root: str, pipeline: str) -> None:
-        self._root = root
-        self._pipeline = pipeline
-        self._opened: StateStore | None = None
-
-    def __call__(self) -> StateStore:
-        if self._opened is None:
-            self._opened = open_states(self._root, self._pipeline)
-        return self._opened
-
-
 def open_states(root: str, pipeline: str) -> StateStore:
-    """The store of states at a directory or a URL."""
+    """Open the store of states in a directory or at a URL."""
     if root.startswith(DATABASES):
         from .states.database import open_database_states
 
@@ -220,7 +195,7 @@ def open_states(root: str, pipeline: str) -> StateStore:
 
 
 def _calling_module() -> str:
-    """The module of the first frame outside this package, under the name that another process can import."""
+    """Return the module of the first frame outside this package, under a name that another process can import."""
     frame = sys._getframe(1)
     own = __name__.rpartition(".")[0]
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(own):

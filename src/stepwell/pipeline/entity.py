@@ -1,4 +1,4 @@
-"""`Entity`: what the variables of a pattern stood for, as a body sees it."""
+"""`Entity`: the values of the variables of a pattern, as a body sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines by name: `module:name`, a module that has one, or the file of a document."""
+"""Finding a pipeline by `module:name`, by a module that has one, or by the file of a document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..handlers import Handlers
     from ..store import Store
 
-
 DOCUMENTS = (".json", ".yaml", ".yml")
 
 
@@ -27,9 +26,9 @@ def load_pipeline(
     jobs: Iterable[str] = (),
     check_handlers: bool = False,
 ) -> Pipeline:
-    """The pipeline in a file. `root` stands for its `stateRoot`; functions it names must be in modules of `jobs`.
+    """Read the pipeline in a file. `root` replaces its `stateRoot`; functions that it names must be in modules of `jobs`.
 
-    Handlers are looked for when they are needed; with `check_handlers`, one that is not here is a problem of the document.
+    Handlers are looked up at their first use; with `check_handlers`, a missing one is a problem of the document.
     """
     from .document.load import read_pipeline
 
@@ -39,14 +38,14 @@ def load_pipeline(
 def stored_pipeline(
     store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
 ) -> Pipeline:
-    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means."""
+    """Read a saved pipeline: the active version, `auto-blog`, or another one, `auto-blog@3`."""
     from .document.stored import read_stored
 
     return read_stored(Pipeline, store, text, handlers=handlers, jobs=jobs)
 
 
 def is_stored_name(target: str) -> bool:
-    """Whether somebody means a pipeline that was saved: `auto-blog@2`, or a name that no module has."""
+    """Whether this names a saved pipeline: `auto-blog@2`, or a name that no module has."""
     if ":" in target or target.endswith(DOCUMENTS):
         return False
     try:
@@ -56,7 +55,7 @@ def is_stored_name(target: str) -> bool:
 
 
 def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, jobs: Iterable[str] = ()) -> Pipeline:
-    """The pipeline that a command line or a setting names."""
+    """Find the pipeline that a command line or a setting names."""
     if target.endswith(DOCUMENTS):
         return load_pipeline(target, handlers=None if handlers is None else handlers(), jobs=jobs)
     if ":" in target:
@@ -66,16 +65,15 @@ def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, 
         except (ImportError, AttributeError):
             from ..define.code.address import find
 
-            found = find(target)  # which says what is wrong
+            found = find(target)  # its error says what is wrong
         if not isinstance(found, Pipeline):
-            raise DefinitionError(f"{target} is {shown(found)}, and no Pipeline")
+            raise DefinitionError(f"{target} is {shown(found)}, not a Pipeline")
         return found
     try:
         module = importlib.import_module(target)
     except ModuleNotFoundError as error:
-        raise DefinitionError(
-            f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
-        ) from None
+        told = f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
+        raise DefinitionError(told) from None
     alike = {id(each): (name, each) for name, each in vars(module).items() if isinstance(each, Pipeline)}
     if len(alike) == 1:
         return next(iter(alike.values()))[1]

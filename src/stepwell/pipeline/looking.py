@@ -1,4 +1,4 @@
-"""How a pipeline stands: statuses, causes, plans and explanations, as data."""
+"""`View`: the statuses, causes, plans and explanations of a pipeline, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from .staleness.model import Model
-from .staleness.standing import FRESH, STATUSES, Cause, Standing
+from .staleness.standing import FRESH, STATUSES, Standing
 from .staleness.units import Unit
 from .states.address import split_address
 from .states.listing import Folder
@@ -23,14 +23,13 @@ from .states.snapshot import Snapshot
 if TYPE_CHECKING:
     from .definition import PipelineDefinition
 
-
 TRUSTED_CHANGES = 5_000
-"""Beyond so many changes everything is judged anew, which takes no longer."""
+"""With more changes, judging everything again takes no longer."""
 
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Without looking for garbage, of which there is none while a hundred thousand objects are made."""
+    """Turn garbage collection off while many objects are made, none of which is garbage."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -41,7 +40,7 @@ def no_collections() -> Iterator[None]:
 
 
 class StateView(NamedTuple):
-    """One state, or several that are made together: a stage of an entity."""
+    """The states that one stage makes for one entity."""
 
     stage: str
     entity: str
@@ -75,11 +74,11 @@ class PipelineStatus(NamedTuple):
 
 class Plan(NamedTuple):
     will_run: tuple[StateView, ...]
-    """Stale, with every input at hand."""
+    """Stale, with all inputs up to date."""
     may_run: tuple[StateView, ...]
-    """Below what will run: they run if what is above comes out different."""
+    """Below what will run: they run if their inputs come out different."""
     may_appear: tuple[str, ...]
-    """Stages that may get entities nobody knows yet, because a stage above makes several files of one."""
+    """Stages that may get new entities, because a stage above makes several files of one."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -90,7 +89,7 @@ class Plan(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a state stands as it does."""
+    """Why a state has its status."""
 
     address: str
     stage: str | None
@@ -132,7 +131,7 @@ class View:
             self._trust()
 
     def _trust(self) -> None:
-        """Take over what the last scan found, where nothing has changed since."""
+        """Use what the last scan found wherever nothing has changed since."""
         pipeline, changed = self.pipeline, self.snapshot.changed_paths
         verdict = pipeline.store.cache.read().verdict
         if (
@@ -148,28 +147,24 @@ class View:
         )
 
     def make_model(self) -> Model:
-        """The model of what the snapshot holds; again after something appeared that nobody had foreseen."""
-        pipeline = self.pipeline
-        return Model(
-            pipeline.name, pipeline.connections, self.snapshot, pipeline.code.current, pipeline.clock, self._is_valid
-        )
+        """Make a model of the snapshot; called again after outputs appeared that nobody could foresee."""
+        own = self.pipeline
+        return Model(own.name, own.connections, self.snapshot, own.code.current, own.clock, self._is_valid)
 
     def reload_records(self, folder: str) -> bool:
-        """Read the manifest of a directory again; whether anything in it is new to this view."""
-        prefix = f"{folder}/" if folder else ""
+        """Read the manifest of a directory again. Return whether anything in it is new to this view."""
+        prefix, records = f"{folder}/" if folder else "", self.snapshot.records
         now = self.pipeline.store.records.read(folder)
-        before = {
-            address: record for address, record in self.snapshot.records.items() if split_address(address)[0] == prefix
-        }
+        before = {address: record for address, record in records.items() if split_address(address)[0] == prefix}
         if now == before:
             return False
         for address in before:
-            del self.snapshot.records[address]
-        self.snapshot.records.update(now)
+            del records[address]
+        records.update(now)
         return True
 
     def _is_valid(self, unit: Unit, address: str, record: Record) -> bool:
-        """Whether a state that another validation found valid is so by the present one."""
+        """Whether a state that passed an earlier validation passes the present one."""
         from .building.outputs import run_validation
 
         validate = unit.stage.validate
@@ -186,10 +181,9 @@ class View:
         return StateView(unit.stage.name, unit.entity, tuple(unit.outputs.values()), self.model.standing(unit))
 
     def orphans(self) -> list[StateView]:
+        standing = self.model.orphan_standing
         return [
-            StateView(
-                record.produced_by.partition("#")[2], record.entity, (address,), self.model.orphan_standing(address)
-            )
+            StateView(record.produced_by.partition("#")[2], record.entity, (address,), standing(address))
             for address, record in self.model.orphans.items()
         ]
 
@@ -213,22 +207,18 @@ class View:
                 counts["orphan"] += 1
                 stages[each.stage]["orphan"] += 1
                 shown.append(each)
+        ambiguous = [(path, f"it matches {text} in more than one way") for path, text in self.model.ambiguous]
         return PipelineStatus(
             self.pipeline.name,
             len(entities),
             dict(counts),
             self._in_order(shown),
             {name: dict(each) for name, each in stages.items()},
-            (
-                *self.snapshot.problems,
-                *((path, f"it matches {text} in more than one way") for path, text in self.model.ambiguous),
-            ),
+            (*self.snapshot.problems, *ambiguous),
         )
 
-    # Plans
-
     def chosen(self, targets: Iterable[str]) -> set[int] | None:
-        """The units that targets name, and everything above them, by identity; None stands for all."""
+        """Return the ids (`id()`) of the units that targets name and of all units above them, or None for all."""
         given = list(targets)
         if not given:
             return None
@@ -238,14 +228,15 @@ class View:
             unit = waiting.pop()
             if id(unit) not in found:
                 found.add(id(unit))
-                for path in unit.input_paths():
-                    maker = self.model.producer.get(path)
-                    if maker is not None:
-                        waiting.append(maker)
+                waiting += self._makers(unit)
         return found
 
+    def _makers(self, unit: Unit) -> list[Unit]:
+        """The units that make its inputs."""
+        return [maker for path in unit.input_paths() if (maker := self.model.producer.get(path)) is not None]
+
     def find(self, target: str) -> list[Unit]:
-        """The units that a stage, an entity, `stage entity`, or a path (with globs) names."""
+        """Return the units that a stage, an entity, `stage entity`, or a path (with globs) names."""
         units = list(self.model.all_units())
         for test in (
             lambda unit: unit.id == target,
@@ -273,80 +264,56 @@ class View:
                 continue
             standing = self.model.standing(unit)
             runs = id(unit) in forced or (force and not given) or standing.status == "stale"
-            above = [maker for path in unit.input_paths() if (maker := self.model.producer.get(path)) is not None]
-            if any(id(maker) in below for maker in above):
+            if any(id(maker) in below for maker in self._makers(unit)):
                 if standing.status not in ("failed", "unrecorded", "blocked") or force:
                     below.add(id(unit))
                     may.append(self.view_of(unit))
             elif runs and standing.status not in ("unrecorded", "blocked", "waiting"):
                 below.add(id(unit))
                 will.append(self.view_of(unit))
-                members = (
-                    members or unit.stage.has_members or any(o.kind == "directory" for o in unit.stage.outputs.values())
-                )
+                members = members or any(output.kind != "file" for output in unit.stage.outputs.values())
         appear = self._below_members({each.stage for each in (*will, *may)}) if members or may else []
         return Plan(self._in_order(will), self._in_order(may), tuple(appear))
 
     def _in_order(self, states: Iterable[StateView]) -> tuple[StateView, ...]:
-        """By stage, as they follow each other, and entity: directories are listed in no order."""
+        """Sort by the order of the stages, then by entity."""
         place = {stage.name: position for position, stage in enumerate(self.model.connections.order)}
         return tuple(sorted(states, key=lambda each: (place[each.stage], each.entity)))
 
     def _below_members(self, running: set[str]) -> list[str]:
-        """Stages below one that runs and makes what nobody can foresee."""
-        found: list[str] = []
+        """Stages below one that runs and makes files whose names nobody can foresee."""
+        found: dict[str, None] = {}
         for stage in self.model.connections.order:
             for reading in self.model.connections.readings[stage.name]:
                 for writer in reading.writers:
                     loose = any(output.kind != "file" for output in self.pipeline.stages[writer].outputs.values())
                     if (loose and writer in running) or writer in found:
-                        found.append(stage.name)
-        return list(dict.fromkeys(found))
-
-    # Explaining
+                        found[stage.name] = None
+        return list(found)
 
     def why(self, state: str) -> Explanation:
-        address = state
         unit = self.model.producer.get(state) or self.model.producer.get(f"{state}/")
+        if unit is None and state in self.model.orphans:
+            (orphan,) = (each for each in self.orphans() if each.outputs == (state,))
+            record = self.model.orphans[state]
+            return Explanation(state, orphan.stage, orphan.entity, orphan.standing, record, (), {}, ())
         if unit is None:
-            if state in self.model.orphans:
-                gone = self.model.orphans[state]
-                by = gone.produced_by.partition("#")[2]
-                return Explanation(
-                    state,
-                    by,
-                    gone.entity,
-                    self.model.orphan_standing(state),
-                    gone,
-                    (),
-                    {},
-                    (),
-                )
-            found = next((each for each in self.model.all_units() if state in each.outputs.values()), None)
-            if found is None and self.snapshot.content_hash(state) is not None:
-                source = Standing("fresh", (Cause("missing", "no stage makes it: it is a source", state),))
-                return Explanation(state, None, "", source._replace(causes=()), None, (), {}, ())
-            unit = found or self.find(state)[0]
-        if address not in unit.outputs.values():
-            address = next(iter(unit.outputs.values()))
-        record = self.snapshot.records.get(address)
+            unit = next((each for each in self.model.all_units() if state in each.outputs.values()), None)
+        if unit is None and self.snapshot.content_hash(state) is not None:  # a source
+            return Explanation(state, None, "", FRESH, None, (), {}, ())
+        if unit is None:
+            unit = self.find(state)[0]
+        address = state if state in unit.outputs.values() else next(iter(unit.outputs.values()))
+        found = self.snapshot.records.get(address)
         standing = self.model.standing(unit)
         changed: tuple[str, ...] = ()
-        if record is not None and any(cause.code == "code_changed" for cause in standing.causes):
-            changed = self._changed_code(unit, record)
-        above = dict.fromkeys(
-            maker for path in unit.input_paths() if (maker := self.model.producer.get(path)) is not None
-        )
-        return Explanation(
-            address,
-            unit.stage.name,
-            unit.entity,
-            standing,
-            record,
-            changed,
-            self.pipeline.code.of(unit.stage.name).unknown,
-            tuple(self.view_of(maker) for maker in above if self.model.standing(maker) is not FRESH),
-        )
+        if found is not None and any(cause.code == "code_changed" for cause in standing.causes):
+            changed = self._changed_code(unit, found)
+        unknown = self.pipeline.code.of(unit.stage.name).unknown
+        above = [
+            self.view_of(each) for each in dict.fromkeys(self._makers(unit)) if self.model.standing(each) is not FRESH
+        ]
+        return Explanation(address, unit.stage.name, unit.entity, standing, found, changed, unknown, tuple(above))
 
     def _changed_code(self, unit: Unit, record: Record) -> tuple[str, ...]:
         from .codehash.code import changed_parts

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Pipeline(PipelineDefinition):
-    """Stages that make states from states. What is missing or stale is produced, what is fresh is left alone.
+    """Stages that make states from states. `build` makes what is missing or stale, and leaves the rest alone.
 
         blog = Pipeline("auto-blog", root="output")
 
@@ -27,11 +27,11 @@ class Pipeline(PipelineDefinition):
 
         blog.build()
 
-    `root` is where states are: a directory, or `sqlite:///states.db`. Paths and patterns are relative to it.
+    `root` is where states are: a directory, or a database, as in `sqlite:///states.db`. Paths are relative to it.
     """
 
     def view(self) -> View:
-        """How everything stands now."""
+        """The present status of all states."""
         from .looking import View
 
         return View(self)
@@ -40,11 +40,11 @@ class Pipeline(PipelineDefinition):
         return self.view().status()
 
     def why(self, state: str) -> Explanation:
-        """Why a state, named by its path, stands as it does."""
+        """Explain the status of a state, named by its path."""
         return self.view().why(state)
 
     def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> Plan:
-        """What `build` will run, and what it may run because it is below."""
+        """What `build` will run, and what it may run because it is below that."""
         return self.view().plan(targets, force=force)
 
     def build(
@@ -56,9 +56,9 @@ class Pipeline(PipelineDefinition):
         patience: float = 3_600.0,
         existing: bool = False,
     ) -> BuildReport:
-        """Produce what is missing or stale: all of it, or what `targets` (states, entities, stages) need.
+        """Make what is missing or stale: all of it, or what `targets` (states, entities, stages) need.
 
-        With `existing`, triggers fire also for states that were there before them, once for each content as always.
+        With `existing`, triggers also fire for states older than the trigger, once for each content as always.
         """
         from .building.verdict import list_everything, nothing_to_do
 
@@ -71,19 +71,19 @@ class Pipeline(PipelineDefinition):
         return build(self, given, engine=engine, force=force, patience=patience, listed=listed, existing=existing)
 
     def accept(self, *targets: str) -> list[str]:
-        """Take states as they are, also those that nobody recorded; their addresses are returned."""
+        """Take states as they are, also those that nobody recorded. Returns their addresses."""
         from .steering import accept
 
         return accept(self, targets)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
-        """Have states made again."""
+        """Mark states as stale, so that they are made again. Returns their addresses."""
         from .steering import invalidate
 
         return invalidate(self, targets, stage=stage)
 
     def retry(self, *targets: str) -> list[str]:
-        """Have what failed tried again by the next scan: all of it, or what is named."""
+        """Let the next scan try failed states again: all of them, or those named."""
         from .steering import retry
 
         return retry(self, targets)

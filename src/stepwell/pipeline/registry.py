@@ -1,6 +1,6 @@
-"""Which pipelines this process has, so that a node that only names one finds it.
+"""The pipelines of this process, so that a node that only names one finds it.
 
-A pipeline enters when it is made and leaves when nobody holds it any more.
+A pipeline is entered when it is made, and removed when nobody holds it any more.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from typing import Protocol
 
 
 class Named(Protocol):
-    """A pipeline, as far as it is found by its name."""
+    """What the registry needs to know of a pipeline."""
 
     name: str
     home: str
 
 
 _living: dict[tuple[str, str], list[weakref.ref[Named]]] = {}
-"""The one that was made or built last is the last."""
+"""By home and name; the last is the one that was made or built last."""
 
 
 def enter(pipeline: Named) -> None:
-    """From now on a node that names this pipeline and its root gets this object, not an older one with other code."""
+    """Enter a pipeline. Nodes that name it and its root now find this object, not an older one with other code."""
     known = _living.get((pipeline.home, pipeline.name), ())
     others = [each for each in known if (there := each()) is not None and there is not pipeline]
     _living[pipeline.home, pipeline.name] = [*others, weakref.ref(pipeline)]
 
 
 def homes() -> set[str]:
-    """The modules and documents of all pipelines there are."""
+    """The modules and documents of all pipelines."""
     return {home for (home, _), known in _living.items() if any(each() is not None for each in known)}
 
 
 def living(home: str, name: str) -> list[Named]:
-    """The pipelines of this name, written in the module `home`; the one that was made or built last comes first."""
+    """The pipelines with this name and home, first the one that was made or built last."""
     return [there for each in reversed(_living.get((home, name), ())) if (there := each()) is not None]

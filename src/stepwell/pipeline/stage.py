@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 OutputKind: TypeAlias = Literal["file", "directory", "members"]
 RESERVED = frozenset({"config", "ctx", "entities", "entity", "out"})
-"""Parameters of a body that no input can have the name of."""
+"""Parameters of a body, whose names no input can have."""
 BACK_OFF = (60.0, 300.0, 900.0, 3_600.0, 14_400.0, 86_400.0)
-"""Seconds after each failure in a row; after the last of them it stays failed until somebody asks."""
+"""How many seconds to wait after each failure in a row. After one more, the state stays failed until `retry`."""
 SOLE = ""
-"""The name of an input or output that was given without one."""
+"""The name of the only input or output, which was given without one."""
+FILTERS = ("hasFiles",)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
@@ -32,7 +33,7 @@ class Output(NamedTuple):
     pattern: Pattern
     kind: OutputKind
     extra: tuple[str, ...]
-    """Variables whose values the body gives: one entity makes many files."""
+    """Variables to which the body gives values: one entity makes many files."""
 
 
 class Stage(NamedTuple):
@@ -42,7 +43,7 @@ class Stage(NamedTuple):
     inputs: Mapping[str, Pattern]
     outputs: Mapping[str, Output]
     variables: tuple[str, ...]
-    """What tells its entities apart."""
+    """Those that distinguish its entities."""
     collect: tuple[str, ...]
     function: Callable[..., Any] | None
     handler: str | None
@@ -58,17 +59,18 @@ class Stage(NamedTuple):
     version: str | None
     uses: tuple[Any, ...]
     options: Mapping[str, Any]
-    """Those of a node: retry, timeout, isolation, queue ..."""
+    """The options of its nodes: retry, timeout, isolation, queue ..."""
     place: SourceLine | None
     gates: frozenset[str] = frozenset()
-    """Inputs that only have to be there, whatever is in them."""
+    """Inputs that only have to exist, whatever they contain."""
 
     @property
     def has_members(self) -> bool:
         return any(output.kind == "members" for output in self.outputs.values())
 
-    def entity_id(self, key: Sequence[str]) -> str:
-        return "/".join(key)
+    @property
+    def written(self) -> list[Pattern]:
+        return [output.pattern for output in self.outputs.values()]
 
     def values(self, key: Sequence[str]) -> dict[str, str]:
         return dict(zip(self.variables, key, strict=True))
@@ -97,43 +99,36 @@ def make_stage(
     place: SourceLine | None = None,
     gates: Iterable[str] = (),
 ) -> Stage:
-    """A stage, or a DefinitionError that lists everything that is wrong with it."""
+    """Make a stage. DefinitionError lists everything that is wrong with it."""
     problems: list[str] = []
-
-    def attempt(make: Callable[[], Any], otherwise: Any) -> Any:
-        try:
-            return make()
-        except DefinitionError as error:
-            problems.append(str(error))
-            return otherwise
-
     if not isinstance(name, str) or not _NAME.match(name):
         problems.append(f"{shown(name)} cannot be the name of a stage: letters, digits, _ and - are needed")
-    inputs: dict[str, Pattern] = attempt(lambda: _patterns("input", input), {})
+    inputs = _patterns("input", input, problems)
     collected = (collect,) if isinstance(collect, str) else tuple(collect or ())
     known = [variable for pattern in inputs.values() for variable in pattern.variables]
     problems += [f"collect={variable!r}: no input has this variable" for variable in collected if variable not in known]
-    written: dict[str, Pattern] = attempt(lambda: _patterns("output", output), {})
+    written = _patterns("output", output, problems)
     if not written and not problems:
         problems.append("output=: at least one pattern is needed")
     variables = tuple(dict.fromkeys(variable for variable in known if variable not in collected))
     if entities is not None:
         variables = tuple(dict.fromkeys((*variables, *(v for p in written.values() for v in p.variables))))
-    elif not inputs:
+    elif not input:
         problems.append("input= is needed, or entities=: a function that gives the entities")
-    outputs: dict[str, Output] = {}
-    for key, pattern in written.items():
-        try:
-            outputs[key] = _output(key, pattern, variables, collected)
-        except DefinitionError as error:
-            problems.append(str(error))
+    outputs = {key: _output(key, pattern, variables, collected, problems) for key, pattern in written.items()}
     problems += [
         f"{option}={shown(value)}: a function is needed"
         for option, value in (("entities", entities), ("validate", validate))
         if value is not None and not callable(value)
     ]
     quiet_seconds: float = in_seconds(quiet)
-    problems += _numbers(min_size=min_size, priority=priority, limit=limit, quiet=quiet_seconds)
+    if not is_seconds(quiet_seconds):
+        problems.append(f"quiet={shown(quiet_seconds)}: {SECONDS_NEEDED} is needed")
+    for option, value, least in (("min_size", min_size, 0), ("priority", priority, None), ("limit", limit, 1)):
+        whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
+        if not whole and (option, value) != ("limit", None):
+            from_least = "" if least is None else f" from {least}"
+            problems.append(f"{option}={shown(value)}: a whole number{from_least} is needed")
     schedule = BACK_OFF if back_off is None else tuple(map(in_seconds, back_off))
     if not all(is_seconds(seconds) for seconds in schedule):
         problems.append(f"back_off={shown(schedule)}: {SECONDS_NEEDED} is needed for each failure")
@@ -149,16 +144,14 @@ def make_stage(
     return Stage(
         name, inputs, outputs, variables, collected, function, handler, dict(config or {}), entities,
         _filters(filter, inputs), min_size, validate, float(quiet_seconds), priority, limit, schedule, version, tuple(uses),
-        dict(options or {}), place,
-        frozenset(gates),
+        dict(options or {}), place, frozenset(gates),
     )  # fmt: skip
 
 
-def _patterns(option: str, given: str | Mapping[str, str] | None) -> dict[str, Pattern]:
+def _patterns(option: str, given: str | Mapping[str, str] | None, problems: list[str]) -> dict[str, Pattern]:
     if given is None:
         return {}
     named = given if isinstance(given, Mapping) else {SOLE: given}
-    problems = []
     found = {}
     for name, text in named.items():
         if isinstance(given, Mapping) and (not isinstance(name, str) or not name.isidentifier() or name in RESERVED):
@@ -170,49 +163,30 @@ def _patterns(option: str, given: str | Mapping[str, str] | None) -> dict[str, P
             found[name] = Pattern(text)
         except DefinitionError as error:
             problems.append(f"{option}={shown(text)}: {error}")
-    if problems:
-        raise DefinitionError("; ".join(problems))
     return found
 
 
-def _output(name: str, pattern: Pattern, variables: Sequence[str], collected: Sequence[str]) -> Output:
-    if pattern.has_glob:
-        raise DefinitionError(
-            f"output={pattern.text!r}: a glob names no file; use a variable whose values the body gives"
-        )
-    missing = [variable for variable in variables if variable not in pattern.variables]
-    if missing:
-        raise DefinitionError(
-            f"output={pattern.text!r}: it does not name {{{missing[0]}}}, so several entities would write one state; name "
-            f'it, or collect="{missing[0]}" makes one state of many'
-        )
+def _output(
+    name: str, pattern: Pattern, variables: Sequence[str], collected: Sequence[str], problems: list[str]
+) -> Output:
     extra = tuple(variable for variable in pattern.variables if variable not in variables)
-    again = [variable for variable in extra if variable in collected]
-    if again:
-        raise DefinitionError(f"output={pattern.text!r}: {{{again[0]}}} is collected, so the output cannot name it")
-    if extra and pattern.is_directory:
-        raise DefinitionError(f"output={pattern.text!r}: one entity makes many files, not many directories")
-    kind: OutputKind = "members" if extra else "directory" if pattern.is_directory else "file"
-    return Output(name, pattern, kind, extra)
-
-
-def _numbers(**given: Any) -> list[str]:
-    problems = []
-    for name, value in given.items():
-        if name == "quiet":
-            if not is_seconds(value):
-                problems.append(f"quiet={shown(value)}: {SECONDS_NEEDED} is needed")
-        elif name == "limit" and value is None:
-            continue
-        elif (
-            isinstance(value, bool) or not isinstance(value, int) or (name != "priority" and value < (name == "limit"))
-        ):
-            least = "" if name == "priority" else f" from {int(name == 'limit')}"
-            problems.append(f"{name}={shown(value)}: a whole number{least} is needed")
-    return problems
-
-
-FILTERS = ("hasFiles",)
+    missing = next((variable for variable in variables if variable not in pattern.variables), None)
+    again = next((variable for variable in extra if variable in collected), None)
+    problem = None
+    if pattern.has_glob:
+        problem = "a glob names no file; use a variable whose values the body gives"
+    elif missing is not None:
+        problem = (
+            f"it does not name {{{missing}}}, so several entities would write one state; name it, or make one state of "
+            f'many with collect="{missing}"'
+        )
+    elif again is not None:
+        problem = f"{{{again}}} is collected, so the output cannot name it"
+    elif extra and pattern.is_directory:
+        problem = "one entity makes many files, not many directories"
+    if problem is not None:
+        problems.append(f"output={pattern.text!r}: {problem}")
+    return Output(name, pattern, "members" if extra else "directory" if pattern.is_directory else "file", extra)
 
 
 def _filters(given: str | Mapping[str, str] | None, inputs: Mapping[str, Pattern]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What people ask of a pipeline: accept, invalidate, retry, clean, put."""
+"""What people can do to the states of a pipeline: accept, invalidate, retry, clean, put."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def accept(pipeline: PipelineDefinition, targets: Iterable[str]) -> list[str]:
-    """Take states as they are: what is there is recorded as made by the present code from the present inputs."""
+    """Record states as made by the present code from the present inputs."""
     view = View(pipeline)
     changes: dict[str, Record | None] = {}
     for unit in _found(view, targets):
@@ -34,13 +34,13 @@ def accept(pipeline: PipelineDefinition, targets: Iterable[str]) -> list[str]:
 
 
 def _as_it_is(pipeline: PipelineDefinition, view: View, unit: Unit, name: str, address: str) -> Record | None:
-    output = unit.stage.outputs[name]
-    digest = view.model.content_of(address) if output.kind != "members" else None
-    members = None
-    if output.kind == "directory" and digest is not None:
-        members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
+    kind = unit.stage.outputs[name].kind
+    digest = view.model.content_of(address) if kind != "members" else None
     if digest is None:
         return None
+    members = None
+    if kind == "directory":
+        members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
     current = pipeline.code.current(unit.stage.name)
     inputs = {path: each or "" for path, each in view.model.input_hashes(unit).items()}
     return Record(
@@ -51,16 +51,14 @@ def _as_it_is(pipeline: PipelineDefinition, view: View, unit: Unit, name: str, a
 
 
 def invalidate(pipeline: PipelineDefinition, targets: Iterable[str], *, stage: str | None = None) -> list[str]:
-    """Have states made again, whatever else says that they are fresh; also what nobody recorded may then be replaced."""
+    """Mark states as stale. Those that nobody recorded may then be replaced, too."""
     view = View(pipeline)
     if stage is not None and stage not in pipeline.stages:
         raise InputError(f"pipeline {pipeline.name!r} has no stage {stage!r}; it has {', '.join(pipeline.stages)}")
     changes: dict[str, Record | None] = {}
     told = f"somebody invalidated it at {utc_text(time.time())}"
     for unit in _found(view, targets):
-        if stage is not None and unit.stage.name != stage:
-            continue
-        for name, address in unit.outputs.items():
+        for name, address in unit.outputs.items() if stage in (None, unit.stage.name) else ():
             record = view.snapshot.records.get(address) or _as_it_is(pipeline, view, unit, name, address)
             if record is not None:
                 changes[address] = record._replace(stale=told)
@@ -70,7 +68,7 @@ def invalidate(pipeline: PipelineDefinition, targets: Iterable[str], *, stage: s
 
 
 def retry(pipeline: PipelineDefinition, targets: Iterable[str] = ()) -> list[str]:
-    """Have what failed tried again by the next scan, whatever its back-off."""
+    """Let the next scan try failed states again, whatever their back-off."""
     given = list(targets)
     failures = read_failures(pipeline.store.notes)
     wanted = {unit.id for unit in _found(View(pipeline), given)} if given else set(failures)
@@ -92,11 +90,8 @@ def put(pipeline: PipelineDefinition, path: str, content: bytes) -> None:
     """Write a source into the store of states."""
     checked_path(path)
     for stage in pipeline.stages.values():
-        for output in stage.outputs.values():
-            if output.pattern.covers(path):
-                raise InputError(
-                    f"{path} is made by stage {stage.name!r}; put sources, and let the stages make the rest"
-                )
+        if any(pattern.covers(path) for pattern in stage.written):
+            raise InputError(f"{path} is made by stage {stage.name!r}; put sources, and let the stages make the rest")
     pipeline.store.files.put(path, content)
 
 

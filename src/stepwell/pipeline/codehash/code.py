@@ -1,4 +1,4 @@
-"""`Code`: the hash of what a stage runs, what it is made of, and what could not be followed."""
+"""`Code`: the hash of the code that a stage runs, its parts, and what could not be followed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class Code(NamedTuple):
     parts: Mapping[str, tuple[str, str]]
     """The hash of each function, class and constant, and `file:line`, by `module:name`."""
     unknown: Mapping[str, str]
-    """What could not be followed, and where: a change of it is not noticed unless it is declared (`uses`, `version`)."""
+    """What could not be followed, and where. Its changes go unnoticed unless it is declared (`uses`, `version`)."""
     files: Mapping[str, Any]
-    """The files it was found in, with the stamps they had when they were read."""
+    """The files in which the parts are, with their stamps when they were read."""
     is_static: bool
     seen: tuple[tuple[Mapping[str, Any], str, object], ...] = ()
 
     @property
     def is_current(self) -> bool:
-        """False when a module that it was found in has been reloaded, or something in it replaced."""
+        """False if one of its modules was reloaded, or something in it replaced."""
         return all(home.get(name) is value for home, name, value in self.seen)
 
 
 def code_of(
     function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = ()
 ) -> Code:
-    """The code of a function and of everything of the project that it uses; with `version`, that version."""
+    """Hash a function and everything of the project that it uses, or with `version` only that."""
     if version is not None:
         return Code(f"v:{version}", {"version": (version, "")}, {}, {}, False)
     from .follow import Follower
@@ -41,14 +41,9 @@ def code_of(
             follower.package(used)
         else:
             follower.add(used)
-    return Code(
-        _digest({name: part[0] for name, part in follower.parts.items()}),
-        follower.parts,
-        follower.unknown,
-        follower.files,
-        follower.is_static,
-        tuple(follower.seen),
-    )
+    digest = _digest({name: part[0] for name, part in follower.parts.items()})
+    found = (follower.parts, follower.unknown, follower.files, follower.is_static)
+    return Code(digest, *found, tuple(follower.seen))
 
 
 def config_hash(config: Mapping[str, Any], handler: str | None = None) -> str:
@@ -56,7 +51,7 @@ def config_hash(config: Mapping[str, Any], handler: str | None = None) -> str:
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What changed between two versions of a stage, each with its place, for people."""
+    """List what changed between two versions of a stage, with places, for people."""
     told = []
     for name, (digest, where) in now.items():
         at = f" ({where})" if where else ""

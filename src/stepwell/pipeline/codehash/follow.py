@@ -1,4 +1,4 @@
-"""Following what a function uses: the project's own functions, classes and constants, as far as they can be found."""
+"""Following what a function uses: the functions, classes and constants of the project, as far as they can be found."""
 
 from __future__ import annotations
 
@@ -16,45 +16,23 @@ from typing import Any
 
 from ...importable import importable_name, module_of
 from ..states.listing import Stamp, stamp_of
+from . import syntax
 from .loaded import is_project_file
-from .syntax import (
-    assignments,
-    attributes_of,
-    find_class,
-    find_definition,
-    global_names,
-    module_syntax,
-    written,
-)
+from .syntax import written
 
-_PURE_CALLS = frozenset(
-    {
-        *(
-            "bool",
-            "bytes",
-            "compile",
-            "date",
-            "datetime",
-            "Decimal",
-            "dict",
-            "float",
-            "Fraction",
-            "frozenset",
-            "int",
-            "len",
-        ),
-        *("list", "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set"),
-        *("sorted", "str", "sum", "timedelta", "timezone", "tuple", "TypeVar"),
-    }
-)
-"""Calls whose value follows from what is written: nothing of the machine is in it."""
+_PURE_CALLS = frozenset({
+    "bool", "bytes", "compile", "date", "datetime", "Decimal", "dict", "float", "Fraction", "frozenset", "int", "len", "list",
+    "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set", "sorted", "str", "sum",
+    "timedelta", "timezone", "tuple", "TypeVar",
+})  # fmt: skip
+"""Calls whose values depend only on the source, not on the machine."""
 _BUILT_IN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType)
 _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "vars", "locals"}
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
 
 
 class Follower:
-    """Collects the parts that a function is made of: a hash and a place for each, by name."""
+    """Collects the parts of a function: the hash and place of each, by name."""
 
     def __init__(self, skipped: Iterable[type]) -> None:
         self.parts: dict[str, tuple[str, str]] = {}
@@ -62,12 +40,12 @@ class Follower:
         self.unknown: dict[str, str] = {}
         """What could not be followed, and where."""
         self.files: dict[str, Stamp | None] = {}
-        """The files it was found in, with the stamps they had when they were read."""
+        """The files in which the parts are, with their stamps when they were read."""
         self.is_static = True
-        """Whether all of it stands in files: nothing was taken from values that only this process has."""
+        """Whether all parts are in files, and none are values that only this process has."""
         self._modules: dict[str, ast.Module | None] = {}
         self.seen: list[tuple[Mapping[str, Any], str, object]] = []
-        """What names of modules stood for: when one stands for something else, the module was reloaded."""
+        """The values of names in modules. A name with another value means that its module was reloaded."""
         self._skipped = tuple(skipped)
 
     def add(self, thing: object, label: str = "") -> None:
@@ -103,8 +81,8 @@ class Follower:
 
     def _syntax(self, file: str) -> ast.Module | None:
         if file not in self._modules:
-            self.files[file] = stamp_of(file)  # before it is read: what changes meanwhile is noticed
-            self._modules[file] = module_syntax(file)
+            self.files[file] = stamp_of(file)  # before it is read, so that a change meanwhile is noticed
+            self._modules[file] = syntax.module_syntax(file)
         return self._modules[file]
 
     def _function(self, function: types.FunctionType) -> None:
@@ -115,13 +93,12 @@ class Follower:
         if name in self.parts or not is_project(function):
             return
         tree = self._syntax(code.co_filename)
-        node = None if tree is None else find_definition(tree, code)
+        node = None if tree is None else syntax.find_definition(tree, code)
         where = f"{code.co_filename}:{code.co_firstlineno}"
         if node is None:
             self.parts[name] = (_hash(repr((code.co_code, code.co_names, _constants(code)))), where)
-            self._not_followed(
-                name, f"{where}: its source is not there; its bytecode was hashed, which every Python writes otherwise"
-            )
+            told = "its source is not there; its bytecode was hashed, which differs from one Python to another"
+            self._not_followed(name, f"{where}: {told}")
             self.is_static = False
             return
         cells = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
@@ -135,7 +112,7 @@ class Follower:
             self.add(function.__wrapped__)  # type: ignore[attr-defined]
 
     def _is_skipped(self, decorator: ast.expr, around: Mapping[str, Any], cells: Mapping[str, Any]) -> bool:
-        """`@blog.stage(...)` is no part of the code: what it says is compared on its own."""
+        """`@blog.stage(...)` is not part of the code: its options are compared separately."""
         inner: ast.AST = decorator
         while isinstance(inner, ast.Call | ast.Attribute):
             inner = inner.func if isinstance(inner, ast.Call) else inner.value
@@ -153,7 +130,7 @@ class Follower:
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
         tree = self._syntax(file) if file else None
-        node = None if tree is None else find_class(tree, kind.__qualname__)
+        node = None if tree is None else syntax.find_class(tree, kind.__qualname__)
         if node is None or module is None:
             self.parts[name] = (_hash(kind.__qualname__), "")
             self._not_followed(name, "its source was not found")
@@ -164,8 +141,8 @@ class Follower:
         self._used(node, name, vars(module), {}, file or "")
 
     def _used(self, node: ast.AST, name: str, around: Mapping[str, Any], cells: Mapping[str, Any], file: str) -> None:
-        """Everything that a definition takes from around it."""
-        for used in sorted(global_names(node)):
+        """Follow everything that a definition takes from outside it."""
+        for used in sorted(syntax.global_names(node)):
             if used.startswith("__") and used.endswith("__") and used not in ("__file__", "__import__"):
                 continue
             if used in _BLIND and used not in around:
@@ -186,7 +163,7 @@ class Follower:
         if home is not None and vars(home).get(used) is value:
             self.seen.append((vars(home), used, value))
         if isinstance(value, types.ModuleType):
-            for chain in attributes_of(node, used):
+            for chain in syntax.attributes_of(node, used):
                 self._attribute(value, chain, name)
         elif isinstance(value, types.FunctionType | type) or inspect.ismethod(value):
             if used not in _BLIND:
@@ -201,11 +178,11 @@ class Follower:
             self._assigned(used, value, around, file)
 
     def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], name: str) -> None:
-        """`helpers.text.clean`: through the modules to what is used of them."""
+        """Follow `helpers.text.clean` through the modules."""
         if module.__name__ == "importlib" and chain[0] == "import_module":
             self._not_followed(f"{name}: importlib.import_module", "")
         found: object = module
-        for position, part in enumerate(chain):
+        for part in chain:
             if not isinstance(found, types.ModuleType):
                 return
             owner, found = found, getattr(found, part, None)
@@ -213,18 +190,13 @@ class Follower:
                 if not is_project_file(getattr(owner, "__file__", None)):
                     return
                 holder = ast.Expr(ast.Name(part, ast.Load()))
-                del position
                 self._global(part, {**vars(owner), part: found}, holder, owner.__file__ or "", name)
                 return
 
     def _import(self, node: ast.Import | ast.ImportFrom, inside: ast.AST, package: str | None) -> None:
-        """An import inside a body: of the project's own modules what is named."""
-        names = (
-            [each.name for each in node.names]
-            if isinstance(node, ast.Import)
-            else ["." * node.level + (node.module or "")]
-        )
-        for name in names:
+        """Follow what an import inside a body takes from modules of the project."""
+        module_name = None if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
+        for name in [each.name for each in node.names] if module_name is None else [module_name]:
             try:
                 full = importlib.util.resolve_name(name, package)
                 spec = importlib.util.find_spec(full)
@@ -234,21 +206,21 @@ class Follower:
             except (ImportError, ValueError):
                 continue
             if isinstance(node, ast.Import):
-                for chain in attributes_of(inside, name.partition(".")[0]):
+                for chain in syntax.attributes_of(inside, name.partition(".")[0]):
                     self._attribute(sys.modules[name.partition(".")[0]], chain, full)
             else:
                 for each in node.names:
                     self._attribute(module, (each.name,), full)
 
     def _assigned(self, name: str, value: object, around: Mapping[str, Any], file: str) -> None:
-        """A constant of a module: what is written, and what that uses; of a literal also what it is now."""
+        """Follow a constant of a module: its source and what that uses; for a literal, its present value."""
         home = around.get("__name__", "")
         label = f"{importable_name(sys.modules[home]) if home == '__main__' else home}:{name}"
         if label in self.parts:
             return
         source = getattr(sys.modules.get(home), "__file__", None) or file
         tree = self._syntax(source)
-        statements = [] if tree is None else assignments(tree, name)
+        statements = [] if tree is None else syntax.assignments(tree, name)
         if not statements:
             self.parts[label] = ("", "")
             self._value(label, value, imported=True)
@@ -267,7 +239,7 @@ class Follower:
             self._used(statement, label, {key: each for key, each in around.items() if key != name}, {}, source)
 
     def _value(self, label: str, value: object, *, imported: bool = False) -> None:
-        """A value that is not written anywhere we can read: from a closure, or another module."""
+        """Follow a value whose source is not known: from a closure, or another module."""
         if isinstance(value, self._skipped):
             return
         if isinstance(value, types.FunctionType | type | functools.partial) or inspect.ismethod(value):
@@ -307,7 +279,7 @@ class Follower:
 
 
 def is_project(thing: object) -> bool:
-    """Whether a function or class is the project's own: not of Python, of an installed package, or of Stepwell."""
+    """Whether a function or class belongs to the project: not to Python, an installed package or Stepwell."""
     code = getattr(thing, "__code__", None)
     file = code.co_filename if code is not None else getattr(sys.modules.get(_module_of(thing) or ""), "__file__", None)
     return is_project_file(file)
@@ -323,7 +295,7 @@ def _module_name(thing: Callable[..., Any] | type) -> str:
 
 
 def plain_text(value: object, depth: int = 0) -> str | None:
-    """Plain data as a text, the same on every machine; None for anything else."""
+    """Return plain data as a text that is the same on every machine, or None for other values."""
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__}:{value!r}"
     if depth > 20:
@@ -343,7 +315,7 @@ def plain_text(value: object, depth: int = 0) -> str | None:
 
 
 def _is_literal(statement: ast.stmt) -> bool:
-    """Whether a statement assigns what is written, with nothing to look up or to call."""
+    """Whether a statement assigns a literal: it looks nothing up and calls nothing."""
     value = getattr(statement, "value", None)
     return value is not None and not any(
         isinstance(each, ast.Name | ast.Call | ast.Attribute | ast.Await) for each in ast.walk(value)
@@ -351,7 +323,7 @@ def _is_literal(statement: ast.stmt) -> bool:
 
 
 def _impure(statement: ast.stmt) -> str | None:
-    """A call, or a look at the machine, in what a module assigns when it is imported."""
+    """Return a call that is not pure, or a name that depends on the machine, in an assignment of a module."""
     value = getattr(statement, "value", None) or statement
     for each in ast.walk(value):
         if isinstance(each, ast.Lambda | ast.FunctionDef):

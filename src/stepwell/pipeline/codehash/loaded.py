@@ -1,4 +1,4 @@
-"""Which version of a file this process runs: what was changed after it was imported is not what runs."""
+"""Which files changed after this process had imported them, so that it runs an older version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN = os.path.normcase(os.path.dirname(os.path.dirname(os.path.dirname(os.path.
 
 
 def is_project_file(file: str | None) -> bool:
-    """Whether a file is the project's own: not of Python, of an installed package, or of Stepwell."""
+    """Whether a file belongs to the project: not to Python, an installed package or Stepwell."""
     if not file or file.startswith("<frozen"):
         return False
     normal = os.path.normcase(os.path.abspath(file))
@@ -27,16 +27,16 @@ def is_project_file(file: str | None) -> bool:
 
 
 class LoadedFiles:
-    """The stamps that files of the project had when their modules were first seen, which is soon after they were imported."""
+    """The stamps of the project's files when their modules were first seen, soon after their import."""
 
     def __init__(self) -> None:
         self._modules: dict[str, object] = {}
         self._stamps: dict[str, Stamp | None] = {}
 
     def look(self) -> None:
-        """Take in the modules that were imported or reloaded since."""
+        """Note the modules that were imported or reloaded since the last call."""
         for name, module in sys.modules.copy().items():
-            loading = getattr(module, "__spec__", None) or module  # reloading a module gives it another one
+            loading = getattr(module, "__spec__", None) or module  # a reload makes a new one
             if self._modules.get(name) is not loading:
                 self._modules[name] = loading
                 file = getattr(module, "__file__", None)
@@ -44,12 +44,12 @@ class LoadedFiles:
                     self._stamps[str(file)] = stamp_of(str(file))
 
     def changed(self, files: Iterable[str] | None = None) -> list[str]:
-        """Those of these files, or of all, that are no longer what runs here."""
+        """Return those of these files, or of all, that changed after their import."""
         given = self._stamps if files is None else files
         return [file for file in given if file in self._stamps and stamp_of(file) != self._stamps[file]]
 
     def modules(self) -> list[str]:
-        """The names of the project's modules that are imported, but for the program itself."""
+        """The names of the imported modules of the project, except the main program."""
         return [
             name
             for name, module in sys.modules.copy().items()

@@ -1,4 +1,4 @@
-"""What the stages of a pipeline are made of: their hashes, found once, and again when a module was reloaded."""
+"""The hashes of the code of stages, computed once and again after a module was reloaded."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ class StageCodes:
         loaded.look()
 
     def of(self, stage: str) -> Code:
-        """What a stage is made of: its function, and what that uses of the project."""
+        """The code of a stage: its function, and everything of the project that it uses."""
         found = self._code.get(stage)
         if found is None:
             from .code import code_of
 
             given = self._stages[stage]
-            # The body of a document says what stands for its code.
+            # The body of a stage in a document says what its code is.
             function, version = getattr(given.function, "code", (given.function, None))
             found = code_of(function, version=given.version or version, uses=given.uses, skipped=self._skipped)
             loaded.look()
             if changed := loaded.changed(found.files):
                 raise DefinitionError(
-                    f"pipeline {self._pipeline!r}: {changed[0]} was changed after this process had imported it, so what stage "
-                    f"{stage!r} runs is not what is written there; restart the process, or reload the module"
+                    f"pipeline {self._pipeline!r}: {changed[0]} was changed after this process had imported it, so stage "
+                    f"{stage!r} does not run what is written there; restart the process, or reload the module"
                 )
             self._code[stage] = found
         return found
 
     def current(self, stage: str) -> Current:
-        """What tells whether states of a stage are up to date with it."""
+        """The hashes and checks with which states of a stage must agree to be fresh."""
         found = self._current.get(stage)
         if found is None:
             from .code import code_of, config_hash
@@ -76,7 +76,7 @@ class StageCodes:
         return found
 
     def fingerprint(self) -> str:
-        """Changes with everything that standings follow from, besides what is in the store."""
+        """A hash of everything that standings depend on, except the content of the store."""
         told = [
             [stage.name, [(name, p.text) for name, p in stage.inputs.items()],
              [(name, o.pattern.text) for name, o in stage.outputs.items()], stage.collect, stage.quiet, dict(stage.filters),
@@ -86,14 +86,14 @@ class StageCodes:
         return sha256(encode_checked([told, sorted(self._triggers), __version__])).hexdigest()
 
     def keep(self, stage: str) -> None:
-        """Write down what a stage is made of, for `why` to compare with later."""
+        """Store the hashes of the parts of a stage, for `why` to compare with later."""
         notes = self._store().notes
         if known_code(notes, self.current(stage).code_hash) is None:
             code = self.of(stage)
             keep_code(notes, code.hash, {name: part[0] for name, part in code.parts.items()})
 
     def stamps(self) -> dict[str, Any]:
-        """The hash of each stage, with the stamps of the files it was found in: while they are the same, it is."""
+        """The hash of each stage, with the stamps of its files: while these are the same, so is the hash."""
         stamps = {}
         known = self._store().cache.read().verdict.get("code", {})
         for name, stage in self._stages.items():
@@ -107,7 +107,7 @@ class StageCodes:
         return stamps
 
     def _known_hash(self, stage: Stage) -> str | None:
-        """The hash of a stage that the cache knows, if none of its files has changed since."""
+        """The cached hash of a stage, if none of its files has changed since."""
         if stage.name in self._code or stage.function is None:
             return None
         found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
@@ -121,7 +121,7 @@ class StageCodes:
         return str(found[1])
 
     def refresh(self) -> None:
-        """Look again at the code of stages whose modules were reloaded. What was only written to a file does not run here."""
+        """Forget the code of stages whose modules were reloaded. A change in a file alone does not run in this process."""
         loaded.look()
         for name, stage in self._stages.items():
             known = self._code.get(name)
@@ -134,7 +134,7 @@ class StageCodes:
                 self._current.pop(name, None)
 
     def _is_outdated(self, stage: Stage) -> bool:
-        """Whether a file that the cached hash of a stage was found in is no longer what runs."""
+        """Whether a file behind the cached hash of a stage changed after this process had imported it."""
         found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
         return found is not None and bool(loaded.changed([file for file, _ in found[2]]))
 

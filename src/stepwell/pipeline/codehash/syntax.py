@@ -1,7 +1,7 @@
-"""Source text as syntax, and syntax as a text that only a change of meaning changes.
+"""Parsing source, and writing syntax as a text that changes only with its meaning.
 
-`ast.dump` differs from one Python to the next, so the text is written here: names of nodes, and the fields that are not
-empty. Docstrings, positions, comments and layout are not in it.
+`ast.dump` differs between versions of Python, so `written` has its own form: names of nodes, and fields that are not empty,
+without docstrings, positions, comments and layout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 def module_syntax(file: str) -> ast.Module | None:
-    """The syntax of a file as it is now; None if there is no such text, or it is no Python."""
+    """Parse a file as it is now. None if it cannot be read or is not Python."""
     linecache.checkcache(file)
     lines = linecache.getlines(file)
     if not lines:
@@ -30,7 +30,7 @@ def module_syntax(file: str) -> ast.Module | None:
 
 
 def find_definition(module: ast.Module, code: CodeType) -> Definition | None:
-    """Where a function was written: by its name and first line; a lambda also by where its body stands."""
+    """Find a function by its name and first line, a lambda also by the position of its body."""
     if code.co_name == "<lambda>":
         return _find_lambda(module, code)
     for node in ast.walk(module):
@@ -47,7 +47,7 @@ def _find_lambda(module: ast.Module, code: CodeType) -> ast.Lambda | None:
         return alike[0] if alike else None
     spots = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
     inside = [node for node in alike if spots and _holds(node, min(spots))]
-    # Of lambdas inside each other, the innermost that holds the first instruction.
+    # If lambdas are nested, the innermost one that contains the first instruction.
     return max(inside, key=lambda node: (node.lineno, node.col_offset), default=None)
 
 
@@ -57,7 +57,7 @@ def _holds(node: ast.Lambda, spot: tuple[int, int]) -> bool:
 
 
 def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
-    """A class by its name, `Outer.Inner`; of several, the last that is written."""
+    """Find a class by its name, `Outer.Inner`. If there are several, the last one."""
     body: list[ast.stmt] = module.body
     found: ast.ClassDef | None = None
     for part in qualname.split("."):
@@ -71,7 +71,7 @@ def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
 
 
 def assignments(module: ast.Module, name: str) -> list[ast.stmt]:
-    """The statements of a module, also below `if` and `try`, that give a name its value."""
+    """Return the statements of a module, also inside `if` and `try`, that assign a name."""
     found: list[ast.stmt] = []
     waiting: list[ast.stmt] = list(module.body)
     while waiting:
@@ -92,7 +92,7 @@ def assignments(module: ast.Module, name: str) -> list[ast.stmt]:
 
 
 def written(node: ast.AST) -> str:
-    """The text of a piece of syntax: the same for the same meaning, on every Python."""
+    """Return a text that is the same for the same meaning on every version of Python."""
     parts: list[str] = []
     _write(node, parts)
     return "".join(parts)
@@ -128,7 +128,7 @@ def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def global_names(node: ast.AST) -> set[str]:
-    """The names that a definition takes from around it: of its module, or of the functions that it is in."""
+    """Return the names that a definition takes from its module or from functions around it."""
     if isinstance(node, ast.expr):
         code = compile(ast.Expression(node), "<definition>", "eval", dont_inherit=True)
     else:
@@ -146,7 +146,7 @@ def global_names(node: ast.AST) -> set[str]:
 
 
 def attributes_of(node: ast.AST, name: str) -> set[tuple[str, ...]]:
-    """What is asked of a name: for `helpers.text.clean(x)` of `helpers`, ("text", "clean")."""
+    """Return the attributes used of a name: ("text", "clean") for `helpers.text.clean(x)` and `helpers`."""
     found: set[tuple[str, ...]] = set()
     for each in ast.walk(node):
         chain: list[str] = []

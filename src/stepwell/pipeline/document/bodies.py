@@ -1,4 +1,4 @@
-"""What the stages of a document do: a handler with a config, or writing a text."""
+"""The bodies of stages in documents: a handler or function with a config, or a text to write."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from ...secrets import SecretRef
 from ...templates import compile_config
 from ..entity import Entity
 from ..patterns.pattern import Pattern
-from .names import config_without_dollars, without_dollars
+from .names import config_without_dollars
+
+SOLE_PARAMETER = "input"
 
 
 class Body:
-    """Runs for one entity. Its inputs come as texts, by name."""
+    """Runs for one entity. Gets its inputs as texts, by name."""
 
-    def __init__(self, names: Mapping[str, str], config: Mapping[str, Any], patterns: Mapping[str, Pattern]) -> None:
+    def __init__(self, config: Mapping[str, Any], names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
         self._names = names
-        """The node whose state each input is."""
+        """The node that each input comes from."""
         self._patterns = patterns
-        """What each node above finds or writes, by name; of `entity` what it was found by."""
+        """What each node above finds or writes, by name; for `entity`, the pattern that found it."""
         self._config = compile_config(config_without_dollars(dict(config)))
 
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
         raise NotImplementedError
 
     def scope(self, entity: Entity, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the templates of a config can name: the entity, and the nodes above."""
+        """What the templates of a config can refer to: the entity, and the nodes above."""
         own: dict[str, Any] = {**entity.values, "id": entity.id}
         scope: dict[str, Any] = {
             name: {**own, "path": pattern.partly_filled(entity.values).removesuffix("/")}
@@ -43,24 +45,20 @@ class Body:
 
 
 class HandlerBody(Body):
-    """A handler with a config. Without one it gets the entity and the input."""
+    """A handler with a config. Without a config it gets the entity and the input."""
 
     def __init__(
-        self,
-        name: str,
-        config: Mapping[str, Any],
-        names: Mapping[str, str],
+        self, name: str, handlers: Callable[[], Handlers], config: Mapping[str, Any], names: Mapping[str, str],
         patterns: Mapping[str, Pattern],
-        handlers: Callable[[], Handlers],
-    ) -> None:
-        super().__init__(names, config, patterns)
+    ) -> None:  # fmt: skip
+        super().__init__(config, names, patterns)
         self.name = name
         self._has_config = bool(config)
         self._handlers = handlers
 
     @property
     def code(self) -> tuple[Callable[..., Any] | None, str | None]:
-        """What its hash follows from: the function of a user, or the version that a built-in handler carries."""
+        """What its hash is made of: the function of a user, or the version of a built-in handler."""
         handler = self.handler
         if handler.where == "built in":
             return None, f"{handler.name} {handler.version}"
@@ -80,27 +78,22 @@ class HandlerBody(Body):
         if self._has_config:
             config = self._config.render(self.scope(entity, inputs), SecretRef)
         else:
-            given = inputs[SOLE_PARAMETER] if set(inputs) == {SOLE_PARAMETER} else dict(inputs)
-            config = {"entity": {**entity.values, "id": entity.id}, "input": given}
+            config = {"entity": {**entity.values, "id": entity.id}, "input": _one_or_all(inputs)}
         result = handlers.call(handler, ctx, config)
         if handler.is_async:
             import asyncio
 
             result = asyncio.run(result)
-        return content_of(result)
+        return result["result"] if isinstance(result, dict) and "result" in result else result
 
 
 class FunctionBody(Body):
-    """A function of an allowed module, called with the inputs and the config it asks for."""
+    """A function of an allowed module, called with those of the inputs, config, entity and ctx that it takes."""
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        config: Mapping[str, Any],
-        names: Mapping[str, str],
-        patterns: Mapping[str, Pattern],
-    ) -> None:
-        super().__init__(names, config, patterns)
+        self, function: Callable[..., Any], config: Mapping[str, Any], names: Mapping[str, str], patterns: Mapping[str, Pattern]
+    ) -> None:  # fmt: skip
+        super().__init__(config, names, patterns)
         self.function = function
 
     @property
@@ -110,8 +103,8 @@ class FunctionBody(Body):
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
         import inspect
 
-        given = {"entity": entity, "ctx": ctx, "config": self._config.render(self.scope(entity, inputs))}
-        given["input"] = inputs[SOLE_PARAMETER] if set(inputs) == {SOLE_PARAMETER} else dict(inputs)
+        config = self._config.render(self.scope(entity, inputs))
+        given = {"entity": entity, "ctx": ctx, "config": config, "input": _one_or_all(inputs)}
         asked = inspect.signature(self.function).parameters
         free = [name for name in asked if name not in given]
         if len(free) == 1:
@@ -125,18 +118,13 @@ class TextBody(Body):
     code: tuple[Callable[..., Any] | None, str | None] = (None, "state_write 1")
 
     def __init__(self, content: Any, names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
-        super().__init__(
-            names, {"content": without_dollars(content) if isinstance(content, str) else content}, patterns
-        )
+        super().__init__({"content": content}, names, patterns)
 
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
         rendered = self._config.render(self.scope(entity, inputs))["content"]
         return "\n".join(map(str, rendered)) if isinstance(rendered, list) else rendered
 
 
-def content_of(result: Any) -> Any:
-    """The main field of what a handler returned."""
-    return result["result"] if isinstance(result, dict) and "result" in result else result
-
-
-SOLE_PARAMETER = "input"
+def _one_or_all(inputs: Mapping[str, Any]) -> Any:
+    """The only input by itself, several by their names."""
+    return inputs[SOLE_PARAMETER] if set(inputs) == {SOLE_PARAMETER} else dict(inputs)

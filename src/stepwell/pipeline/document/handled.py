@@ -1,7 +1,8 @@
-"""Stages that are a handler with a config, in documents and in Python."""
+"""Stages that run a handler with a config, written in documents or in Python."""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from .bodies import SOLE_PARAMETER, HandlerBody
 def handled_stage(
     name: str | None, handler: str, handlers: Handlers | None, given: Mapping[str, Any]
 ) -> tuple[Stage, Signature]:
-    """A stage as Python writes it: its one input is called `input` in the templates of its config, several by their names."""
+    """Make a stage as written in Python. Templates in its config call a single input `input`, several by their names."""
     where = str(given["place"])
     if name is None or not isinstance(handler, str):
         told = "it needs a name" if name is None else f"handler={shown(handler)}: the name of a handler is needed"
@@ -27,14 +28,14 @@ def handled_stage(
     inputs = {SOLE_PARAMETER: given["input"]} if isinstance(given["input"], str) else given["input"]
     stage = make_stage(name, handler=handler, **{**given, "input": inputs})
     try:
-        body = HandlerBody(handler, stage.config, {}, stage.inputs, found_handlers(handlers))
+        body = HandlerBody(handler, found_handlers(handlers), stage.config, {}, stage.inputs)
     except TemplateError as error:
         raise DefinitionError(f"stage {name!r}: config: {error}", where=where) from None
     return stage._replace(function=body), handler_signature(stage)
 
 
 def handler_signature(stage: Stage) -> Signature:
-    """What the body of a handler is given: its inputs as texts, but for directories and what only has to be there."""
+    """A handler gets its inputs as texts, except directories and gates."""
     taken = {}
     for name, pattern in stage.inputs.items():
         if not pattern.is_directory and name not in stage.gates:
@@ -44,14 +45,11 @@ def handler_signature(stage: Stage) -> Signature:
 
 
 def found_handlers(given: Handlers | None) -> Callable[[], Handlers]:
-    """The handlers that were given, or those of the settings where the process runs, looked for when they are needed."""
-    kept: list[Handlers] = [] if given is None else [given]
+    """Return a function for the given handlers, or for those of the settings of the process that first calls it."""
+    return functools.cache(_handlers_of_settings) if given is None else lambda: given
 
-    def find() -> Handlers:
-        if not kept:
-            from ...settings import read_settings
 
-            kept.append(Handlers.of_settings(read_settings({}, os.environ, Path.cwd())))
-        return kept[0]
+def _handlers_of_settings() -> Handlers:
+    from ...settings import read_settings
 
-    return find
+    return Handlers.of_settings(read_settings({}, os.environ, Path.cwd()))

@@ -1,9 +1,10 @@
-"""Reading a pipeline from JSON or YAML: everything that is wrong with it at once, with its path, line and column."""
+"""Reading a pipeline from JSON or YAML. Reports all problems at once, each with its path, line and column."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -15,13 +16,7 @@ from ...handlers import Handlers
 from ..definition import PipelineDefinition
 from .handled import found_handlers
 from .nodes import Nodes
-
-FIELDS = (
-    "mode", "name", "description", "stateStore", "stateRoot", "scanInterval", "maxConcurrentEntities", "retryPolicy", "nodes",
-    "connections",
-)  # fmt: skip
-STORES = ("filesystem", "files", "database")
-
+from .schema import FIELDS, STORES
 
 Made = TypeVar("Made", bound=PipelineDefinition)
 
@@ -35,35 +30,34 @@ def read_pipeline(
     jobs: Iterable[str] = (),
     check_handlers: bool = False,
 ) -> Made:
-    """The pipeline in a file, as an object of the class `make`.
-
-    `root` stands for its `stateRoot`; functions it names must be in modules of `jobs`.
-    Handlers are looked for when they are needed; with `check_handlers`, one that is not here is a problem of the document.
-    """
+    """Read the pipeline in a file, as an object of the class `make`. For the options see `load_pipeline`."""
     file = FilePath(path)
-    return _load(
-        make, _read_file(file), str(file), file.stem, os.path.abspath(file), root, handlers, tuple(jobs), check_handlers
-    )
+    read_nodes = partial(Nodes, handlers=found_handlers(handlers), jobs=tuple(jobs), check_handlers=check_handlers)
+    return _load(make, _read_file(file), str(file), file.stem, os.path.abspath(file), root, read_nodes)
 
 
 def read_pipeline_text(
-    make: type[Made],
-    content: bytes,
-    *,
-    source: str,
-    home: str,
-    handlers: Handlers | None = None,
-    jobs: Iterable[str] = (),
+    make: type[Made], content: bytes, *, source: str, home: str, handlers: Handlers | None, jobs: Iterable[str]
 ) -> Made:
-    """The same of a text that was saved: it names its pipeline."""
-    return _load(make, read_text(content, "json"), source, source, home, None, handlers, tuple(jobs), False)
+    """Read a pipeline that was saved. Its text contains its name."""
+    read_nodes = partial(Nodes, handlers=found_handlers(handlers), jobs=tuple(jobs), check_handlers=False)
+    return _load(make, read_text(content, "json"), source, source, home, None, read_nodes)
 
 
 def content_of_file(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """What is saved of a file: the name of its pipeline, which may be that of the file, and what it says."""
+    """Return the name of the pipeline in a file, by default that of the file, and the data to save."""
     file = FilePath(path)
     data = _read_file(file).data
     return data.get("name", file.stem), {"name": file.stem, **data}
+
+
+def is_pipeline(path: str | os.PathLike[str]) -> bool:
+    """Whether the mode of a document is that of a pipeline."""
+    try:
+        data = _read_file(FilePath(path)).data
+    except DocumentError:
+        return False
+    return isinstance(data, dict) and data.get("mode") == "pipeline"
 
 
 def _read_file(file: FilePath) -> Read:
@@ -80,43 +74,29 @@ def _load(
     stem: str,
     home: str,
     root: str | None,
-    handlers: Handlers | None,
-    jobs: tuple[str, ...],
-    check_handlers: bool,
+    read_nodes: Callable[[Mapping[str, Any], Collected], Nodes],
 ) -> Made:
     problems = Collected()
     for repeated in read.repeated:
         problems.add(repeated, "this key is there more than once", found=repeated[-1])
-    made = _read(make, read.data, problems, stem, home, root, found_handlers(handlers), jobs, check_handlers)
-    if problems or made is None:
-        raise DocumentError(source, problems.placed(read.marks()))
-    return made
+    if not isinstance(read.data, dict):
+        problems.needed((), "an object with mode and nodes", read.data)
+    else:
+        options = _options(read.data, stem, root, problems)
+        nodes = read_nodes(read.data, problems)
+        if not problems:
+            try:
+                pipeline = make(home=home, **options)
+                nodes.add_to(pipeline)
+            except Exception as error:
+                problems.add(("nodes",), str(error))
+            else:
+                return pipeline
+    raise DocumentError(source, problems.placed(read.marks()))
 
 
-def is_pipeline(path: str | os.PathLike[str]) -> bool:
-    """Whether a document is a pipeline, told by its mode."""
-    file = FilePath(path)
-    try:
-        data = read_text(read_file(file), form_of(file)).data
-    except Unreadable:
-        return False
-    return isinstance(data, dict) and data.get("mode") == "pipeline"
-
-
-def _read(
-    make: type[Made],
-    data: Any,
-    problems: Collected,
-    stem: str,
-    home: str,
-    root: str | None,
-    handlers: Callable[[], Handlers],
-    jobs: tuple[str, ...],
-    check_handlers: bool,
-) -> Made | None:
-    if not isinstance(data, dict):
-        problems.needed((), "an object with mode and nodes", data)
-        return None
+def _options(data: Mapping[str, Any], stem: str, root: str | None, problems: Collected) -> dict[str, Any]:
+    """The options of the pipeline."""
     for key in data:
         if key not in FIELDS:
             problems.unknown((key,), f"a pipeline has no field {key!r}", str(key), FIELDS)
@@ -128,31 +108,18 @@ def _read(
     where = root if root is not None else data.get("stateRoot", "output")
     if not isinstance(where, str) or not where:
         problems.needed(("stateRoot",), "a folder", where)
-        where = "output"
-    if store == "database" and "://" not in where:
+    elif store == "database" and "://" not in where:
         where = f"sqlite:///{where.rstrip('/')}/states.db"
     interval = data.get("scanInterval", 60)
     if not is_seconds(interval, positive=True):
         problems.needed(("scanInterval",), "a number of seconds", interval)
-        interval = 60
     limit = data.get("maxConcurrentEntities")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         problems.needed(("maxConcurrentEntities",), "a whole number from 1", limit)
-        limit = None
     name = data.get("name", stem)
     if not isinstance(name, str):
         problems.needed(("name",), "some text", name)
-        name = stem
-    nodes = Nodes(data, problems, handlers, jobs, check_handlers=check_handlers)
-    if problems:
-        return None
-    try:
-        pipeline = make(name, root=where, scan_interval=interval, limit=limit, home=home, **_back_off(data, problems))
-        nodes.add_to(pipeline)
-    except Exception as error:
-        problems.add(("nodes",), str(error))
-        return None
-    return pipeline
+    return {"name": name, "root": where, "scan_interval": interval, "limit": limit, **_back_off(data, problems)}
 
 
 def _back_off(data: Mapping[str, Any], problems: Collected) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""`$` expressions: what `{{$.dates.path}}` stands for.
+"""`$` expressions, as in `{{$.dates.path}}`.
 
-    {{ $.NAME.path }}     the path of what the node NAME finds or writes, for the entity at hand
+    {{ $.NAME.path }}     the path that the node NAME finds or writes, for the present entity
     {{ $.NAME.id }}       the entity: the variables joined by `/`
-    {{ $.NAME.VARIABLE }} one variable of it
-    {{ $.entity.id }}     the same of the entity at hand, `.path` that of what it was found by
-    {{ $.NAME.content }}  what is in it; only in configs
+    {{ $.NAME.VARIABLE }} one variable of the entity
+    {{ $.entity.id }}     the id of the present entity; `.path` is the path by which it was found
+    {{ $.NAME.content }}  the content of the state; only in configs
 
-`$.` may be left out: it is the one expression language of documents, in which `$.a.b` is `a.b`. In patterns (`input`, `output`,
-`path`) they are put in when the document is read; in a `config`, and in the `content` that is written, for each entity.
+`$.` may be left out: `$.a.b` is `a.b` in the expression language of documents. Expressions in patterns (`input`, `output`,
+`path`) are replaced when the document is read; those in a `config`, and in the `content` to write, for each entity.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BRACES = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 
 
 def without_dollars(text: str) -> str:
-    """A template in the one expression language."""
+    """Remove `$.` from the expressions in a template."""
     return _BRACES.sub(lambda found: _DOLLAR.sub("", found[0]), text)
 
 
@@ -41,18 +41,18 @@ def config_without_dollars(value: Any) -> Any:
 
 
 def expression_without_dollars(text: str) -> str:
-    """The same of a bare expression: `$.codeHash == currentCodeHash`."""
+    """Remove `$.` from a bare expression, as in `$.codeHash == currentCodeHash`."""
     return _DOLLAR.sub("", text)
 
 
 def pattern_scope(pattern: Pattern) -> dict[str, str]:
-    """What can be said of a node in the pattern of another."""
+    """What the pattern of a node may say about another node."""
     variables = {name: f"{{{name}}}" for name in pattern.variables}
     return {**variables, "path": pattern.text.removesuffix("/"), "id": "/".join(variables.values())}
 
 
 def as_pattern(text: str, scope: Mapping[str, Mapping[str, str]]) -> str:
-    """The pattern that a template of a document stands for; TemplateError if it says what cannot be known here."""
+    """Render a template to a pattern. TemplateError if it refers to something that is not known yet."""
     rendered = compile_template(without_dollars(text)).render(scope)
     if not isinstance(rendered, str):
         raise TemplateError(f"it gives {rendered!r}, and a path is needed")

@@ -1,15 +1,15 @@
 """The nodes of a pipeline document, read into stages.
 
     state_scan         finds entities: `pattern`, `filter`
-    state_read         a state that the nodes below it read, too: `path`, or `stateType`
-    state_check,       a state that must be there before the nodes below it run, whatever is in it: `path`, or `stateType`
+    state_read         a state that the nodes below it read as well: `path`, or `stateType`
+    state_check,       a state that must exist before the nodes below it run, whatever it contains: `path`, or `stateType`
     state_gate
     state_transform    a stage: `input`, `output`, `transform` (a handler or a function), `config`, `minSize`, `collect` ...
     state_write        a stage that writes a text: `path` or `stateType`, `content` (what is above it, if left out)
     state_trigger      starts a workflow for each new state: `stateType` or `path`, `workflow`, `filter`, `existing`
 
-`id` may be anything; `name` is what others call a node by. `connections` say which node stands above which; a transform or
-write without `input` reads what stands above it.
+`id` may be any text; other nodes refer to a node by its `name`. `connections` say which node is above which; a transform
+or write without `input` reads the node above it.
 """
 
 from __future__ import annotations
@@ -27,26 +27,15 @@ from ..building.arguments import Signature
 from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
+from ..staleness.connections import find_cycle
 from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
 from .handled import handler_signature
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
+from .schema import DATA, NODE_FIELDS
 
-DATA: Mapping[str, tuple[str, ...]] = {
-    "state_scan": ("pattern", "filter", "scan_interval"),
-    "state_read": ("path", "stateType"),
-    "state_check": ("path", "stateType"),
-    "state_gate": ("path", "stateType"),
-    "state_transform": (
-        "input", "output", "transform", "config", "minSize", "collect", "quiet", "priority", "limit", "timeout", "retry",
-        "version",
-    ),
-    "state_write": ("path", "stateType", "content", "minSize", "collect", "input"),
-    "state_trigger": ("stateType", "path", "workflow", "filter", "existing"),
-}  # fmt: skip
-TYPES = tuple(DATA)
-_FIELDS = ("id", "typeId", "name", "data", "position")
 _STAGES = ("state_transform", "state_write")
-_READS = ("state_read", "state_check", "state_gate")
+_GATES = ("state_check", "state_gate")
+_READS = ("state_read", *_GATES)
 
 
 class Node(NamedTuple):
@@ -58,7 +47,7 @@ class Node(NamedTuple):
 
 
 class Nodes:
-    """The nodes of one document. What is wrong with them is added to `problems`."""
+    """The nodes of one document. Adds what is wrong with them to `problems`."""
 
     def __init__(
         self,
@@ -77,13 +66,13 @@ class Nodes:
         self.above = self._connections(document.get("connections", []))
         self.patterns: dict[str, Pattern] = {}
         """What each node finds or writes, by id."""
-        self.stages: list[tuple[Stage, Signature, Body]] = []
+        self.stages: list[tuple[Stage, Signature]] = []
         self.triggers: list[dict[str, Any]] = []
         for node in self._in_order():
             self._read(node)
 
     def add_to(self, pipeline: PipelineDefinition) -> None:
-        for stage, signature, _ in self.stages:
+        for stage, signature in self.stages:
             pipeline.add(stage, signature)
         for trigger in self.triggers:
             pipeline.trigger(**trigger)
@@ -102,24 +91,20 @@ class Nodes:
                 self.problems.needed(path, "an object with id, typeId and data", each)
                 continue
             for key in each:
-                if key not in _FIELDS:
-                    self.problems.unknown((*path, key), f"a node has no field {key!r}", str(key), _FIELDS)
+                if key not in NODE_FIELDS:
+                    self.problems.unknown((*path, key), f"a node has no field {key!r}", str(key), NODE_FIELDS)
             node_id, kind, data = each.get("id"), each.get("typeId"), each.get("data", {})
             name = each.get("name", str(node_id).replace("-", "_"))
             if not isinstance(node_id, str) or not node_id or node_id in found:
                 said = "another node has this id" if node_id in found else "some text is needed as id"
                 self.problems.add((*path, "id"), said, found=node_id)
                 continue
-            if kind not in TYPES:
-                self.problems.unknown((*path, "typeId"), f"there is no type of node {kind!r}", str(kind), TYPES)
+            if kind not in DATA:
+                self.problems.unknown((*path, "typeId"), f"there is no type of node {kind!r}", str(kind), DATA)
                 continue
             if not isinstance(name, str) or not name.isidentifier() or name == "entity" or name in names:
-                told = (
-                    "another node has this name"
-                    if name in names
-                    else "a name has letters, digits and _, and is not entity"
-                )
-                self.problems.add((*path, "name"), told, found=name)
+                rule = "a name has letters, digits and _, and is not entity"
+                self.problems.add((*path, "name"), "another node has this name" if name in names else rule, found=name)
             names.add(name)
             if not isinstance(data, dict):
                 self.problems.needed((*path, "data"), "an object", data)
@@ -136,20 +121,20 @@ class Nodes:
             self.problems.needed(("connections",), "a list of connections", given)
             return above
         for at, each in enumerate(given):
-            ends = [each.get(key) if isinstance(each, dict) else None for key in ("sourceNodeId", "targetNodeId")]
-            for key, end in zip(("sourceNodeId", "targetNodeId"), ends, strict=True):
-                if end not in self.nodes:
+            ends = []
+            for key in ("sourceNodeId", "targetNodeId"):
+                end = each.get(key) if isinstance(each, dict) else None
+                if isinstance(end, str) and end in self.nodes:
+                    ends.append(end)
+                else:
                     self.problems.unknown(("connections", at, key), f"there is no node {end!r}", str(end), self.nodes)
-            if ends[0] in self.nodes and ends[1] in self.nodes:
-                above[str(ends[1])].append(str(ends[0]))
+            if len(ends) == 2:
+                above[ends[1]].append(ends[0])
         return above
 
     def _in_order(self) -> list[Node]:
-        from ..staleness.connections import find_cycle
-
-        cycle = find_cycle({node_id: set(above) for node_id, above in self.above.items()})
-        if cycle:
-            self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} stand above each other")
+        if cycle := find_cycle(self.above):
+            self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
         order: list[Node] = []
         placed: set[str] = set()
@@ -182,7 +167,7 @@ class Nodes:
             self._trigger(node)
 
     def _scope(self, node: Node) -> dict[str, dict[str, str]]:
-        """What the patterns of a node can name: every node above it, and the entity at hand."""
+        """What the patterns of a node can refer to: every node above it, and the entity."""
         scope: dict[str, dict[str, str]] = {}
         waiting, seen = list(self.above[node.id]), set()
         scan: dict[str, str] | None = None
@@ -221,27 +206,21 @@ class Nodes:
         if not isinstance(kind, str) or not kind:
             self.problems.needed(("nodes", node.at, "data"), "path or stateType", node.data)
             return None
-        made = next(
-            (self.patterns[each.id] for each in self.nodes.values() if self._makes(each, kind) and each.id != node.id),
-            None,
-        )
-        if made is not None:
-            self.patterns[node.id] = made
-            return made
+        for each in self.nodes.values():
+            makes = each.type in _STAGES and kind in (each.name, each.data.get("stateType"))
+            if makes and each.id != node.id and each.id in self.patterns:
+                return self.patterns.setdefault(node.id, self.patterns[each.id])
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
-    def _makes(self, node: Node, kind: str) -> bool:
-        return node.id in self.patterns and node.type in _STAGES and kind in (node.name, node.data.get("stateType"))
-
     def _inputs(self, node: Node) -> tuple[dict[str, str], dict[str, str]]:
-        """The patterns that a stage reads, by parameter, and the node that each is."""
+        """The pattern that each parameter of a stage reads, and the name of the node it comes from."""
         given = node.data.get("input")
         direct = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
         inputs: dict[str, str] = {}
         names: dict[str, str] = {}
         if given is None:
-            main = next((each for each in direct if each.type not in ("state_check", "state_gate")), None)
+            main = next((each for each in direct if each.type not in _GATES), None)
             if main is not None:
                 inputs[SOLE_PARAMETER], names[SOLE_PARAMETER] = self.patterns[main.id].text, main.name
         else:
@@ -267,21 +246,20 @@ class Nodes:
     def _stage(self, node: Node) -> None:
         data, path = node.data, ("nodes", node.at, "data")
         inputs, names = self._inputs(node)
-        output = (
-            self._pattern(node, "output", data.get("output")) if node.type == "state_transform" else self._state(node)
-        )
+        transforms = node.type == "state_transform"
+        output = self._pattern(node, "output", data.get("output")) if transforms else self._state(node)
         body = self._body(node, names)
         if output is None or body is None:
             return
-        scans = [self.nodes[each] for each in self.above[node.id] if self.nodes[each].type == "state_scan"]
+        above = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
         filters = {
             name: scan.data["filter"]
-            for scan in scans
-            if scan.data.get("filter")
+            for scan in above
+            if scan.type == "state_scan" and scan.data.get("filter")
             for name, text in inputs.items()
             if text == self.patterns[scan.id].text
         }
-        gates = [name for name, text in inputs.items() if self._is_gate(node, text)]
+        gated = {self.patterns[each.id].text for each in above if each.type in _GATES}
         try:
             stage = make_stage(
                 node.name,
@@ -290,7 +268,7 @@ class Nodes:
                 collect=data.get("collect"),
                 function=body,
                 handler=data.get("transform") if isinstance(body, HandlerBody) else None,
-                config=data.get("config") if node.type == "state_transform" else {"content": data.get("content", "")},
+                config=data.get("config") if transforms else {"content": data.get("content", "")},
                 filter=filters or None,
                 min_size=data.get("minSize", 0),
                 quiet=data.get("quiet", 0),
@@ -298,19 +276,12 @@ class Nodes:
                 limit=data.get("limit"),
                 version=data.get("version"),
                 options={key: data[key] for key in ("timeout", "retry") if key in data},
-                gates=gates,
+                gates=[name for name, text in inputs.items() if text in gated],
             )
         except DefinitionError as error:
             self.problems.add(path, str(error))
             return
-        self.stages.append((stage, handler_signature(stage), body))
-
-    def _is_gate(self, node: Node, text: str) -> bool:
-        return any(
-            self.nodes[each].type in ("state_check", "state_gate") and self.patterns[each].text == text
-            for each in self.above[node.id]
-            if each in self.patterns
-        )
+        self.stages.append((stage, handler_signature(stage)))
 
     def _body(self, node: Node, names: Mapping[str, str]) -> Body | None:
         path = ("nodes", node.at, "data")
@@ -340,7 +311,7 @@ class Nodes:
             told = f"there is no handler {transform!r} here"
             self.problems.unknown((*path, "transform"), told, transform, list(self.handlers()))
             return None
-        return HandlerBody(transform, config, names, patterns, self.handlers)
+        return HandlerBody(transform, self.handlers, config, names, patterns)
 
     def _checked(self, make: Callable[[], Body], path: tuple[str | int, ...]) -> Body | None:
         try:
@@ -357,19 +328,12 @@ class Nodes:
             self.problems.needed((*path, "workflow"), "the name of a saved workflow", workflow)
         condition = data.get("filter")
         if condition is not None:
+            condition = expression_without_dollars(str(condition))
             try:
-                compile_expression(expression_without_dollars(str(condition)))
+                compile_expression(condition)
             except TemplateError as error:
-                self.problems.add((*path, "filter"), str(error), found=condition)
+                self.problems.add((*path, "filter"), str(error), found=data["filter"])
                 return
         if pattern is not None:
-            text = None if condition is None else expression_without_dollars(str(condition))
-            self.triggers.append(
-                {
-                    "name": node.name,
-                    "state": pattern.text,
-                    "workflow": workflow,
-                    "filter": text,
-                    "existing": bool(data.get("existing")),
-                }
-            )
+            given = {"state": pattern.text, "workflow": workflow, "filter": condition}
+            self.triggers.append({"name": node.name, **given, "existing": bool(data.get("existing"))})

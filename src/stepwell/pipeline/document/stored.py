@@ -1,8 +1,9 @@
-"""Pipelines that were saved: immutable versions in the engine's store, found by name, one version of each active."""
+"""Saved pipelines: immutable versions in the engine's store, found by name; one version of each is active."""
 
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def save_pipeline(store: Store, file: str) -> SavedDocument:
-    """Store the pipeline in a file, which was checked before. The same content is the same version."""
+    """Store the pipeline in a file that was checked before. The same content is the same version."""
     name, data = content_of_file(file)
     content = encode_checked(data)
     digest = sha256(content).hexdigest()
@@ -31,24 +32,18 @@ def save_pipeline(store: Store, file: str) -> SavedDocument:
 def read_stored(
     make: type[Made], store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
 ) -> Made:
-    """The saved pipeline that `auto-blog`, or `auto-blog@3`, means, as an object of the class `make`."""
+    """Read the saved pipeline `auto-blog`, or a version of it, `auto-blog@3`, as an object of the class `make`."""
     row = Documents(store, handlers or Handlers(), "pipeline").row(text)
-    home = f"{STORED}{row.name}@{row.number}"
-    return read_pipeline_text(
-        make, row.body or b"", source=f"{row.name}@{row.number}", home=home, handlers=handlers, jobs=jobs
-    )
+    name = f"{row.name}@{row.number}"
+    return read_pipeline_text(make, row.body or b"", source=name, home=STORED + name, handlers=handlers, jobs=jobs)
 
 
 def read_home(make: type[Made], home: str) -> Made:
-    """A saved pipeline in a process that has only its name: from the store of this process's settings."""
+    """Read a saved pipeline of which this process knows only the home, from the store of its settings."""
     from ...settings import read_settings
     from ...store import open_store
 
     settings = read_settings({}, os.environ, Path.cwd())
-    store = open_store(settings.store)
-    try:
-        return read_stored(
-            make, store, home.removeprefix(STORED), handlers=Handlers.of_settings(settings), jobs=settings.jobs
-        )
-    finally:
-        store.close()
+    with closing(open_store(settings.store)) as store:
+        handlers = Handlers.of_settings(settings)
+        return read_stored(make, store, home.removeprefix(STORED), handlers=handlers, jobs=settings.jobs)

@@ -1,7 +1,7 @@
-"""Paths below a root: which names are safe, and `safe_join`, the one way to get from a name to a file.
+"""Paths below a root: which names are safe, and `safe_join`, the only way from a name to a file.
 
-A path is relative, with `/` between its components, whatever the system. Its components are names that every file system
-keeps apart and that no shell or URL takes for something else.
+A path is relative, with `/` between its components on every system. Every file system can distinguish its components, and
+they have no special meaning in a shell or URL.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from time import monotonic
 from ...errors import UnsafePath
 
 MAX_NAME_BYTES = 200
-"""Of one component. File systems allow 255; a temporary name adds some."""
+"""For one component. File systems allow 255 bytes, and temporary names are longer."""
 MAX_PATH_BYTES = 1_000
 LOOK_AGAIN_SECONDS = 0.01
 TEMPORARY = ".stepwell-"
-"""What the names of unfinished outputs begin with. What begins with a dot is never matched."""
+"""The prefix of the names of unfinished outputs. Patterns match nothing that begins with a dot."""
 
 _PLAIN_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.+@=-]*[A-Za-z0-9_+@=-])?"
 _PLAIN = re.compile(rf"(?:{_PLAIN_NAME}/)*{_PLAIN_NAME}/?")
-"""Paths that need no closer look, if they are short."""
+"""Paths that are safe if they are short."""
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|\u2028\u2029\ud800-\udfff]')
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with a name of one component, or None.
+    """Return what is wrong with the name of one component, or None.
 
     >>> name_problem("2026-01-15"), name_problem(".."), name_problem("a/b")
     (None, 'it begins with a dot', "it contains '/'")
@@ -44,18 +44,15 @@ def name_problem(name: str) -> str | None:
     found = _FORBIDDEN.search(name)
     if found:
         return f"it contains {found[0]!r}"
-    if not name.isascii():
-        if unicodedata.normalize("NFC", name) != name:
-            return "it is not in the composed form of Unicode (NFC), so other systems would take it for another name"
-        if len(name.encode()) > MAX_NAME_BYTES:
-            return f"it is longer than {MAX_NAME_BYTES} bytes"
-    elif len(name) > MAX_NAME_BYTES:
+    if not name.isascii() and unicodedata.normalize("NFC", name) != name:
+        return "it is not in the composed form of Unicode (NFC), so other systems would take it for another name"
+    if len(name.encode()) > MAX_NAME_BYTES:
         return f"it is longer than {MAX_NAME_BYTES} bytes"
     return None
 
 
 def path_problem(path: str) -> str | None:
-    """What is wrong with a relative path, or None. A directory may end with `/`."""
+    """Return what is wrong with a relative path, or None. A directory may end with `/`."""
     if len(path) <= MAX_NAME_BYTES and _PLAIN.fullmatch(path):
         return None
     if not path or path == "/":
@@ -70,7 +67,7 @@ def path_problem(path: str) -> str | None:
 
 
 def checked_path(path: str) -> str:
-    """A path that is safe below any root, or UnsafePath."""
+    """Return the path if it is safe below any root, else raise UnsafePath."""
     problem = path_problem(path)
     if problem is not None:
         raise UnsafePath(path, problem)
@@ -78,9 +75,9 @@ def checked_path(path: str) -> str:
 
 
 def safe_join(root: str, path: str) -> str:
-    """The file of a relative path below `root`, or UnsafePath: nothing that leads out of the root, by its name or by a link.
+    """Join a relative path to `root`. UnsafePath if its name, or a symbolic link, leads out of the root.
 
-    Only the directories are looked at; what is at the path itself is replaced, or opened without following links.
+    Checks only the directories: a file at the path itself is replaced, or opened without following links.
     """
     checked_path(path)
     home = os.path.realpath(root)
@@ -92,9 +89,7 @@ def safe_join(root: str, path: str) -> str:
 
 
 class SafeRoot:
-    """`safe_join` for one root, which remembers the directories it has looked at: a directory that was replaced since, by a
-    link or otherwise, is another one.
-    """
+    """`safe_join` for one root. Remembers the directories it has checked, and checks those again that were replaced."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -102,7 +97,7 @@ class SafeRoot:
         self._known: dict[str, tuple[str, int, int]] = {}
 
     def knows(self, folder: str) -> bool:
-        """Whether a directory was there when it was last looked at."""
+        """Whether a directory existed when it was last checked."""
         return folder in self._known
 
     def join(self, path: str) -> str:
@@ -129,8 +124,8 @@ class SafeRoot:
         return joined
 
     def joiner(self) -> Callable[[str], str]:
-        """`join` for many paths in a row: each directory is looked at once in a while. Between a look at a directory and its
-        use a thread may have to wait for as long in any case.
+        """`join` for many paths in a row, which checks each directory only every LOOK_AGAIN_SECONDS: a thread may be
+        interrupted for as long between a check and the use of its result anyway.
         """
         known: dict[str, tuple[str, float]] = {}
 
@@ -154,9 +149,7 @@ _NOT_KNOWN = ("", 0.0)
 
 
 def folded(path: str) -> str:
-    """What a file system that tells neither case nor forms of Unicode apart takes a path for."""
-    return (
-        path.casefold()
-        if path.isascii()
-        else unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())
-    )
+    """Return a text that is the same for paths which differ only in case or form of Unicode."""
+    if path.isascii():
+        return path.casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())

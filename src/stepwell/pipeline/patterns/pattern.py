@@ -1,9 +1,9 @@
 """`Pattern`: a path with variables and globs, as in `daily/{date}/*.txt`.
 
-    {name}         one or more characters of one path component, a safe name
-    {name:regex}   the same, narrowed by a regular expression
-    *  ?  [abc]    within one component, as in a shell; they name nothing
-    **             any number of directories, also none; once in a pattern
+    {name}         one or more characters within one path component; together they are a safe name
+    {name:regex}   the same, but the regular expression must match
+    *  ?  [abc]    as in a shell, within one component; they set no variable
+    **             any number of directories, or none; once in a pattern
     a final /      a directory
 
 >>> Pattern("final/{date}-digest.md").match("final/2026-01-15-digest.md")
@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from ...errors import DefinitionError
 from ...words import shown
@@ -22,6 +22,7 @@ from .paths import name_problem, path_problem
 
 MAX_PATTERN = 500
 DEEP = "**"
+Item = TypeVar("Item")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _VALUE = r'[^\x00-\x1f\x7f/\\:*?"<>|]'
 
@@ -45,7 +46,7 @@ class _Component:
         self.literal = "".join(part.text for part in parts) if all(part.kind == "text" for part in parts) else None
         loose = sum(part.kind == "glob" or (part.kind == "variable" and not part.regex) for part in parts)
         self._greedy = re.compile(self._expression(""), re.DOTALL)
-        # Where two pieces can share text in several ways, the shortest and the longest reading must agree.
+        # Where text can be split between two parts in several ways, the shortest and the longest split must agree.
         self._lazy = re.compile(self._expression("?"), re.DOTALL) if loose > 1 and self.variables else None
 
     def _expression(self, lazy: str) -> str:
@@ -64,7 +65,7 @@ class _Component:
         return "".join(written) + r"\Z"
 
     def match(self, name: str) -> dict[str, str] | None:
-        """The values of the variables; None if the name does not match, or in more than one way."""
+        """Return the values of the variables, or None if the name does not match or matches in more than one way."""
         found = self._greedy.match(name)
         if found is None or name[0] == ".":
             return None
@@ -86,7 +87,7 @@ class _Component:
 
 
 class Pattern:
-    """A path with variables and globs. Two patterns of the same text are equal."""
+    """A path with variables and globs. Patterns with the same text are equal."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +98,8 @@ class Pattern:
         self.is_directory = text.endswith("/")
         self.variables = tuple(dict.fromkeys(name for each in self.components for name in each.variables))
         self.has_glob = any(each.has_glob for each in self.components)
-        self.depth = len(self.components)
+        self.is_loose = self.has_glob or self.is_directory
+        """Whether it matches names that nobody spelled out."""
         self._deep = next((place for place, each in enumerate(self.components) if each.is_deep), None)
         """Where `**` is."""
 
@@ -111,26 +113,22 @@ class Pattern:
         return hash(self.text)
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The values of the variables if the path matches as a whole, and in one way only."""
+        """Return the values of the variables if the whole path matches, and in only one way."""
         if path.endswith("/") != self.is_directory:
             return None
-        return self._matched(self._all_for(path.removesuffix("/").split("/")))
+        return self._matched(self._pairs(path.removesuffix("/").split("/")))
 
     def match_folder(self, names: list[str]) -> dict[str, str] | None:
-        """The values that a directory gives the variables, if files in it can match; of a directory, if it matches itself."""
-        if self.is_directory:
-            return self._matched(self._all_for(names))
-        return self._matched(self._pairs(names, self.components[:-1]))
+        """Match a directory: with the pattern of a directory as a whole, otherwise with all but the last component."""
+        return self._matched(self._pairs(names, 0 if self.is_directory else 1))
 
     def begins_with(self, names: list[str]) -> bool:
         """Whether the first components match these names."""
         return self._matched(list(zip(self.components, names, strict=False))) is not None
 
-    def _all_for(self, names: list[str]) -> list[tuple[_Component, str]] | None:
-        return self._pairs(names, self.components)
-
-    def _pairs(self, names: list[str], components: Sequence[_Component]) -> list[tuple[_Component, str]] | None:
-        """Which component has to match which name; None if there are too many or too few of them."""
+    def _pairs(self, names: list[str], without_last: int = 0) -> list[tuple[_Component, str]] | None:
+        """Return which component has to match which name, or None if there are too many or too few names."""
+        components = self.components[: len(self.components) - without_last]
         if self._deep is None:
             return list(zip(components, names, strict=True)) if len(names) == len(components) else None
         last = len(components) - self._deep - 1
@@ -156,55 +154,43 @@ class Pattern:
         return None if pairs is None else values
 
     def leads_to(self, names: list[str]) -> bool:
-        """Whether what matches can be in a directory, given by its components, or below it."""
+        """Whether a path that matches can be in or below this directory."""
         if self._deep is not None:
             return self.begins_with(names[: self._deep])
-        return (self.is_directory or len(names) < self.depth) and self.begins_with(names)
+        return (self.is_directory or len(names) < len(self.components)) and self.begins_with(names)
 
     def covers(self, path: str) -> bool:
-        """Whether a file matches, or is below a directory that does."""
+        """Whether a file matches, or is in or below a directory that does."""
         names = path.split("/")
         if self.is_directory:
-            return len(names) > self.depth and self.begins_with(names)
-        return self._matched(self._all_for(names)) is not None
+            return len(names) > len(self.components) and self.begins_with(names)
+        return self._matched(self._pairs(names)) is not None
 
     def is_ambiguous(self, path: str) -> bool:
-        """Whether a path matches, but one cannot tell which part of it which variable stands for."""
-        pairs = self._all_for(path.removesuffix("/").split("/"))
+        """Whether a path matches in more than one way, so that the variables have no certain values."""
+        pairs = self._pairs(path.removesuffix("/").split("/"))
         return any(component.is_ambiguous(name) for component, name in pairs or ())
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The path for these values; a pattern with globs has none. Values and path are checked by `checked_path`."""
+        """Return the path for these values, unchecked (`checked_path` does that). A pattern with globs has none."""
         return "/".join(each.fill(values) for each in self.components) + ("/" if self.is_directory else "")
 
     def format_for(self, variables: Sequence[str]) -> str:
-        """A text for `str.format` that makes a path of the values of these variables, in order. Others stay as they are."""
-        return self.fill(
-            {
-                name: f"{{{variables.index(name)}}}" if name in variables else f"{{{{{name}}}}}"
-                for name in self.variables
-            }
-        )
+        """Return a text for `str.format`, to be given the values of these variables in order. Others stay as they are."""
+        places = {name: f"{{{place}}}" for place, name in enumerate(variables)}
+        return self.fill({name: places.get(name, f"{{{{{name}}}}}") for name in self.variables})
 
     def partly_filled(self, values: Mapping[str, str]) -> str:
-        """The path with the variables that have no value left as they are: `chapters/moby/{number}.txt`."""
+        """Return the path, leaving variables without a value as they are: `chapters/moby/{number}.txt`."""
         return self.fill({name: values.get(name, f"{{{name}}}") for name in self.variables})
 
     def overlaps(self, other: Pattern) -> bool:
-        """Whether one path could match both. What is below a directory is part of it."""
-        if self._deep is not None or other._deep is not None:
-            return _share_a_path(self._with_all_below(), other._with_all_below())
-        mine, theirs = self.components, other.components
-        if self.is_directory and other.depth > self.depth:
-            theirs = theirs[: self.depth]
-        elif other.is_directory and self.depth > other.depth:
-            mine = mine[: other.depth]
-        elif self.depth != other.depth or self.is_directory != other.is_directory:
-            return False
-        return all(_may_agree(a, b) for a, b in zip(mine, theirs, strict=True))
+        """Whether one path could match both. A directory includes everything below it."""
+        return _can_agree(self._wild_components(), other._wild_components(), _components_can_agree)
 
-    def _with_all_below(self) -> tuple[_Component, ...]:
-        return (*self.components, *_parsed(f"{DEEP}/*")) if self.is_directory else self.components
+    def _wild_components(self) -> list[_Component | None]:
+        components = (*self.components, *_BELOW) if self.is_directory else self.components
+        return [None if each.is_deep else each for each in components]
 
 
 def _parsed(text: str) -> tuple[_Component, ...]:
@@ -228,7 +214,7 @@ def _parsed(text: str) -> tuple[_Component, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """At every `/` that is not inside braces."""
+    """Split at every `/` that is not inside braces."""
     found, depth = [""], 0
     for character in text:
         depth += (character == "{") - (character == "}")
@@ -256,11 +242,8 @@ def _parts(text: str) -> list[_Part]:
                 raise ValueError("a [ has no ]")
             inside = text[position + 1 : end]
             negated, inside = inside[0] in "!^", inside.lstrip("!^")
-            part = _Part(
-                "glob",
-                text[position : end + 1],
-                f"[{'^' if negated else ''}{re.escape(inside).replace(chr(92) + '-', '-')}]",
-            )
+            regex = f"[{'^' if negated else ''}{re.escape(inside).replace(chr(92) + '-', '-')}]"
+            part = _Part("glob", text[position : end + 1], regex)
             position = end + 1
         elif character in "*?":
             part = _Part("glob", character, "[^/]*" if character == "*" else "[^/]")
@@ -284,7 +267,7 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _variable(text: str, start: int) -> tuple[int, _Part]:
-    """The variable whose brace opens at `start`, and where the text goes on. A regex may have braces of its own."""
+    """Return the variable whose brace opens at `start`, and the position after it. A regex may contain braces."""
     depth, end = 0, start
     for end in range(start, len(text)):
         depth += (text[end] == "{") - (text[end] == "}")
@@ -306,63 +289,39 @@ def _variable(text: str, start: int) -> tuple[int, _Part]:
     return end + 1, _Part("variable", name, regex)
 
 
-def _share_a_path(mine: Sequence[_Component], theirs: Sequence[_Component]) -> bool:
-    """Whether one path could match both, of which each may have a `**`."""
+def _can_agree(one: Sequence[Item | None], other: Sequence[Item | None], agree: Callable[[Item, Item], bool]) -> bool:
+    """Whether one sequence could match both. None stands for any number of items."""
     waiting, seen = [(0, 0)], {(0, 0)}
     while waiting:
         i, j = waiting.pop()
-        if i == len(mine) and j == len(theirs):
+        if i == len(one) and j == len(other):
             return True
-        steps = []
-        a = mine[i] if i < len(mine) else None
-        b = theirs[j] if j < len(theirs) else None
-        if a is not None and a.is_deep:
-            steps += [(i + 1, j), *([(i, j + 1)] if b is not None else [])]
-        if b is not None and b.is_deep:
-            steps += [(i, j + 1), *([(i + 1, j)] if a is not None else [])]
-        if a is not None and b is not None and not a.is_deep and not b.is_deep and _may_agree(a, b):
-            steps.append((i + 1, j + 1))
+        a, b = one[i : i + 1], other[j : j + 1]  # empty at the end
+        if None in a or None in b:
+            steps = [(i + 1, j)] * len(a) + [(i, j + 1)] * len(b)
+        else:
+            pairs = zip(a, b, strict=False)
+            steps = [(i + 1, j + 1) for x, y in pairs if x is not None and y is not None and agree(x, y)]
         waiting += [step for step in steps if step not in seen]
         seen.update(steps)
     return False
 
 
-def _may_agree(a: _Component, b: _Component) -> bool:
-    """Whether one name could match both components: wildcards against wildcards, literally otherwise."""
-    if a.literal is not None and b.literal is not None:
-        return a.literal == b.literal
-    if a.literal is not None:
-        return b.match(a.literal) is not None
-    if b.literal is not None:
-        return a.match(b.literal) is not None
-    x, y = _letters(a), _letters(b)
-    reach = {(0, 0)}
-    seen = set(reach)
-    while reach:
-        i, j = reach.pop()
-        if i == len(x) and j == len(y):
-            return True
-        steps = []
-        if i < len(x) and x[i] is None:
-            steps.append((i + 1, j))
-            if j < len(y):
-                steps.append((i, j + 1))
-        if j < len(y) and y[j] is None:
-            steps.append((i, j + 1))
-            if i < len(x):
-                steps.append((i + 1, j))
-        if i < len(x) and j < len(y) and x[i] == y[j]:
-            steps.append((i + 1, j + 1))
-        for step in steps:
-            if step not in seen:
-                seen.add(step)
-                reach.add(step)
-    return False
+def _components_can_agree(one: _Component, other: _Component) -> bool:
+    """Whether one name could match both: text is compared, a variable or glob may stand for any text."""
+    if one.literal is not None:
+        return one.literal == other.literal if other.literal is not None else other.match(one.literal) is not None
+    if other.literal is not None:
+        return one.match(other.literal) is not None
+    return _can_agree(_letters(one), _letters(other), str.__eq__)
 
 
 def _letters(component: _Component) -> list[str | None]:
-    """The letters of a component; None stands for any text."""
+    """Return the letters of a component, with None for any text."""
     letters: list[str | None] = []
     for part in component.parts:
         letters += part.text if part.kind == "text" else [None]
     return letters
+
+
+_BELOW = _parsed(f"{DEEP}/*")

@@ -1,8 +1,10 @@
-"""How stages hang together: who reads what whom writes, in which order, found from the patterns alone."""
+"""How stages are connected: which reads what another writes, and their order, derived from the patterns alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 from typing import NamedTuple
 
 from ...errors import DefinitionError
@@ -11,23 +13,19 @@ from ..stage import Stage
 
 
 class Reading(NamedTuple):
-    """One input of one stage, and who writes what it matches."""
+    """One input of one stage, and the stages that write what it matches."""
 
     stage: Stage
     name: str
     pattern: Pattern
     writers: tuple[str, ...]
     excluded: tuple[Pattern, ...]
-    """Outputs of the same or lower stages, which a glob or a directory never takes for an input."""
-
-    @property
-    def is_loose(self) -> bool:
-        return self.pattern.has_glob or self.pattern.is_directory
+    """Outputs of this stage or of stages below it, which a glob or a directory never takes as an input."""
 
 
 class Connections(NamedTuple):
     order: tuple[Stage, ...]
-    """Every stage after those whose outputs it reads."""
+    """Every stage comes after those whose outputs it reads."""
     readings: Mapping[str, tuple[Reading, ...]]
     """By stage."""
 
@@ -36,30 +34,27 @@ class Connections(NamedTuple):
 
     @property
     def patterns(self) -> list[Pattern]:
-        """Everything that is read or written."""
-        return [
-            pattern
-            for stage in self.order
-            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
-        ]
+        """Every input and output."""
+        return [pattern for stage in self.order for pattern in (*stage.inputs.values(), *stage.written)]
 
     def wanted(self, components: Sequence[str]) -> bool:
-        """Whether something that a pattern matches can be in a directory or below it."""
+        """Whether a path that some pattern matches can be in or below this directory."""
         names = list(components)
         return any(pattern.leads_to(names) for pattern in self.patterns)
 
     def concerns(self, path: str) -> bool:
-        """Whether a file is, or is part of, an input or output of a stage."""
+        """Whether a file is an input or output of a stage, or part of one."""
         return any(pattern.covers(path) for pattern in self.patterns)
 
 
 def connect(stages: Sequence[Stage], pipeline: str) -> Connections:
-    """The connections of one pipeline, or a DefinitionError that shows what is wrong."""
-    _refuse_two_writers(stages, pipeline)
+    """Connect the stages of one pipeline. DefinitionError if two could write one state, or if they form a cycle."""
+    if problem := two_writers((stage.name, pattern) for stage in stages for pattern in stage.written):
+        raise DefinitionError(f"pipeline {pipeline!r}: {problem}")
     exact: dict[str, set[str]] = {stage.name: set() for stage in stages}
     for reader in stages:
         for pattern in reader.inputs.values():
-            if not (pattern.has_glob or pattern.is_directory):
+            if not pattern.is_loose:
                 exact[reader.name] |= {each.name for each in stages if _writes(each, pattern)}
     cycle = find_cycle(exact)
     if cycle:
@@ -67,10 +62,10 @@ def connect(stages: Sequence[Stage], pipeline: str) -> Connections:
             f"pipeline {pipeline!r}: the stages {' → '.join(cycle)} need each other's outputs, so none of them can be "
             f"first; narrow a variable ({{name:regex}}), or write elsewhere"
         )
-    # A glob reads what stages above write. What would make a circle is written below, and is left out.
+    # A glob reads what stages above write. A stage with which it would form a cycle is below, and is left out.
     for reader in stages:
         for pattern in reader.inputs.values():
-            if pattern.has_glob or pattern.is_directory:
+            if pattern.is_loose:
                 for writer in stages:
                     if _writes(writer, pattern) and not _reaches(exact, writer.name, reader.name):
                         exact[reader.name].add(writer.name)
@@ -87,23 +82,22 @@ def _reading(
     stage: Stage, name: str, pattern: Pattern, stages: Sequence[Stage], above: Mapping[str, set[str]]
 ) -> Reading:
     writers = tuple(each.name for each in stages if each.name in above[stage.name] and _writes(each, pattern))
-    loose = pattern.has_glob or pattern.is_directory
     excluded = tuple(
-        output.pattern
+        output
         for each in stages
-        if loose and each.name not in writers
-        for output in each.outputs.values()
-        if output.pattern.overlaps(pattern)
+        if pattern.is_loose and each.name not in writers
+        for output in each.written
+        if output.overlaps(pattern)
     )
     return Reading(stage, name, pattern, writers, excluded)
 
 
 def _writes(stage: Stage, pattern: Pattern) -> bool:
-    return any(output.pattern.overlaps(pattern) for output in stage.outputs.values())
+    return any(output.overlaps(pattern) for output in stage.written)
 
 
 def _reaches(above: Mapping[str, set[str]], start: str, end: str) -> bool:
-    """Whether `start` needs, directly or not, what `end` writes; or is it."""
+    """Whether `start` is `end`, or needs, directly or not, what `end` writes."""
     waiting, seen = [start], {start}
     while waiting:
         name = waiting.pop()
@@ -115,49 +109,27 @@ def _reaches(above: Mapping[str, set[str]], start: str, end: str) -> bool:
     return False
 
 
-def _refuse_two_writers(stages: Sequence[Stage], pipeline: str) -> None:
-    written = [(stage, output.pattern) for stage in stages for output in stage.outputs.values()]
-    for position, (stage, pattern) in enumerate(written):
-        for other, theirs in written[:position]:
-            if pattern.overlaps(theirs):
-                who = f"{other.name} and {stage.name}" if other.name != stage.name else f"{stage.name}, twice,"
-                raise DefinitionError(
-                    f"pipeline {pipeline!r}: {who} could write one state: {theirs.text} and {pattern.text}; a state has one "
-                    f"writer"
-                )
+def two_writers(written: Iterable[tuple[str, Pattern]]) -> str | None:
+    """Return what is wrong if two of these stages, or one of them twice, could write one state."""
+    for (one, pattern), (other, theirs) in combinations(written, 2):
+        if pattern.overlaps(theirs):
+            who = f"{one} and {other}" if one != other else f"{one}, twice,"
+            return f"{who} could write one state: {pattern.text} and {theirs.text}; a state has one writer"
+    return None
 
 
-def find_cycle(above: Mapping[str, set[str]]) -> list[str]:
-    """A circle, as names from the first to the first again; empty if there is none."""
-    done: set[str] = set()
-    for start in above:
-        path: list[str] = []
-        waiting = [(start, False)]
-        while waiting:
-            name, left = waiting.pop()
-            if left:
-                path.pop()
-                done.add(name)
-                continue
-            if name in path:
-                circle = path[path.index(name) :]
-                return [*circle[::-1], circle[-1]] if len(circle) > 1 else [name, name]
-            if name in done:
-                continue
-            path.append(name)
-            waiting.append((name, True))
-            waiting += [(each, False) for each in sorted(above.get(name, ()), reverse=True)]
+def find_cycle(above: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a cycle as names, from the first to the first again, or nothing if there is none."""
+    try:
+        TopologicalSorter({name: sorted(needed) for name, needed in above.items()}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
     return []
 
 
 def _sorted(above: Mapping[str, set[str]]) -> list[str]:
-    """In the order of writing, each after what it needs."""
-    order: list[str] = []
-    placed: set[str] = set()
+    """Each after what it needs, otherwise in the order of writing."""
+    order: dict[str, None] = {}
     while len(order) < len(above):
-        for name in above:
-            if name not in placed and above[name] <= placed:
-                order.append(name)
-                placed.add(name)
-                break
-    return order
+        order[next(name for name in above if name not in order and order.keys() >= above[name])] = None
+    return list(order)

@@ -1,4 +1,4 @@
-"""From what one stage makes to the inputs of another."""
+"""Matching what one stage makes with an input of another."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ from .units import Found, Key, Unit, key_variables
 
 
 class Feeding:
-    """Hands what one stage makes to one input of another."""
+    """Adds what one stage makes to what one input of another has found."""
 
     def __init__(self, writer: Stage, reading: Reading, found: Found) -> None:
         self._pattern = reading.pattern
         self._found = found
         self._variables = key_variables(reading)
-        alike = [
-            name
-            for name, output in writer.outputs.items()
-            if output.kind != "members" and output.pattern.text == reading.pattern.text
-        ]
-        self._same = alike[0] if len(writer.outputs) == len(alike) == 1 else None
-        """The output whose pattern the input has, if it is the only one: then nothing has to be matched."""
+        only = next(iter(writer.outputs.values())) if len(writer.outputs) == 1 else None
+        same = only is not None and only.kind != "members" and only.pattern == reading.pattern
+        self._same = only.name if only is not None and same else None
+        """The only output, if it has the same pattern as the input: then nothing has to be matched."""
         self._places = [writer.variables.index(name) for name in self._variables if name in writer.variables]
         self._is_key = self._variables == writer.variables
 

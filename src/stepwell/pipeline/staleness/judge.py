@@ -1,4 +1,4 @@
-"""The judgement on one stage of one entity: pure, from what is on disk, what is recorded and what the code is now."""
+"""Judging one stage of one entity: a pure function of its files, its records and the present code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .standing import FRESH, Cause, Standing
 
 
 class Current(NamedTuple):
-    """What a stage is made of now."""
+    """The present code and checks of a stage."""
 
     code_hash: str
     config_hash: str
@@ -21,20 +21,20 @@ class Current(NamedTuple):
 
 
 class OutputFacts(NamedTuple):
-    """One output as it is: what is recorded of it, and what is there."""
+    """One output: its record and its present content."""
 
     address: str
     record: Record | None
     content_hash: str | None
-    """None: it is not there."""
+    """None if it does not exist."""
     size: int
     valid: bool = True
     publishing: bool = False
-    """It is recorded and just about to be renamed."""
+    """It is recorded, and about to be renamed to its name."""
 
 
 class Upstream(NamedTuple):
-    """An input that another stage makes, and is not fresh."""
+    """An input made by another stage that is not fresh."""
 
     path: str
     stage: str
@@ -45,9 +45,9 @@ class UnitFacts(NamedTuple):
     current: Current
     outputs: Sequence[OutputFacts]
     inputs: Mapping[str, str | None]
-    """Content hashes by path; None for what is not there (yet)."""
+    """Content hashes by path; None for those that do not exist (yet)."""
     missing_inputs: Sequence[str]
-    """Patterns that all entities share and that nothing matches."""
+    """Patterns shared by all entities that nothing matches."""
     upstream: Sequence[Upstream]
     failure: Failure | None
     quiet_until: float | None
@@ -56,21 +56,17 @@ class UnitFacts(NamedTuple):
 
 
 def judge(facts: UnitFacts, now: float) -> Standing:
-    """The standing of one stage of one entity."""
+    """Return the standing of one stage of one entity."""
     if facts.clash is not None:
         text = f"another system could not tell it from {facts.clash}: the names differ in case or form of Unicode only"
         return Standing("blocked", (Cause("name_clash", text, facts.clash),))
-    strangers = [each for each in facts.outputs if each.record is None and each.content_hash is not None]
-    if strangers:
+    unrecorded = [each.address for each in facts.outputs if each.record is None and each.content_hash is not None]
+    if unrecorded:
         told = "nobody recorded it: `accept` takes it as it is, `invalidate` lets it be replaced"
-        return Standing(
-            "unrecorded", tuple(Cause("unrecorded", f"{each.address}: {told}", each.address) for each in strangers)
-        )
+        return Standing("unrecorded", tuple(Cause("unrecorded", f"{each}: {told}", each) for each in unrecorded))
     if facts.missing_inputs:
-        return Standing(
-            "blocked",
-            tuple(Cause("input_missing", f"{path} is not there", path) for path in facts.missing_inputs),
-        )
+        missing = (Cause("input_missing", f"{path} is not there", path) for path in facts.missing_inputs)
+        return Standing("blocked", tuple(missing))
     causes = [cause for output in facts.outputs for cause in _output_causes(output, facts)]
     behind = [each for each in facts.upstream if each.standing.status in ("failed", "blocked", "unrecorded")]
     if behind:
@@ -82,9 +78,8 @@ def judge(facts: UnitFacts, now: float) -> Standing:
     if failure is not None and failure.identity == identity(facts.current, facts.inputs) and not stale_above:
         if failure.next_retry_at is None or failure.next_retry_at > now:
             return Standing("failed", (_failed(failure), *causes), failure.next_retry_at)
-        causes.append(
-            Cause("retry_due", f"it failed {count(failure.attempts, 'time')} in a row, and may be tried again")
-        )
+        text = f"it failed {count(failure.attempts, 'time')} in a row, and may be tried again"
+        causes.append(Cause("retry_due", text))
     if stale_above:
         causes += [
             Cause("upstream_stale", f"{each.path} is {each.standing.status} ({each.stage})", each.path)
@@ -99,8 +94,12 @@ def judge(facts: UnitFacts, now: float) -> Standing:
 
 
 def identity(current: Current, inputs: Mapping[str, str | None]) -> str:
-    """What a failure belongs to: with other code, config or inputs it may well succeed."""
-    return f"{current.code_hash}:{current.config_hash}:{inputs_hash({path: digest or '' for path, digest in inputs.items()})}"
+    """Identify what failed: with other code, config or inputs it may succeed."""
+    return f"{current.code_hash}:{current.config_hash}:{_hash_of(inputs)}"
+
+
+def _hash_of(inputs: Mapping[str, str | None]) -> str:
+    return inputs_hash({path: digest or "" for path, digest in inputs.items()})
 
 
 def _output_causes(output: OutputFacts, facts: UnitFacts) -> list[Cause]:
@@ -113,11 +112,9 @@ def _output_causes(output: OutputFacts, facts: UnitFacts) -> list[Cause]:
     elif output.content_hash != record.content_hash and not output.publishing:
         causes.append(Cause("output_changed", f"{address} is not as it was written: somebody changed it", address))
     elif not output.valid or output.size < facts.current.min_size:
-        why = (
-            "its validation refuses it"
-            if output.size >= facts.current.min_size
-            else (f"it has {count(output.size, 'byte')}, and at least {facts.current.min_size:,} are needed")
-        )
+        why = "its validation refuses it"
+        if output.size < facts.current.min_size:
+            why = f"it has {count(output.size, 'byte')}, and at least {facts.current.min_size:,} are needed"
         causes.append(Cause("invalid", f"{address}: {why}", address))
     if record.stale:
         causes.append(Cause("invalidated", record.stale, address))
@@ -125,25 +122,21 @@ def _output_causes(output: OutputFacts, facts: UnitFacts) -> list[Cause]:
         causes.append(Cause("code_changed", "its code changed", record.code_hash))
     if record.config_hash != facts.current.config_hash:
         causes.append(Cause("config_changed", "its config changed", record.config_hash))
-    if not facts.upstream:  # otherwise the inputs are not what they will be
+    if not facts.upstream:  # otherwise the inputs may still change
         causes += _input_causes(record, facts.inputs)
     return causes
 
 
 def _input_causes(record: Record, inputs: Mapping[str, str | None]) -> list[Cause]:
-    if record.inputs == inputs or (
-        (len(inputs) > MANY_INPUTS or not record.inputs)
-        and record.inputs_hash == inputs_hash({path: digest or "" for path, digest in inputs.items()})
-    ):
+    known = record.inputs  # empty where there were many: then only their hash is recorded
+    if known == inputs or ((len(inputs) > MANY_INPUTS or not known) and record.inputs_hash == _hash_of(inputs)):
         return []
-    if not record.inputs and inputs and len(inputs) <= MANY_INPUTS and record.inputs_hash:
-        return [Cause("input_changed", "its inputs changed")]
     changes = [
-        *(("added", path) for path in inputs if path not in record.inputs),
-        *(("removed", path) for path in record.inputs if path not in inputs),
-        *(("changed", path) for path in inputs if path in record.inputs and inputs[path] != record.inputs[path]),
+        *(("added", path) for path in inputs if path not in known),
+        *(("removed", path) for path in known if path not in inputs),
+        *(("changed", path) for path in inputs if path in known and inputs[path] != known[path]),
     ]
-    if not changes or len(inputs) > MANY_INPUTS:
+    if not changes or len(inputs) > MANY_INPUTS or (not known and record.inputs_hash):
         return [Cause("input_changed", "its inputs changed")]
     told = "; ".join(f"{path} was {what}" for what, path in changes[:3])
     more = f" and {count(len(changes) - 3, 'more change')}" if len(changes) > 3 else ""
@@ -153,20 +146,16 @@ def _input_causes(record: Record, inputs: Mapping[str, str | None]) -> list[Caus
 def _blocked(upstream: Upstream) -> Cause:
     root = upstream.standing.causes[0] if upstream.standing.causes else None
     if root is not None and root.code == "blocked":
-        return root  # what it waits for in the end
+        return root  # the first cause is what people want to know
     told = f": {root.text}" if root is not None else ""
-    return Cause(
-        "blocked", f"it waits for {upstream.path} ({upstream.stage}, {upstream.standing.status}){told}", upstream.path
-    )
+    text = f"it waits for {upstream.path} ({upstream.stage}, {upstream.standing.status}){told}"
+    return Cause("blocked", text, upstream.path)
 
 
 def _failed(failure: Failure) -> Cause:
     told = one_line(f"{failure.error_type}: {failure.error}")
-    again = (
-        "it stays failed until `retry`"
-        if failure.next_retry_at is None
-        else f"it is tried again at {utc_text(failure.next_retry_at)}"
-    )
+    due = failure.next_retry_at
+    again = "it stays failed until `retry`" if due is None else f"it is tried again at {utc_text(due)}"
     return Cause("failed", f"{told} ({count(failure.attempts, 'failure')} in a row; {again})", failure.run_id)
 
 

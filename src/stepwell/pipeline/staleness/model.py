@@ -1,8 +1,8 @@
-"""The model of a pipeline at one moment: its units, who makes what for whom, and the standing of each."""
+"""The model of a pipeline at one moment: its units, which of them makes the inputs of which, and the standing of each."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ..patterns.paths import folded
@@ -19,7 +19,7 @@ from .units import Found, Key, Unit, key_variables, units_of
 
 
 class Model:
-    """Units and their standings. A standing is judged when it is first asked for."""
+    """Units and their standings. A unit is judged when its standing is first asked for."""
 
     def __init__(
         self,
@@ -38,25 +38,19 @@ class Model:
         self._is_valid = is_valid
         self.units: dict[str, dict[Key, Unit]] = {}
         self.producer: dict[str, Unit] = {}
-        """By the path of a file, the directory, or the member that a unit makes."""
+        """The unit that makes a path: a file, a directory, or a member."""
         self.consumers: dict[str, list[Unit]] = {}
         self.orphans: dict[str, Record] = {}
         self.ambiguous: list[tuple[str, str]] = []
         """Paths that match a pattern in more than one way, and that pattern."""
         self._folders: list[str] = []
-        self.has_directories = any(
-            pattern.is_directory
-            for stage in connections.order
-            for pattern in (*stage.inputs.values(), *(output.pattern for output in stage.outputs.values()))
-        )
+        self.has_directories = any(pattern.is_directory for pattern in connections.patterns)
         self._build()
-
-    # Structure
 
     def _build(self) -> None:
         self._folders = sorted(self.snapshot.tree)
         mine = f"{self.name}#"
-        owned: dict[str, str] = {}  # files of states that this pipeline made, whoever asks for them now
+        owned: dict[str, str] = {}  # files of states that this pipeline made, with their states
         stages = {stage.name for stage in self.connections.order}
         for address, record in self.snapshot.records.items():
             by = record.produced_by
@@ -159,7 +153,7 @@ class Model:
             into.setdefault(tuple([own[key] for key in variables]), []).append(path)
 
     def _place(self, unit: Unit, formats: Mapping[str, str], seen: dict[str, str], claimed: set[str]) -> None:
-        """Give a unit the addresses of its outputs, and enter it where others look for it."""
+        """Set the addresses of a unit's outputs, and enter it in `producer` and `consumers`."""
         outputs = unit.outputs
         for name, text in formats.items():
             outputs[name] = address = text.format(*unit.key)
@@ -177,15 +171,14 @@ class Model:
                 consumers[path] = [unit]
 
     def paths_of(self, unit: Unit) -> list[str]:
-        """What a unit makes, as far as it is known: of one that makes many, what it made last."""
+        """The paths that a unit makes. Of members only those it made last are known."""
         if not unit.stage.has_members:
             return list(unit.outputs.values())
         paths = []
         for name, address in unit.outputs.items():
-            record = self.snapshot.records.get(address) if unit.stage.outputs[name].kind == "members" else None
             if unit.stage.outputs[name].kind != "members":
                 paths.append(address)
-            elif record is not None and record.members is not None:
+            elif (record := self.snapshot.records.get(address)) is not None and record.members is not None:
                 paths += member_paths(address, record.members)
         return paths
 
@@ -193,14 +186,12 @@ class Model:
         for stage in self.connections.order:
             yield from self.units[stage.name].values()
 
-    # What is there
-
     def stamp(self, path: str) -> Stamp | None:
         folder, _, name = path.rpartition("/")
         return self.snapshot.tree.get(folder, {}).get(name)
 
     def files_below(self, directory: str, excluded: tuple[Pattern, ...] = ()) -> Iterator[str]:
-        """The files of a directory (`daily/2026-01-15/`) and below it, relative to it, but for excluded ones."""
+        """The files in and below a directory (`daily/2026-01-15/`), relative to it, except excluded ones."""
         position = bisect_left(self._folders, directory[:-1])
         while position < len(self._folders):
             folder = self._folders[position]
@@ -215,7 +206,7 @@ class Model:
                     yield path[len(directory) :]
 
     def content_of(self, path: str, excluded: tuple[Pattern, ...] = ()) -> str | None:
-        """The content hash of a file or directory; None if it is not there."""
+        """The content hash of a file or directory; None if it does not exist."""
         if not path.endswith("/"):
             return self.snapshot.content_hash(path)
         if path[:-1] not in self.snapshot.tree:
@@ -241,8 +232,6 @@ class Model:
     def reading(self, unit: Unit, name: str) -> Reading:
         return next(each for each in self.connections.readings[unit.stage.name] if each.name == name)
 
-    # Standing
-
     def standing(self, unit: Unit) -> Standing:
         if unit.standing is None:
             unit.standing = judge(self.facts(unit), self._now())
@@ -250,11 +239,11 @@ class Model:
 
     def is_fresh(self, unit: Unit) -> bool:
         if unit.standing is None and not self.snapshot.records.keys() >= set(unit.outputs.values()):
-            return False  # whatever else may be said of it
+            return False  # without a record it cannot be fresh
         return self.standing(unit) is FRESH
 
     def is_behind(self, unit: Unit) -> bool:
-        """Whether something that it is made of is not fresh."""
+        """Whether one of its inputs is not fresh."""
         return any(
             maker is not unit and not self.is_fresh(maker)
             for path in unit.input_paths()
@@ -262,7 +251,7 @@ class Model:
         )
 
     def facts(self, unit: Unit) -> UnitFacts:
-        """Everything that the standing of a unit follows from."""
+        """Everything that decides the standing of a unit."""
         upstream = []
         for path in unit.input_paths():
             maker = self.producer.get(path) or self._maker_of_directory(path)
@@ -282,7 +271,7 @@ class Model:
         )
 
     def _maker_of_directory(self, path: str) -> Unit | None:
-        """Who makes the directory that a path is in."""
+        """The unit that makes the directory that a path is in."""
         while self.has_directories and "/" in path:
             path = path.rstrip("/").rpartition("/")[0]
             if (maker := self.producer.get(f"{path}/")) is not None:
@@ -317,7 +306,7 @@ class Model:
         return OutputFacts(address, record, digest, size, checked, address in snapshot.publishing)
 
     def _quiet(self, unit: Unit) -> tuple[float | None, str]:
-        """Until when the inputs must not change for the unit to run, and the one that changed last."""
+        """Until when the unit waits for its inputs to stay unchanged, and the input that changed last."""
         newest = max(
             ((stamp[1], path) for path in self._source_files(unit) if (stamp := self.stamp(path)) is not None),
             default=None,
@@ -338,19 +327,20 @@ class Model:
         text = f"what {record.produced_by.partition('#')[2]} made it from is gone; `clean` removes it"
         return Standing("orphan", (Cause("orphan", text, address),))
 
-    # Change
-
     def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
-        """Take everything for fresh, as the last scan did, but for what these paths changed and `others` that were not."""
+        """Mark as fresh all that the last scan found fresh: all but `others`. Then judge what `changed` concerns again."""
         for unit in self.all_units():
             if not others or unit.id not in others:
                 unit.standing = FRESH
-        doubtful = (unit for unit in self.all_units() if unit.standing is None) if others else ()
-        self.touch([*changed, *(path for unit in doubtful for path in self.paths_of(unit))])
+        not_fresh = (unit for unit in self.all_units() if unit.standing is None) if others else ()
+        self.touch([*changed, *(path for unit in not_fresh for path in self.paths_of(unit))])
 
     def touch(self, paths: Iterable[str]) -> list[Unit]:
-        """What may stand otherwise now that these paths have other content or records."""
-        waiting = [unit for path in paths for unit in self._near(path)]
+        """Forget, and return, the standings that may differ now that these paths have other content or records."""
+        waiting = []
+        for path in paths:
+            maker = self.producer.get(path) or self._maker_of_directory(path)
+            waiting += [*self.readers(path), *([maker] if maker is not None else [])]
         touched: dict[int, Unit] = {}
         while waiting:
             unit = waiting.pop()
@@ -361,20 +351,11 @@ class Model:
                     waiting += self.readers(path)
         return list(touched.values())
 
-    def _near(self, path: str) -> list[Unit]:
-        maker = self.producer.get(path) or self._maker_of_directory(path)
-        return [*self.readers(path), *([maker] if maker is not None else [])]
-
     def readers(self, path: str) -> list[Unit]:
-        """The units that a file is an input of, by itself or in a directory."""
+        """The units that read a file, by itself or as part of a directory."""
         readers = list(self.consumers.get(path, ()))
         above = path.rstrip("/") if self.has_directories else ""
         while "/" in above:
             above = above.rpartition("/")[0]
             readers += self.consumers.get(f"{above}/", ())
         return readers
-
-    def add_folder(self, folder: str) -> None:
-        if folder not in self.snapshot.tree:
-            self.snapshot.tree[folder] = {}
-            insort(self._folders, folder)

@@ -1,21 +1,20 @@
-"""Which part of a pipeline a few changed files concern, told by their names: the rest need not even be listed."""
+"""Finding, by their names, the part of a pipeline that a few changed files concern: the rest need not be listed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ..patterns.pattern import Pattern
 from ..stage import Stage
 from .connections import Connections
 from .units import filled_inputs, input_formats
 
 MOST_PATHS = 5_000
-"""Beyond so many, looking at everything takes no longer."""
+"""With more paths, listing everything takes no longer."""
 
 
 class _Named(NamedTuple):
-    """A stage whose inputs and outputs are files that the key of an entity names."""
+    """A stage in which the key of an entity names all inputs and outputs."""
 
     stage: Stage
     inputs: dict[str, str]
@@ -23,14 +22,13 @@ class _Named(NamedTuple):
 
 
 def part_of(connections: Connections, changed: Collection[str]) -> set[str] | None:
-    """The paths of everything that has to do with what changed: of its entities, in all stages above and below.
+    """Return all paths of the entities that changed, in all stages above and below.
 
-    None if names do not tell, or if it is too much.
+    None if the names do not tell, or if there are too many.
     """
-    stages = [_named(stage) for stage in connections.order]
-    if None in stages:
+    named = [each for stage in connections.order if (each := _named(stage)) is not None]
+    if len(named) < len(connections.order):
         return None
-    named = [stage for stage in stages if stage is not None]
     found: set[str] = set()
     waiting = list(changed)
     while waiting:
@@ -40,9 +38,10 @@ def part_of(connections: Connections, changed: Collection[str]) -> set[str] | No
         found.add(path)
         if len(found) > MOST_PATHS:
             return None
-        is_made = any(output.pattern.match(path) for each in named for output in each.stage.outputs.values())
+        is_made = any(pattern.match(path) for each in named for pattern in each.stage.written)
         for each in named:
-            for pattern, is_input in _patterns(each.stage):
+            read, written = each.stage.inputs.values(), each.stage.written
+            for pattern, is_input in (*((one, True) for one in read), *((one, False) for one in written)):
                 values = pattern.match(path)
                 if values is None:
                     continue
@@ -53,12 +52,6 @@ def part_of(connections: Connections, changed: Collection[str]) -> set[str] | No
                 elif not is_input or pattern.variables or is_made or path in changed:
                     return None  # it concerns several entities
     return found
-
-
-def _patterns(stage: Stage) -> list[tuple[Pattern, bool]]:
-    """What a stage reads and writes, and whether it is read."""
-    written = [(output.pattern, False) for output in stage.outputs.values()]
-    return [*((pattern, True) for pattern in stage.inputs.values()), *written]
 
 
 def _named(stage: Stage) -> _Named | None:

@@ -1,5 +1,5 @@
-"""Judgements that need no facts: of the many that are made for the first time, and were made just now. What they say is what
-`judge` would; where they cannot tell, it is asked.
+"""Judging many units fast: those that are made for the first time, and those that were just made. The results are the same as
+those of `judge`, which judges whatever these functions cannot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .units import Unit
 
 
 def is_plainly_missing(model: Model, unit: Unit) -> bool:
-    """Whether a unit that nothing keeps from running has neither records nor files. What it is made of is fresh."""
+    """Whether a unit whose inputs are fresh, and which nothing keeps from running, has neither records nor files."""
     stage, snapshot = unit.stage, model.snapshot
     if unit.clash is not None or unit.missing or stage.quiet or unit.id in snapshot.failures:
         return False
@@ -28,20 +28,20 @@ def is_plainly_missing(model: Model, unit: Unit) -> bool:
 
 
 def take_in_made(model: Model, units: Iterable[Unit]) -> None:
-    """These were made just now: their standing follows, and what is below them is judged again when it is asked for."""
+    """Set the standings of units that were just made, and forget those of all units below them."""
     for unit in units:
         unit.standing = FRESH if _is_plainly_fresh(model, unit) else None
         waiting = [reader for path in unit.outputs.values() for reader in model.readers(path)]
         while waiting:
             reader = waiting.pop()
-            # Who has a standing was judged after all it is made of: below one that has none nobody has.
+            # A unit is judged after those above it, so that below one without a standing none has one.
             if reader.standing is not None:
                 reader.standing = None
                 waiting += [below for path in model.paths_of(reader) for below in model.readers(path)]
 
 
 def _is_plainly_fresh(model: Model, unit: Unit) -> bool:
-    """Whether records and files are those of now, told without a look at anything that is not known."""
+    """Whether records and files are up to date, as far as this is known without reading anything."""
     stage, snapshot = unit.stage, model.snapshot
     if unit.clash is not None or unit.missing or stage.min_size or stage.gates:
         return False

@@ -1,4 +1,4 @@
-"""Units: one stage of one entity each. Found by joining what inputs match, in the order of the stages."""
+"""Units: one stage of one entity each, found by joining what the inputs of a stage match."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .standing import Standing
 
 Key: TypeAlias = tuple[str, ...]
 Found: TypeAlias = dict[Key, list[str]]
-"""Paths that one input matches, by the values of the variables that tell entities apart."""
+"""Paths that one input matches, by the values of the variables that distinguish entities."""
 
 
 class Unit:
-    """One stage of one entity: what it reads and what it writes."""
+    """One stage of one entity: what it reads and writes."""
 
     __slots__ = ("clash", "id", "inputs", "key", "missing", "outputs", "stage", "standing")
 
@@ -55,12 +55,12 @@ def unit_id(stage: str, key: Sequence[str]) -> str:
 
 
 def split_entity(entity: str) -> Key:
-    """The key of an entity by its id; empty where one unit stands for all there is."""
+    """Return the key of an entity from its id. It is empty where one unit collects all."""
     return tuple(entity.split("/")) if entity else ()
 
 
 def input_formats(stage: Stage) -> dict[str, str]:
-    """What the inputs of a stage are for a key, where each is one file that the key names: by input, for `str.format`."""
+    """A text for `str.format` for each input, which makes its path of a key; empty unless each is one path."""
     if any(
         pattern.has_glob or any(name not in stage.variables for name in pattern.variables)
         for pattern in stage.inputs.values()
@@ -74,33 +74,29 @@ def filled_inputs(formats: Mapping[str, str], key: Sequence[str]) -> dict[str, l
 
 
 def key_variables(reading: Reading) -> tuple[str, ...]:
-    """The variables of an input that tell entities apart."""
+    """The variables of an input that distinguish entities."""
     return tuple(name for name in reading.pattern.variables if name in reading.stage.variables)
 
 
 def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Found]) -> list[Unit]:
-    """The units of a stage: one for each entity that every input with variables knows, or that `entities` gives."""
+    """One unit for each entity that every input with variables has, or that `entities` gives."""
     given = list(readings)
     shared = {each.name: found[each.name].get((), []) for each in given if not key_variables(each)}
-    missing = tuple(
-        each.pattern.text
-        for each in given
-        if each.name in shared and not shared[each.name] and not each.pattern.variables
-    )
-    telling = [each for each in given if each.name not in shared]
+    absent = [each.pattern for each in given if each.name in shared and not shared[each.name]]
+    missing = tuple(pattern.text for pattern in absent if not pattern.variables)
+    own = [each for each in given if each.name not in shared]
     if stage.entities is not None:
-        return [_with_entity(stage, key, telling, found, shared, missing) for key in _given_keys(stage)]
-    if not telling:  # one unit for all there is
-        empty = [each for each in given if each.pattern.variables and not shared[each.name]]
-        return [] if empty else [Unit(stage, (), shared, missing)]
-    if len(telling) == 1 and key_variables(telling[0]) == stage.variables:
-        name = telling[0].name
+        return [_with_entity(stage, key, own, found, shared, missing) for key in _given_keys(stage)]
+    if not own:  # one unit collects all
+        return [] if any(pattern.variables for pattern in absent) else [Unit(stage, (), shared, missing)]
+    if len(own) == 1 and key_variables(own[0]) == stage.variables:
+        name = own[0].name
         if not shared:
             return [Unit(stage, key, {name: paths}, ()) for key, paths in found[name].items()]
         return [Unit(stage, key, {name: paths, **shared}, missing) for key, paths in found[name].items()]
     return [
         Unit(stage, tuple(row[variable] for variable in stage.variables), inputs | shared, missing)
-        for row, inputs in _joined(telling, found)
+        for row, inputs in _joined(own, found)
     ]
 
 
@@ -125,7 +121,7 @@ def _joined(readings: list[Reading], found: Mapping[str, Found]) -> list[tuple[d
 
 
 def _given_keys(stage: Stage) -> list[Key]:
-    """What the function of a stage gives: an id, `2026-01-15` or `moby/7`, or the values of the variables."""
+    """The entities that the function of a stage gives, each as an id, `moby/7`, or as the values of the variables."""
     assert stage.entities is not None
     keys: dict[Key, None] = {}
     for each in stage.entities():
@@ -149,7 +145,7 @@ def _given_keys(stage: Stage) -> list[Key]:
 def _with_entity(
     stage: Stage,
     key: Key,
-    telling: list[Reading],
+    own: list[Reading],
     found: Mapping[str, Found],
     shared: Mapping[str, list[str]],
     missing: tuple[str, ...],
@@ -157,7 +153,7 @@ def _with_entity(
     values = stage.values(key)
     inputs = dict(shared)
     absent = list(missing)
-    for reading in telling:
+    for reading in own:
         paths = found[reading.name].get(tuple(values[name] for name in key_variables(reading)), [])
         if not paths:
             absent.append(reading.pattern.partly_filled(values))

@@ -1,4 +1,4 @@
-"""Lanes by the number that rows have for them. They are few and never go, so each is looked up once."""
+"""The numbers by which rows refer to lanes. Lanes are few and never deleted, so each is looked up once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Lanes:
         self._lanes: dict[int, Lane] = {}
 
     def key(self, db: apsw.Connection, lane: Lane) -> int | None:
-        """None if no graph has ever had such a node."""
+        """The number of a lane, or None if no graph ever had a node in it."""
         if lane not in self._keys:
             self._load(db)
         return self._keys.get(lane)
@@ -32,14 +32,14 @@ class Lanes:
         return self._lanes[key]
 
     def add(self, db: apsw.Connection, lanes: Iterable[Lane]) -> None:
-        """These, and those of their suspects."""
+        """Add these lanes, and those of their suspects."""
         wanted = sorted({lane._replace(suspect=suspect) for lane in lanes for suspect in (False, True)})
         if any(lane not in self._keys for lane in wanted):
             db.execute(_ADD, (json.dumps([(q, b, int(c), int(s)) for q, b, c, s in wanted]),))
             self._load(db)
 
     def forget(self) -> None:
-        """A transaction was undone: what it added is not there."""
+        """Forget all lanes after a rollback, which undid what the transaction added."""
         self._keys.clear()
         self._lanes.clear()
 

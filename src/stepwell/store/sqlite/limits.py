@@ -1,4 +1,4 @@
-"""How much one commit of SQLite takes."""
+"""The largest commit that the SQLite store takes."""
 
 from ...model import StoreLimits
 

@@ -1,4 +1,4 @@
-"""Payloads on their way in and out: many small ones as one parameter, large ones once for each run, by content."""
+"""Storing and reading payloads: small ones of a batch as one parameter, large ones once per run, by hash."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ if TYPE_CHECKING:
 
 
 class Packer:
-    """Joins the payloads of a batch into one parameter; statements cut them out again with substr().
+    """Joins the payloads of a batch into one parameter, from which statements cut them with substr().
 
-    One parameter means one step of the database, however many rows there are, and so one release of Python's lock.
+    However many rows there are, the database takes one step and Python's lock is released once.
     """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._size = 0
         self.large = False
-        """Some of them are references now: what they refer to has to be kept."""
+        """Whether some payloads became references: `keep` has to store what they refer to."""
 
     def add(self, payload: bytes | None) -> tuple[int, int] | tuple[None, None]:
-        """(first byte counted from 1, length) of the payload in `joined`; nulls when there is none."""
+        """Return where the payload is in `joined`: its first byte, counted from 1, and its length. None has neither."""
         if payload is None:
             return None, None
-        if is_large(payload):
-            payload = reference(payload)
-            self.large = True
+        self.large = self.large or is_large(payload)
+        payload = held_form(payload)
         start = self._size + 1
         self._parts.append(payload)
         self._size += len(payload)
@@ -38,12 +37,12 @@ class Packer:
 
     @property
     def joined(self) -> bytes:
-        # Never empty: of an empty blob, substr() cuts NULL and not an empty payload.
+        # Never empty: substr() of an empty blob is NULL, not an empty payload.
         return b"".join(self._parts) or b"\x00"
 
 
 def pack(lines: Iterable[tuple[str, bytes]]) -> bytes:
-    """Lines that come with a settlement, as one value."""
+    """Join the lines of a settlement into one value."""
     return b"".join(b"%s %d\n%s" % (kind.encode(), len(data), data) for kind, data in lines)
 
 
@@ -56,8 +55,13 @@ def unpack(packed: bytes) -> Iterator[tuple[str, bytes]]:
         yield kind.decode(), packed[start:at]
 
 
+def held_form(payload: bytes) -> bytes:
+    """What a row holds: the payload itself, or a reference if it is large."""
+    return reference(payload) if is_large(payload) else payload
+
+
 def keep(db: apsw.Connection, run: int, *payloads: bytes | None) -> None:
-    """Keep those that are large, each once; the rows of the run hold references to them."""
+    """Store the large ones, each once; the rows of the run refer to them."""
     for payload in payloads:
         if payload is not None and is_large(payload):
             given = (run, hashlib.sha256(payload).digest(), payload)
@@ -72,14 +76,14 @@ SELECT :run, b.hash, b.data FROM ({values}) v CROSS JOIN blob b ON b.run = :orig
 
 
 def share_references(db: apsw.Connection, query: str, parameters: Mapping[str, object]) -> None:
-    """The rows whose column `value` `query` gives are copies of another run's: what they refer to is this run's too."""
+    """Copy from the run `origin` to `run` the payloads that references in the column `value` of `query` point to."""
     db.execute(_SHARE.format(values=query), parameters)
 
 
 def resolve(db: apsw.Connection, run: int, value: bytes | None) -> bytes | None:
-    """The payload that a row of the run holds or points at."""
+    """Return the payload that a row of the run holds or refers to."""
     if value is None or value[:1] != REFERENCE:
         return value
     row = db.execute("SELECT data FROM blob WHERE run = ? AND hash = ?", (run, value[1:])).fetchone()
-    assert row is not None, "a payload is referred to and missing"
+    assert row is not None, "a row refers to a payload that is not there"
     return bytes(row[0])

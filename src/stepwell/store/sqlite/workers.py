@@ -1,7 +1,7 @@
-"""An OS lock per worker, so that the death of a process is noticed at once and not only when its lease runs out.
+"""An OS lock for each worker, so that others notice the death of its process at once, before its lease runs out.
 
-Each worker locks a small file beside the database. The system drops the lock when the process dies, however it dies;
-whoever can take it knows that the worker is gone. A stopped process keeps its lock: for that there is the lease.
+Each worker locks a small file beside the database. The system releases the lock when the process dies, in whatever way.
+Whoever can then take it knows that the worker is gone. A stopped process keeps its lock; its lease runs out.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WorkerLocks:
         self._held: dict[str, int] = {}
 
     def follow(self, batch: Batch) -> None:
-        """After a commit: lock the files of workers that enlisted, drop those of workers that were dismissed."""
+        """After a commit, lock the files of workers that enlisted, and remove those of workers that were dismissed."""
         for op in batch:
             if isinstance(op, Enlist) and op.worker not in self._held:
                 self._take(op.worker)
@@ -35,24 +35,24 @@ class WorkerLocks:
                 self._drop(op.worker)
 
     def dead_workers(self) -> list[str]:
-        """Workers whose lock file is there and free: their process is gone. Some may have been swept before."""
+        """Workers whose file exists and is not locked: their process is gone. Some may have been swept before."""
         if sys.platform == "win32":
             return []
         known = [unquote(file.name.removesuffix(_SUFFIX)) for file in self._folder.glob("*" + _SUFFIX)]
         return [worker for worker in known if worker not in self._held and self._is_free(worker)]
 
     def remove_locks(self, workers: Sequence[str]) -> None:
-        """The leases of these dead workers are over; their files are no longer needed."""
+        """Remove the files of dead workers whose leases are over."""
         for worker in workers:
             with contextlib.suppress(OSError):
                 self._path(worker).unlink()
 
     def close(self) -> None:
-        """The files of workers that were not dismissed stay, and are free: that is how their end is noticed."""
+        """Unlock the files. Those of workers that were not dismissed stay, so that others notice their end."""
         while self._held:
             os.close(self._held.popitem()[1])
         with contextlib.suppress(OSError):
-            self._folder.rmdir()  # when no worker is left
+            self._folder.rmdir()  # works only if no worker is left
 
     def _path(self, worker: str) -> Path:
         return self._folder / (quote(worker, safe="") + _SUFFIX)
@@ -60,7 +60,7 @@ class WorkerLocks:
     def _take(self, worker: str) -> None:
         if sys.platform == "win32":
             return
-        # Locked under another name first: a file that can be seen and is free must mean that its worker is gone.
+        # Lock it under another name first: a visible file that is not locked must mean that its worker is gone.
         path = self._path(worker)
         descriptor = self._open(path.with_suffix(".new"))
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -69,9 +69,9 @@ class WorkerLocks:
 
     def _open(self, path: Path) -> int:
         while True:
-            with contextlib.suppress(FileExistsError):  # exist_ok would look again, and it may be gone by then
+            with contextlib.suppress(FileExistsError):  # exist_ok checks afterwards, when it may be gone
                 self._folder.mkdir()
-            with contextlib.suppress(FileNotFoundError):  # another process took the empty folder away
+            with contextlib.suppress(FileNotFoundError):  # another process removed the empty folder
                 return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _drop(self, worker: str) -> None:
@@ -82,16 +82,8 @@ class WorkerLocks:
             os.close(descriptor)
 
     def _is_free(self, worker: str) -> bool:
-        """True only if the file exists and nobody locks it. No file: the worker may be enlisting."""
-        try:
-            descriptor = os.open(self._path(worker), os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        else:
+        """Whether the file exists and nobody locks it. Without a file the worker may be about to enlist."""
+        with contextlib.suppress(OSError), open(self._path(worker), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        finally:
-            os.close(descriptor)
+        return False

@@ -1,11 +1,10 @@
-"""The write-ahead log as a file: extended ahead of need, and used again from its beginning after a checkpoint.
+"""The write-ahead log as a file: extended in advance, and reused from its beginning after a checkpoint.
 
-A commit into space that the file already has is on the disk in half the time of one that makes the file grow, because
-only data has to get there and nothing about the file. What follows the last commit of a log is not looked at, so zeros are
-as good as what was there before.
+A commit into space that the file already has takes half as long as one that makes the file grow, because the disk has to
+write only data and no metadata. SQLite ignores what follows the last commit of a log, so zeros do no harm there.
 
-The log is not kept when the last connection closes. Beside a database that somebody restored from a backup, a kept log would
-be applied to it.
+The log is removed when the last connection closes. SQLite would apply a log that stayed beside a database that somebody
+restored from a backup.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from typing import cast
 import apsw
 
 CHECKPOINT_FRAMES = 2_000
-"""A checkpoint is made when so many pages are in the log. Larger logs are checkpointed less often, and are read more slowly."""
+"""How many pages the log holds when a checkpoint is due. A larger log needs fewer checkpoints, but is slower to read."""
 _HEADER, _FRAME_HEADER = 32, 24
 _RESERVE = 64 * 1024
-"""What a commit of a few nodes needs."""
+"""Enough for a commit of a few nodes."""
 _FIRST_STEP, _LARGEST_STEP = 128 * 1024, 1024 * 1024
 
 
 class WriteAheadLog:
-    """Of the connection that writes. Everything here is called by the thread that commits."""
+    """The log of the connection that writes. Only the thread that commits calls its methods."""
 
     def __init__(self, db: apsw.Connection, database: Path) -> None:
         self._db = db
@@ -38,11 +37,11 @@ class WriteAheadLog:
 
     @property
     def used(self) -> int:
-        """How many bytes of it counted after the latest commit of this connection."""
+        """How many bytes were in use after the latest commit of this connection."""
         return _HEADER + self._frames * self._frame
 
     def extend(self) -> None:
-        """Inside a transaction that writes, so that nobody else appends to the log."""
+        """Call this inside a transaction that writes, so that nobody else appends to the log."""
         if self.used + _RESERVE <= self._size:
             return
         self._size = size = os.fstat(self._fd).st_size
@@ -50,14 +49,14 @@ class WriteAheadLog:
             return
         try:
             os.pwrite(self._fd, bytes(self._step), size)
-        except OSError:  # the commit will tell, if it needs the space
+        except OSError:  # if the commit needs the space, it fails itself
             os.ftruncate(self._fd, size)
             return
         self._size += self._step
         self._step = min(2 * self._step, _LARGEST_STEP)
 
     def checkpoint_if_long(self) -> None:
-        """After a commit, which stands whether this can be done or not: somebody else may be at it, or the disk full."""
+        """After a commit. An error does not matter: another process may be making a checkpoint, or the disk is full."""
         if self._frames >= CHECKPOINT_FRAMES:
             with contextlib.suppress(apsw.Error):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -1,26 +1,13 @@
-"""Ops that change what a run is: graphs, creation, gates, rewrites, deletion."""
+"""Graphs and runs: adding, creating and deleting them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ....ids import RunId
-from ....model import (
-    ENTRIES_A_NODE,
-    LOAD_LEASE,
-    AddGraph,
-    AddNodes,
-    Create,
-    Created,
-    Delete,
-    Deleted,
-    DeleteGraph,
-    GraphAdded,
-    Receipt,
-    Refusal,
-    Refused,
-)
+from ....model import Receipt, Refusal, Refused, ops, receipts
 from ...rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
 from ..limits import LIMITS
 from ..payloads import Packer, keep
@@ -36,48 +23,41 @@ _EDGES = """
 INSERT OR IGNORE INTO edge (graph, parent, child)
 SELECT :graph, p.value, :start + j.key FROM json_each(:rows) j CROSS JOIN json_each(j.value, '$[2]') p
 """
-_NEEDS = (
-    "INSERT OR IGNORE INTO need (graph, child, ancestor) SELECT :graph, value ->> 0, value ->> 1 FROM json_each(:needs)"
-)
+_NEEDS = """
+INSERT OR IGNORE INTO need (graph, child, ancestor) SELECT :graph, value ->> 0, value ->> 1 FROM json_each(:needs)
+"""
 
 
-def add_graph(tx: Transaction, op: AddGraph) -> Receipt:
-    known = "SELECT key, loaded, total FROM graph WHERE digest = ?"
-    row = tx.one(known, (op.digest,))
-    if row is None and op.start:
+def add_graph(tx: Transaction, op: ops.AddGraph) -> Receipt:
+    row = tx.one("SELECT key, loaded, total FROM graph WHERE digest = ?", (op.digest,))
+    if op.start > (0 if row is None else row[1]):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if row is None:
-        tx.db.execute(
-            "INSERT INTO graph (digest, workflow, signature, total, registered_at) VALUES (?, ?, ?, ?, ?)",
-            (op.digest, op.workflow, op.signature, op.total, tx.now),
-        )
+        graph = "INSERT INTO graph (digest, workflow, signature, total, registered_at) VALUES (?, ?, ?, ?, ?)"
+        tx.db.execute(graph, (op.digest, op.workflow, op.signature, op.total, tx.now))
         row = (tx.db.last_insert_rowid(), 0, op.total)
         tx.db.execute("INSERT INTO document (graph, data) VALUES (?, ?)", (row[0], op.document or b""))
     key, loaded, total = row
-    if op.start > loaded:
-        return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     tx.db.execute("UPDATE graph SET registered_at = ? WHERE key = ?", (tx.now, key))
     rows = op.rows[loaded - op.start :]
     if rows:
-        _add_layout(tx, key, loaded, AddGraph(*op[:6], rows))
-    return GraphAdded(op.digest, loaded + len(rows), total)
+        _add_layout(tx, key, loaded, rows)
+    return receipts.GraphAdded(op.digest, loaded + len(rows), total)
 
 
-def _add_layout(tx: Transaction, graph: int, start: int, op: AddGraph) -> None:
-    lanes = {row.lane for row in op.rows}
+def _add_layout(tx: Transaction, graph: int, start: int, added: Sequence[ops.LayoutRow]) -> None:
+    lanes = {row.lane for row in added}
     tx.lanes.add(tx.db, lanes)
     keys = {lane: tx.lanes.key(tx.db, lane) for lane in lanes}
-    rows = json.dumps([(row.id, keys[row.lane], row.parents, row.rank, int(row.removed)) for row in op.rows])
+    rows = json.dumps([(row.id, keys[row.lane], row.parents, row.rank, int(row.removed)) for row in added])
     parameters = {"graph": graph, "start": start, "rows": rows}
     tx.db.execute(_LAYOUT, parameters)
     tx.db.execute(_EDGES, parameters)
-    needs = [(child, ancestor) for child, row in enumerate(op.rows, start) for ancestor in row.needs]
+    needs = [(child, ancestor) for child, row in enumerate(added, start) for ancestor in row.needs]
     if needs:
         tx.db.execute(_NEEDS, {"graph": graph, "needs": json.dumps(needs)})
-    tx.db.execute(
-        "UPDATE graph SET loaded = loaded + ?, roots = roots + ?, has_needs = max(has_needs, ?) WHERE key = ?",
-        (len(op.rows), sum(not row.parents for row in op.rows), bool(needs), graph),
-    )
+    counted = "UPDATE graph SET loaded = loaded + ?, roots = roots + ?, has_needs = max(has_needs, ?) WHERE key = ?"
+    tx.db.execute(counted, (len(added), sum(not row.parents for row in added), bool(needs), graph))
 
 
 _CREATING = """
@@ -94,7 +74,7 @@ INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, u
                  gate, purpose, expires_at, total, loaded, open, active, seq, created_at, deadline_at, fork, origin, tags)
 SELECT c.id, c.workflow, c.target, c.graph, {R_PENDING}, c.on_failure, c.input, c.seed, c.urgency, c.idempotency_key,
        c.timeout, iif(g.total <= {LIMITS.nodes}, {G_OPEN}, {G_HELD}), iif(g.total <= {LIMITS.nodes}, NULL, 'load'),
-       iif(g.total <= {LIMITS.nodes}, NULL, :now + {LOAD_LEASE}), g.total, min(g.total, {LIMITS.nodes}),
+       iif(g.total <= {LIMITS.nodes}, NULL, :now + {ops.LOAD_LEASE}), g.total, min(g.total, {LIMITS.nodes}),
        iif(g.total <= {LIMITS.nodes}, g.total, 0), iif(g.total <= {LIMITS.nodes}, g.roots, 0), 1, :now, :now + c.timeout,
        c.fork, c.origin, c.tags
   FROM temp.creating c CROSS JOIN graph g ON g.key = c.graph
@@ -127,34 +107,21 @@ SELECT t.value ->> 0, t.value ->> 1, r.key
  WHERE c.existing IS NULL AND c.complete
 """
 _CREATED = """
-SELECT r.key, c.graph, c.complete, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded,
-       r.total
+SELECT r.key, c.graph, r.id, r.workflow = c.workflow AND r.input = c.input, c.existing IS NOT NULL, r.loaded, r.total
   FROM temp.creating c LEFT JOIN run r ON r.key = coalesce(c.existing, (SELECT key FROM run WHERE id = c.id))
  ORDER BY c.ord
 """
 _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete AND fork IS NOT NULL"
 
 
-def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
+def create(tx: Transaction, creations: Sequence[ops.Create]) -> list[Receipt]:
     packer = Packer()
-    rows = [
-        (
-            op.run_id,
-            op.workflow,
-            op.target,
-            op.digest,
-            *packer.add(op.input),
-            str(op.seed),
-            op.on_failure,
-            -op.priority,
-            op.timeout,
-            op.idempotency_key,
-            None if op.fork is None else op.fork.hex(),
-            op.origin,
-            json.dumps(op.tags) if op.tags else None,
-        )
-        for op in ops
-    ]
+    rows = []
+    for op in creations:
+        tags = json.dumps(op.tags) if op.tags else None
+        fork = None if op.fork is None else op.fork.hex()
+        options = (str(op.seed), op.on_failure, -op.priority, op.timeout, op.idempotency_key, fork, op.origin, tags)
+        rows.append((op.run_id, op.workflow, op.target, op.digest, *packer.add(op.input), *options))
     tx.db.execute("DELETE FROM temp.creating")
     tx.db.execute(_CREATING, {"ops": json.dumps(rows), "bytes": packer.joined})
     tx.db.execute(_CREATE, {"now": tx.now})
@@ -162,33 +129,22 @@ def create(tx: Transaction, ops: Sequence[Create]) -> list[Receipt]:
         tx.db.execute(_CREATE_NODES)
         tx.db.execute(_NOTE_CREATED, {"now": tx.now})
         tx.db.execute(_MARK_CREATED)
-        if any(op.tags for op in ops):
+        if any(op.tags for op in creations):
             tx.db.execute(_TAG_CREATED)
-        if any(op.fork is not None for op in ops):
+        if any(op.fork is not None for op in creations):
             hold_forks(tx, [run for (run,) in tx.all(_NEW_FORKS)])
-    found = tx.all(_CREATED)
-    return [_created(tx, op, *row) for op, row in zip(ops, found, strict=True)]
+    return [_created(tx, op, row) for op, row in zip(creations, tx.all(_CREATED), strict=True)]
 
 
-def _created(
-    tx: Transaction,
-    op: Create,
-    key: int | None,
-    graph: int | None,
-    complete: int | None,
-    run: str | None,
-    same: int | None,
-    existed: int,
-    loaded: int,
-    total: int,
-) -> Receipt:
-    if run is None or key is None:
+def _created(tx: Transaction, op: ops.Create, row: Any) -> Receipt:
+    key, graph, run, same, existed, loaded, total = row
+    if run is None:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     if existed and not same:
         return Refused(Refusal.CONFLICT, run)
     if not existed:
         keep(tx.db, key, op.input)
-    return Created(RunId(run), bool(existed), loaded, total)
+    return receipts.Created(RunId(run), bool(existed), loaded, total)
 
 
 _NEXT_NODES = f"""{_ADD_NODES}
@@ -202,7 +158,7 @@ UPDATE run SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = total,
 """
 
 
-def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
+def add_nodes(tx: Transaction, op: ops.AddNodes) -> Receipt:
     row = tx.one("SELECT key, purpose, loaded, total FROM run WHERE id = ?", (op.run_id,))
     if row is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -216,13 +172,21 @@ def add_nodes(tx: Transaction, op: AddNodes) -> Receipt:
         tx.db.execute(_LOADED, (key,))
         mark_ready(tx, [key])
         hold_forks(tx, [op.run_id])
-        return Created(op.run_id, False, loaded, total)
-    return Created(op.run_id, op.start < loaded, loaded, total)
+        return receipts.Created(op.run_id, False, loaded, total)
+    return receipts.Created(op.run_id, op.start < loaded, loaded, total)
 
 
-_DELETE_JOURNAL = (
-    "DELETE FROM journal WHERE run = :run AND seq > (SELECT max(seq) FROM journal WHERE run = :run) - :limit"
-)
+_HOLD_FOR_DELETION = f"""
+UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = x'', expires_at = 0, loaded = max(0, loaded - ?)
+ WHERE key = ?
+"""
+_DELETE_JOURNAL = """
+DELETE FROM journal WHERE run = :run AND seq > (SELECT max(seq) FROM journal WHERE run = :run) - :limit
+"""
+_DELETE_CLAIMS = f"""
+DELETE FROM claim WHERE key IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM attempt
+ WHERE attempt.key BETWEEN claim.key * {ORDINALS} AND claim.key * {ORDINALS} + {ORDINALS - 1})
+"""
 _DELETE_PAYLOADS = """
 DELETE FROM blob WHERE run = :run AND hash IN (SELECT hash FROM blob WHERE run = :run LIMIT :limit)
    AND NOT EXISTS (SELECT 1 FROM node WHERE run = :run)
@@ -230,48 +194,39 @@ DELETE FROM blob WHERE run = :run AND hash IN (SELECT hash FROM blob WHERE run =
 _LEFT = "SELECT 1 FROM journal WHERE run = :run UNION ALL SELECT 1 FROM blob WHERE run = :run LIMIT 1"
 
 
-def delete(tx: Transaction, op: Delete) -> Receipt:
+def delete(tx: Transaction, op: ops.Delete) -> Receipt:
     row = tx.one("SELECT key, status, purpose FROM run WHERE id = ?", (op.run_id,))
     if row is None:
-        return Deleted(True)
+        return receipts.Deleted(True)
     key, status, purpose = row
     if purpose not in ("delete", "restore") and not RUN_STATUS[status].terminal:
         return Refused(Refusal.STATUS, RUN_STATUS[status])
-    tx.db.execute(
-        f"UPDATE run SET gate = {G_HELD}, purpose = 'delete', token = NULL, arguments = x'', expires_at = 0,"
-        " loaded = max(0, loaded - ?) WHERE key = ?",
-        (op.limit, key),
-    )
+    tx.db.execute(_HOLD_FOR_DELETION, (op.limit, key))
     ((first, last),) = tx.all("SELECT max(idx) + 1 - ?, max(idx) FROM node WHERE run = ?", (op.limit, key))
     if last is not None:
         _delete_nodes(tx, key, first)
-    tx.db.execute(_DELETE_JOURNAL, {"run": key, "limit": ENTRIES_A_NODE * op.limit})
+    tx.db.execute(_DELETE_JOURNAL, {"run": key, "limit": ops.ENTRIES_A_NODE * op.limit})
     tx.db.execute(_DELETE_PAYLOADS, {"run": key, "limit": op.limit})
     if (last is not None and first > 0) or tx.one(_LEFT, {"run": key}) is not None:
-        return Deleted(False)
+        return receipts.Deleted(False)
     unmark_ready(tx, [key])
     tx.db.execute("DELETE FROM tag WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM former_graph WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM run WHERE key = ?", (key,))
-    return Deleted(True)
+    return receipts.Deleted(True)
 
 
 def _delete_nodes(tx: Transaction, run: int, first: int) -> None:
-    """Forget the nodes from `first` on, with their attempts, lines and claims."""
+    """Delete the nodes from `first` on, with their attempts, lines and claims."""
     attempts = "SELECT key FROM attempt WHERE run = ?1 AND idx >= ?2"
     claims = tx.json(f"SELECT json_group_array(DISTINCT key / {ORDINALS}) FROM ({attempts})", (run, first))
     tx.db.execute(f"DELETE FROM line WHERE attempt IN ({attempts})", (run, first))
     tx.db.execute("DELETE FROM attempt WHERE run = ? AND idx >= ?", (run, first))
-    tx.db.execute(
-        "DELETE FROM claim WHERE key IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM attempt"
-        f" WHERE attempt.key BETWEEN claim.key * {ORDINALS} AND claim.key * {ORDINALS} + {ORDINALS - 1})",
-        (json.dumps(claims),),
-    )
+    tx.db.execute(_DELETE_CLAIMS, (json.dumps(claims),))
     tx.db.execute("DELETE FROM node WHERE run = ? AND idx >= ?", (run, first))
 
 
 _IN_USE = "SELECT EXISTS (SELECT 1 FROM run WHERE graph = ?1) OR EXISTS (SELECT 1 FROM former_graph WHERE graph = ?1)"
-
 _UNLOAD = """
 UPDATE graph SET loaded = :left,
        roots = roots - (SELECT count(*) FROM layout WHERE graph = :graph AND idx >= :left AND parents = 0)
@@ -279,10 +234,10 @@ UPDATE graph SET loaded = :left,
 """
 
 
-def delete_graph(tx: Transaction, op: DeleteGraph) -> Receipt:
+def delete_graph(tx: Transaction, op: ops.DeleteGraph) -> Receipt:
     row = tx.one("SELECT key, loaded FROM graph WHERE digest = ?", (op.digest,))
     if row is None:
-        return Deleted(True)
+        return receipts.Deleted(True)
     key, loaded = row
     ((in_use,),) = tx.all(_IN_USE, (key,))
     if in_use:
@@ -293,7 +248,7 @@ def delete_graph(tx: Transaction, op: DeleteGraph) -> Receipt:
     tx.db.execute("DELETE FROM need WHERE graph = :graph AND child >= :left", last)
     tx.db.execute("DELETE FROM layout WHERE graph = :graph AND idx >= :left", last)
     if last["left"]:
-        return Deleted(False)
+        return receipts.Deleted(False)
     tx.db.execute("DELETE FROM document WHERE graph = ?", (key,))
     tx.db.execute("DELETE FROM graph WHERE key = ?", (key,))
-    return Deleted(True)
+    return receipts.Deleted(True)

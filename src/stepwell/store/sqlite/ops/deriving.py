@@ -1,8 +1,8 @@
-"""Before a gate opens: both counters of every node, and which unstarted ones are READY, derived anew from the rows.
+"""Deriving, before a gate opens, both counters of every node and which unstarted nodes are READY.
 
-A small run is derived in one commit. A large one takes several, AT_ONCE nodes or edges in each, so that nobody waits for long:
-first all counters are cleared, then parents are counted in edge by edge, then nodes become READY or PENDING. How far it has
-come is kept in the run's row; whatever ends or is changed meanwhile sets that back to the beginning.
+A small run is derived in one commit. A large one takes several, with AT_ONCE nodes or edges each, so that no other commit
+waits for long: first all counters are cleared, then parents are counted edge by edge, then nodes become READY or PENDING.
+The run's row says how far this has come; any node that ends or changes meanwhile starts it again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from .ending import Transaction
 
 AT_ONCE = 5_000
 _NODES = 1 << 29
-"""More than a graph can have: (parent, child) is one number."""
+"""More than any graph has, so that (parent, child) fits into one number."""
 _PHASE = 60
-"""The bit from which on `run.derived` counts the phases; below it stands the node, or the edge, to go on with."""
+"""`run.derived` holds the phase from this bit on, and below it the node or edge to continue with."""
 
 _CLEAR = (
     "UPDATE node SET waiting = 0, live = 0 WHERE run = :run AND idx >= :first AND idx < :end AND waiting + live > 0"
@@ -34,7 +34,7 @@ _READY = f"""
 UPDATE node SET status = iif(waiting = 0, {N_READY}, {N_PENDING})
  WHERE run = :run AND idx >= :first AND idx < :end AND status = iif(waiting = 0, {N_PENDING}, {N_READY})
 """
-# For a run that fits into one commit: rows whose counters are right already are not written.
+# For a run that fits into one commit: writes only rows whose counters change.
 _REDERIVE = f"""
 UPDATE node SET waiting = t.waiting, live = t.live
   FROM (SELECT n.idx, coalesce(c.waiting, 0) AS waiting, coalesce(c.live, 0) AS live
@@ -49,7 +49,7 @@ UPDATE node SET waiting = t.waiting, live = t.live
 
 
 def derive(tx: Transaction, run: int, graph: int, total: int) -> bool:
-    """Derive the whole run, or its next part; whether it is done."""
+    """Derive the run, or its next part. Return whether it is complete."""
     if total <= AT_ONCE:
         tx.db.execute(_REDERIVE, {"run": run, "graph": graph})
         tx.db.execute(_READY, {"run": run, "first": 0, "end": total})
@@ -69,7 +69,7 @@ def derive(tx: Transaction, run: int, graph: int, total: int) -> bool:
 
 
 def _count_in(tx: Transaction, run: int, graph: int, at: int) -> int | None:
-    """Count in the parents of the next edges; where to go on, or None after the last."""
+    """Count the parents of the next edges. Return the edge to continue with, or None after the last."""
     parent, child = divmod(at - 1, _NODES)
     last = tx.one(_LAST_EDGE, (graph, parent, child))
     end = last or (_NODES, 0)

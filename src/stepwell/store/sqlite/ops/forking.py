@@ -1,36 +1,25 @@
-"""Runs that begin with what another one has done."""
+"""Forks: runs that start with results of another run."""
 
 from __future__ import annotations
 
 import json
 
 from ....model import Receipt, Refusal, Refused, Share, Shared
-from ...rules.codes import (
-    A_COMPLETED,
-    A_SUPERSEDED,
-    G_HELD,
-    G_OPEN,
-    KIND_CODE,
-    N_COMPLETED,
-    N_PENDING,
-    N_READY,
-    N_WAITING,
-    ORDINALS,
-)
+from ...rules import codes
 from ...rules.grouping import once_each
 from ..payloads import share_references
 from .ending import Transaction, note_gates
 
 _HOLD = f"""
-UPDATE run SET gate = {G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now, seq = seq + 1,
-               reported_until = 0
- WHERE fork IS NOT NULL AND gate = {G_OPEN} AND loaded = total AND id IN (SELECT value FROM json_each(:runs))
+UPDATE run SET gate = {codes.G_HELD}, token = NULL, purpose = 'fork', arguments = fork, expires_at = :now,
+               seq = seq + 1, reported_until = 0
+ WHERE fork IS NOT NULL AND gate = {codes.G_OPEN} AND loaded = total AND id IN (SELECT value FROM json_each(:runs))
 RETURNING key
 """
 
 
 def hold_forks(tx: Transaction, runs: list[str]) -> None:
-    """Those of these runs that are forks, and have just been loaded, wait until they have what they share."""
+    """Hold the gates of those that are forks and completely loaded, until they have the results they share."""
     keys = [key for (key,) in tx.all(_HOLD, {"now": tx.now, "runs": json.dumps(runs)})]
     if keys:
         note_gates(tx, keys, "fork")
@@ -38,37 +27,37 @@ def hold_forks(tx: Transaction, runs: list[str]) -> None:
 
 _THEIRS = f"""
   FROM json_each(:rows) j CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0
- WHERE a.number = j.value ->> 1 AND a.status IN ({A_COMPLETED}, {A_SUPERSEDED})
+ WHERE a.number = j.value ->> 1 AND a.status IN ({codes.A_COMPLETED}, {codes.A_SUPERSEDED})
    AND EXISTS (SELECT 1 FROM node n WHERE n.run = :run AND n.idx = a.idx
 """
 _COPY = f"""
-INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome,
-                     record)
-SELECT :claim * {ORDINALS} + j.key, :run, a.idx, 1, {A_COMPLETED}, a.worker, a.started_at, a.ended_at, a.output, a.outcome,
-       a.record
-{_THEIRS} AND n.attempt = 0 AND n.status IN ({N_PENDING}, {N_READY}))
+INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome, record)
+SELECT :claim * {codes.ORDINALS} + j.key, :run, a.idx, 1, {codes.A_COMPLETED}, a.worker, a.started_at, a.ended_at,
+       a.output, a.outcome, a.record
+{_THEIRS} AND n.attempt = 0 AND n.status IN ({codes.N_PENDING}, {codes.N_READY}))
 """
-_OURS = f"FROM attempt a WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1}"
+_OURS = f"FROM attempt a WHERE a.key >= :claim * {codes.ORDINALS} AND a.key < (:claim + 1) * {codes.ORDINALS}"
 _LINES = f"""
 INSERT INTO line (attempt, idx, at, kind, data)
-SELECT :claim * {ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
-  FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {ORDINALS} + j.key
+SELECT :claim * {codes.ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
+  FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {codes.ORDINALS} + j.key
        CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0 AND a.number = j.value ->> 1
        CROSS JOIN line l ON l.attempt = a.key AND l.kind IN ('effect', 'payload', 'checkpoint')
 """
 _MOVE = f"""
-UPDATE node SET status = {N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
+UPDATE node SET status = {codes.N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
 """
-# Of those that became COMPLETED some had been READY.
+# Some of the nodes that are now COMPLETED were READY.
 _COUNT = f"""
 UPDATE run SET seq = seq + :shared, open = open - :shared,
-               active = (SELECT count(*) FROM node n WHERE n.run = :run AND n.status BETWEEN {N_READY} AND {N_WAITING})
+               active = (SELECT count(*) FROM node n
+                          WHERE n.run = :run AND n.status BETWEEN {codes.N_READY} AND {codes.N_WAITING})
  WHERE key = :run
 """
 _NOTE = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number, status)
 SELECT :run, (SELECT seq FROM run WHERE key = :run) + 1 - row_number() OVER (ORDER BY a.key DESC), :now,
-       {KIND_CODE["shared"]}, a.idx, 1, {N_COMPLETED} {_OURS}
+       {codes.KIND_CODE["shared"]}, a.idx, 1, {codes.N_COMPLETED} {_OURS}
 """
 
 
@@ -78,7 +67,7 @@ def share(tx: Transaction, op: Share) -> Receipt:
     if row is None or origin is None:
         return Refused(Refusal.UNKNOWN, op.run_id if row is None else op.origin)
     run, state, token = row
-    if state != G_HELD or token != op.token:
+    if state != codes.G_HELD or token != op.token:
         return Refused(Refusal.GATE_LOST)
     given = {"run": run, "origin": origin[0], "rows": json.dumps(once_each(op.rows))}
     ((found,),) = tx.all(f"SELECT count(*) {_THEIRS})", given)

@@ -1,4 +1,4 @@
-"""Small records, as statements."""
+"""Records: small values by kind and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that switch to another graph."""
+"""Switching a run to another graph."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _NOTE = """
 INSERT INTO journal (run, seq, at, kind, detail)
 SELECT r.key, r.seq, :now, :kind, :old || ' ' || :new FROM run r WHERE r.key = :run
 """
-# What people have changed about the nodes that are there: who may run them, and in which order they come. A suspect stays
-# one, in the queue it is in now.
+# The new graph may give existing nodes another lane or rank. A suspect stays one, in its new queue.
 _REPLACE = """
 UPDATE node SET rank = l.rank, lane = iif(was.suspect, suspect.key, l.lane)
   FROM layout l CROSS JOIN lane home ON home.key = l.lane

@@ -1,24 +1,11 @@
-"""Versions of stored definitions, as statements."""
+"""Versions of stored definitions."""
 
 from __future__ import annotations
 
 from operator import attrgetter
 from typing import Any
 
-from ....model import (
-    ActivateVersion,
-    GetVersion,
-    ListNames,
-    ListVersions,
-    NameRow,
-    Receipt,
-    Refusal,
-    Refused,
-    SaveVersion,
-    VersionActivated,
-    VersionRow,
-    VersionSaved,
-)
+from ....model import NameRow, Receipt, Refusal, Refused, VersionRow, versions
 from ...rules.codes import VERSION_CODE
 from ...rules.paging import page_of
 from .ending import Transaction
@@ -36,7 +23,7 @@ SELECT v.name, max(v.number), coalesce(c.number, max(v.number)), max(v.stored_at
 """
 
 
-def save_version(tx: Transaction, op: SaveVersion) -> Receipt:
+def save_version(tx: Transaction, op: versions.SaveVersion) -> Receipt:
     key = (VERSION_CODE[op.kind], op.name)
     known = tx.one("SELECT number FROM version WHERE (kind, name, digest) = (?, ?, ?)", (*key, op.digest))
     if known is None:
@@ -49,10 +36,10 @@ def save_version(tx: Transaction, op: SaveVersion) -> Receipt:
         number = known[0]
     standing = tx.one(_STANDING, key)
     assert standing is not None
-    return VersionSaved(number, known is not None, standing[1])
+    return versions.VersionSaved(number, known is not None, standing[1])
 
 
-def activate_version(tx: Transaction, op: ActivateVersion) -> Receipt:
+def activate_version(tx: Transaction, op: versions.ActivateVersion) -> Receipt:
     key = (VERSION_CODE[op.kind], op.name)
     standing = tx.one(_STANDING, key)
     newest = None if standing is None else standing[0]
@@ -60,21 +47,21 @@ def activate_version(tx: Transaction, op: ActivateVersion) -> Receipt:
         return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
     if op.number is None:
         tx.db.execute("DELETE FROM chosen_version WHERE (kind, name) = (?, ?)", key)
-        return VersionActivated(newest)
+        return versions.VersionActivated(newest)
     tx.db.execute("INSERT OR REPLACE INTO chosen_version (kind, name, number) VALUES (?, ?, ?)", (*key, op.number))
-    return VersionActivated(op.number)
+    return versions.VersionActivated(op.number)
 
 
-def answer_version(tx: Transaction, query: GetVersion | ListVersions | ListNames) -> Any:
+def answer_version(tx: Transaction, query: versions.GetVersion | versions.ListVersions | versions.ListNames) -> Any:
     kind = VERSION_CODE[query.kind]
-    if isinstance(query, ListNames):
+    if isinstance(query, versions.ListNames):
         found = []
         for name, newest, active, stored_at in tx.all(_NAMES, (kind, query.after, query.limit)):
             digest = tx.one("SELECT digest FROM version WHERE (kind, name, number) = (?, ?, ?)", (kind, name, active))
             assert digest is not None
             found.append(NameRow(name, newest, active, digest[0], stored_at))
         return page_of(found, query.limit, attrgetter("name"))
-    if isinstance(query, ListVersions):
+    if isinstance(query, versions.ListVersions):
         listed = _VERSION + "FROM version WHERE (kind, name) = (?1, ?2) AND number > ?3 ORDER BY number LIMIT ?4"
         rows = tx.all(listed, (kind, query.name, query.after, query.limit))
         return page_of([_row(row) for row in rows], query.limit, attrgetter("number"))
