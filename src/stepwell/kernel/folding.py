@@ -61,7 +61,7 @@ def fold(channels: Channels, before: Values, steps: Collection[FoldStep]) -> dic
     values = dict(before)
     touched = _apply(channels, values, steps)
     if any(_problem(channels[name], values[name], name) for name in touched):
-        _find_culprit(channels, before, steps)
+        _find_invalid_delta(channels, before, steps)
     return values
 
 
@@ -91,7 +91,7 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]
     return touched
 
 
-def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
+def _find_invalid_delta(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
     """Fold one delta at a time and check after each: slow, but the error must name the delta."""
     values = dict(before)
     for step in steps:

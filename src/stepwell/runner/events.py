@@ -240,10 +240,10 @@ def _call(event: str, callback: Callable[[Any], None], value: object) -> None:
     try:
         callback(value)
     except BaseException as error:  # also SystemExit, which must not end this thread
-        _complain(event, error)
+        _log_failure(event, error)
 
 
-def _complain(event: str, error: BaseException) -> None:
+def _log_failure(event: str, error: BaseException) -> None:
     with contextlib.suppress(BaseException):  # a logging handler is code of the user too
         raised = Raised.of(error)
         log.error("a listener for %r events failed: %s: %s\n%s", event, raised.type, raised.message, raised.traceback)

@@ -72,7 +72,7 @@ def declared(value: object) -> Declaration | None:
     return getattr(value, _ATTRIBUTE, None) if isinstance(value, FunctionType) else None
 
 
-def buried(value: object) -> Declaration | None:
+def wrapped_declaration(value: object) -> Declaration | None:
     """The declaration of a method that another decorator turned into something else: a static method, a property ..."""
     if isinstance(value, FunctionType) or type(value).__module__ not in ("builtins", "functools"):
         return None  # other objects are not asked: some answer any question, and some fail

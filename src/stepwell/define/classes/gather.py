@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ...place import SourceLine, place_of
-from .decorators import Declaration, Reference, buried, declared
+from .decorators import Declaration, Reference, declared, wrapped_declaration
 
 Report = Callable[[str, str], None]
 """Called with problems: the name of a node or input, and what is wrong with it."""
@@ -61,7 +61,7 @@ def gathered(cls: type, report: Report) -> Gathered:
                     report(name, f"is {other!r} under another name; a method is one node ({declaration.place})")
                 _declare(found.nodes, name, declaration, value, report)
                 continue
-            lost = buried(value)
+            lost = wrapped_declaration(value)
             if lost is not None:
                 report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
             elif name in found.nodes:

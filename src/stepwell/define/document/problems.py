@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from ...codec import json_path
-from ...errors import MAX_SHOWN, DefinitionError, GraphError
+from ...errors import GraphError
 from ...words import briefly
 
 Path = tuple[str | int, ...]
@@ -41,12 +41,7 @@ class DocumentError(GraphError):
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
-        self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
-        if len(self.problems) > MAX_SHOWN:
-            lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
-        DefinitionError.__init__(self, f"{source} has {count}:\n{lines}")
+        super().__init__(problems, what=source)
 
 
 class Unreadable(Exception):

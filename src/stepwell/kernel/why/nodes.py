@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
@@ -11,7 +12,6 @@ from ...ids import NodeId
 from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..healing import REMOVED
 from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
-from .paths import above, way_up
 from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_takes, nobody_works
 
@@ -21,7 +21,7 @@ TIMED_PARENTS = 1_000
 """Parents among which the last to complete is looked for."""
 NAMED = 3
 """How many of several nodes are named."""
-_WAY_UP_TO = 4
+_PATH_UP_TO = 4
 """Nodes of a path that are listed one by one; the middle of a longer one is left out."""
 _UPSTREAM = "upstream: "
 
@@ -91,22 +91,44 @@ def _pending(facts: Facts, known: Known) -> Cause:
     row, parents = known.row, facts.parents(known.row.id)
     read = [facts.nodes[parent].row for parent in parents if parent in facts.nodes]
     below = above(facts.graph, row.id) if facts.blockers else {}
-    ways = [way_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
+    paths = [_path_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
     if len(read) == len(parents):
         names = [facts.name(parent.id) for parent in read if parent.status not in SATISFIED_NODES]
         waiting = len(names)
     else:
-        names = list(dict.fromkeys(facts.name(way[0]) for way in ways))
+        names = list(dict.fromkeys(facts.name(path[0]) for path in paths))
         waiting = row.waiting
     detail = {
         "waiting": waiting,
         "parents": len(parents),
         "names": names[:NAMED],
         "doomed": facts.run.status is not RunStatus.PAUSED
-        and any(facts.nodes[way[-1]].row.status in FAILED_NODES for way in ways),
+        and any(facts.nodes[path[-1]].row.status in FAILED_NODES for path in paths),
     }
-    because = held(facts) + _tree(facts, [_shortened(way) for way in ways])
+    because = held(facts) + _tree(facts, [_shortened(path) for path in paths])
     return _cause(facts, known, CauseKind.WAITS_FOR_PARENTS, detail, because)
+
+
+def above(graph: Graph, node: str) -> dict[NodeId, NodeId]:
+    """Every ancestor of a node, with the next node on a shortest path down to it."""
+    below: dict[NodeId, NodeId] = {}
+    queue = deque([NodeId(node)])
+    while queue:
+        at = queue.popleft()
+        spec = graph.nodes.get(at)
+        for parent in () if spec is None else spec.depends_on:
+            if parent not in below:
+                below[parent] = at
+                queue.append(parent)
+    return below
+
+
+def _path_up(below: Mapping[NodeId, NodeId], node: str, ancestor: NodeId) -> list[NodeId]:
+    """The nodes from below `node` up to `ancestor`, which is the last."""
+    path = [ancestor]
+    while (nearer := below[path[-1]]) != node:
+        path.append(nearer)
+    return path[::-1]
 
 
 class _Stop(NamedTuple):
@@ -116,17 +138,17 @@ class _Stop(NamedTuple):
     skipped: int = 0
 
 
-def _shortened(way: Sequence[NodeId]) -> list[_Stop]:
-    if len(way) <= _WAY_UP_TO:
-        return [_Stop(node) for node in way]
-    return [_Stop(way[0]), _Stop(way[1]), _Stop(way[-1], len(way) - 3)]
+def _shortened(path: Sequence[NodeId]) -> list[_Stop]:
+    if len(path) <= _PATH_UP_TO:
+        return [_Stop(node) for node in path]
+    return [_Stop(path[0]), _Stop(path[1]), _Stop(path[-1], len(path) - 3)]
 
 
-def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
+def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
     """Paths that begin alike are joined up to where they part."""
     begun: dict[_Stop, list[Sequence[_Stop]]] = {}
-    for way in ways:
-        begun.setdefault(way[0], []).append(way[1:])
+    for path in paths:
+        begun.setdefault(path[0], []).append(path[1:])
     found = []
     for stop, rests in begun.items():
         on = [rest for rest in rests if rest]

@@ -18,10 +18,10 @@ from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
 from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
-from .doors import door, giving
-from .giving import AsyncRuns, async_runs, starting_and_waiting
+from .awaited import awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind
+from .runs import AsyncRuns, async_runs, starting_and_waiting
 
 if TYPE_CHECKING:
     from ...clock import Duration
@@ -59,15 +59,15 @@ class AsyncEngine:
         return offered(AsyncEngine, ("shut",), "sync")
 
     run = starting_and_waiting(BlockingEngine.run)
-    start = giving(BlockingEngine.start, AsyncRun)
-    get = giving(BlockingEngine.get, AsyncRun)
-    adopt = giving(BlockingEngine.adopt, AsyncRun)
-    serve = door(BlockingEngine.serve)
-    save = door(BlockingEngine.save)
-    workflows = door(BlockingEngine.workflows)
+    start = awaited_as(BlockingEngine.start, AsyncRun)
+    get = awaited_as(BlockingEngine.get, AsyncRun)
+    adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
+    serve = awaited(BlockingEngine.serve)
+    save = awaited(BlockingEngine.save)
+    workflows = awaited(BlockingEngine.workflows)
 
-    start_many = giving(BlockingEngine.start_many, async_runs)
-    runs = giving(BlockingEngine.runs, AsyncRuns)
+    start_many = awaited_as(BlockingEngine.start_many, async_runs)
+    runs = awaited_as(BlockingEngine.runs, AsyncRuns)
 
     def on(
         self,

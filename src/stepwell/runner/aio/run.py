@@ -15,7 +15,7 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..runs.run import Run
-from .doors import Awaited, door, giving, reading
+from .awaited import Awaited, awaited, awaited_as, reading
 from .pool import Pool
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ Output = TypeVar("Output")
 
 def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[AsyncRun, P], Awaited[AsyncRun]]:
     """For what gives a run back; a dry run gives something else."""
-    return giving(method, lambda found, pool: AsyncRun(found, pool) if isinstance(found, Run) else found)
+    return awaited_as(method, lambda found, pool: AsyncRun(found, pool) if isinstance(found, Run) else found)
 
 
 class AsyncRun:
@@ -96,19 +96,19 @@ class AsyncRun:
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
     origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
 
-    nodes = door(Run.nodes)
-    node = door(Run.node)
-    logs = door(Run.logs)
-    effects = door(Run.effects)
-    show = door(Run.show)
-    why = door(Run.why)
-    audit = door(Run.audit)
-    replay = door(Run.replay)
-    checkpoint = door(Run.checkpoint)
-    checkpoints = door(Run.checkpoints)
-    export = door(Run.export)
-    export_graph = door(Run.export_graph)
-    delete = door(Run.delete)
+    nodes = awaited(Run.nodes)
+    node = awaited(Run.node)
+    logs = awaited(Run.logs)
+    effects = awaited(Run.effects)
+    show = awaited(Run.show)
+    why = awaited(Run.why)
+    audit = awaited(Run.audit)
+    replay = awaited(Run.replay)
+    checkpoint = awaited(Run.checkpoint)
+    checkpoints = awaited(Run.checkpoints)
+    export = awaited(Run.export)
+    export_graph = awaited(Run.export_graph)
+    delete = awaited(Run.delete)
 
     check = verb(Run.check)
     retry = verb(Run.retry)

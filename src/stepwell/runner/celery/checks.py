@@ -6,8 +6,6 @@ import logging
 import sys
 from typing import Any
 
-from .plan import Plan
-
 log = logging.getLogger("stepwell")
 
 POOLS = {"prefork": "prefork", "processes": "prefork", "solo": "solo", "thread": "threads", "threads": "threads"}
@@ -62,8 +60,3 @@ def problems(app: Any) -> list[str]:
     if conf.task_always_eager:
         found.append("task_always_eager is on: nothing is sent to a broker")
     return found
-
-
-def report(plan: Plan) -> None:
-    for problem in problems(plan.app):
-        log.warning("%s", problem)

@@ -30,16 +30,16 @@ CONNECTIONS = 2
 
 
 class Host:
-    """The runner of one process. `replaceable`: the process may end if it cannot go on; `complain` asks the worker to end."""
+    """The runner of one process. `replaceable`: the process may end if it cannot go on; `ask_to_end` asks the worker to end."""
 
     def __init__(
-        self, plan: Plan, name: str, slots: int, *, replaceable: bool, complain: Callable[[], None] = lambda: None
+        self, plan: Plan, name: str, slots: int, *, replaceable: bool, ask_to_end: Callable[[], None] = lambda: None
     ) -> None:
         self._plan = plan
         self._name = name
         self._slots = slots
         self._replaceable = replaceable
-        self._complain = complain
+        self._ask_to_end = ask_to_end
         self._sender = HintSender(plan.app)
         self._driving = threading.Lock()
         self._opened = threading.Event()
@@ -112,7 +112,7 @@ class Host:
         log.warning("%s: this process cannot go on and is replaced", self._name)
         self.close()
         if not self._replaceable:
-            self._complain()
+            self._ask_to_end()
             return
         from billiard.process import current_process
 
@@ -201,7 +201,7 @@ class Host:
                 ", ".join(self._plan.queues),
             )
             if self._plan.when_idle == "exit":
-                self._complain()
+                self._ask_to_end()
 
     def _say_idle(self, idle: bool) -> None:
         """Announce whether this worker gets no hints."""

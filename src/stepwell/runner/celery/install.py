@@ -14,9 +14,9 @@ from ...handlers import Handler, Handlers
 from ...store import open_store
 from .. import checking
 from ..reports.workers import describe_workers, worker_record
-from .checks import check_pool, report
+from .checks import check_pool, problems
+from .end_pipe import EndPipe
 from .host import Host
-from .lifeline import Lifeline
 from .messages import PREFIX, TASK, broker_queue, broker_queue_name
 from .plan import IDLE_SECONDS, Plan
 
@@ -86,7 +86,7 @@ class Installed:
         self.plan = plan
         self.host: Host | None = None
         """The host in this process, once there is one."""
-        self._lifeline: Lifeline | None = None
+        self._end_pipe: EndPipe | None = None
         self._name = ""
         self._pool = ""
         self._define_task()
@@ -141,7 +141,8 @@ class Installed:
         if sender is None or sender.app is not self.plan.app:
             return
         self._pool = check_pool(sender.pool_cls)
-        report(self.plan)
+        for problem in problems(self.plan.app):
+            log.warning("%s", problem)
         taken = self._consumed()
         if not taken:
             log.warning(
@@ -151,7 +152,7 @@ class Installed:
             return
         self.plan = replace(self.plan, queues=taken)
         self._name = sender.hostname
-        self._lifeline = Lifeline()
+        self._end_pipe = EndPipe()
         if self._pool != "prefork":
             slots = self.plan.max_concurrent_nodes or (1 if self._pool == "solo" else sender.concurrency)
             self._open(slots, replaceable=False)
@@ -168,18 +169,18 @@ class Installed:
         return tuple(sorted(found))
 
     def _begin_child(self, **_: Any) -> None:
-        if self._lifeline is not None and self._pool == "prefork":
+        if self._end_pipe is not None and self._pool == "prefork":
             self._open(self.plan.max_concurrent_nodes or 1, replaceable=True)
 
     def _open(self, slots: int, *, replaceable: bool) -> None:
-        assert self._lifeline is not None
-        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, complain=self._lifeline.complain)
-        self._lifeline.watch(self.host.close)
+        assert self._end_pipe is not None
+        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, ask_to_end=self._end_pipe.ask_to_end)
+        self._end_pipe.watch(self.host.close)
 
     @property
     def exit_code(self) -> int | None:
         """The exit code of a worker whose processes asked it to end."""
-        return EX_IDLE if self._lifeline is not None and self._lifeline.complained else None
+        return EX_IDLE if self._end_pipe is not None and self._end_pipe.end_asked else None
 
     def _inspected(self, state: Any, **_: Any) -> list[dict[str, Any]]:
         """What `celery inspect stepwell` shows: the runners in the processes of this worker."""
@@ -191,8 +192,8 @@ class Installed:
             store.close()
 
     def _ends_soon(self, **_: Any) -> None:
-        if self._lifeline is not None:
-            self._lifeline.end()
+        if self._end_pipe is not None:
+            self._end_pipe.end()
 
     def _end(self, **_: Any) -> None:
         if self.host is not None:

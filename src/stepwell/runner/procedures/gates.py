@@ -71,9 +71,9 @@ def switch_graph(
     nodes = yield from all_nodes(run.id)
     if len(nodes) > len(current.order):  # somebody has just finished a change, perhaps this very one
         raise RunBusy(f"run {run.id} is just switching to another graph; try again in a moment", run_id=run.id)
-    hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
-    if isinstance(hindrance, NotNow):  # no need to close the gate for that
-        raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
+    obstacle = _obstacle(purpose, run, current, arranged, nodes, accept=accept)
+    if isinstance(obstacle, NotNow):  # no need to close the gate for that
+        raise RunConflict(f"run {run.id}: {obstacle.message}", run_id=run.id)
     ((chunk, *_),) = yield AskLimits()
     for op in add_graph(arranged, run.workflow, chunk=chunk):
         yield Commit([op])
@@ -216,9 +216,9 @@ def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
         return NotNow("its graph was changed meanwhile")
     if run.digest != graph.digest:
         nodes = yield from all_nodes(run.id)
-        hindrance = _hindrance(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
-        if hindrance is not None:
-            return hindrance
+        obstacle = _obstacle(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
+        if obstacle is not None:
+            return obstacle
     start = len(before.order)
     while True:
         (receipt,) = yield Commit([ops.SwitchGraph(run.id, gate.token, graph.digest, start)])
@@ -231,7 +231,7 @@ def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     return healing.heal(run, nodes, before, graph)
 
 
-def _hindrance(
+def _obstacle(
     purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
 ) -> Plan | NotNow | None:
     """What keeps a run from switching. A possible rename pauses a run that is going on."""

@@ -44,11 +44,6 @@ def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
     return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
 
 
-def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
-    """The latest `seq` with this label; None if there is none."""
-    return max((each.step for each in labels(store, run_id, load) if each.label == label), default=None)
-
-
 def checkpoint(
     store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
 ) -> Checkpoint:

@@ -260,9 +260,7 @@ class Run(Controls):
 
     def step_of(self, label: str) -> int | None:
         """The `seq` of the latest checkpoint with this label; None if there is none."""
-        from ..reports.checkpoints import labelled
-
-        return labelled(self._engine.store, self.id, self._load_graph, label)
+        return max((each.step for each in self.checkpoints() if each.label == label), default=None)
 
     def _load_graph(self, digest: Digest) -> Graph:
         return self._engine.code.graphs.get(digest, self.id)

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 from ..checking import checked_limit
 from ..runs.listing import Runs
 from ..runs.run import Run
-from .doors import Awaited
+from .awaited import Awaited
 from .pool import Pool
 from .run import AsyncRun
 

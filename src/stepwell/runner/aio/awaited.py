@@ -20,7 +20,7 @@ Behind_co = TypeVar("Behind_co", covariant=True)
 Awaited: TypeAlias = Coroutine[Any, Any, T]
 
 
-class HasDoors(Protocol[Behind_co]):
+class Wrapper(Protocol[Behind_co]):
     """The blocking object, and the pool in which it is called."""
 
     @property
@@ -30,7 +30,7 @@ class HasDoors(Protocol[Behind_co]):
     def _pool(self) -> Pool: ...
 
 
-def giving(
+def awaited_as(
     method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made]
 ) -> Callable[Concatenate[Any, P], Awaited[Made]]:
     """An awaited method, made from a blocking one; `make` turns its result into something for coroutines.
@@ -39,15 +39,15 @@ def giving(
     """
 
     @functools.wraps(method)
-    async def awaited(self: HasDoors[Behind], /, *args: P.args, **keywords: P.kwargs) -> Made:
+    async def call(self: Wrapper[Behind], /, *args: P.args, **keywords: P.kwargs) -> Made:
         return make(await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
 
-    return awaited
+    return call
 
 
-def door(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
+def awaited(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
     """The same for a result that needs no wrapping."""
-    return giving(method, lambda found, _: found)
+    return awaited_as(method, lambda found, _: found)
 
 
 class reading(Generic[T]):
@@ -64,8 +64,8 @@ class reading(Generic[T]):
     @overload
     def __get__(self, owner: None, kind: type) -> reading[T]: ...
     @overload
-    def __get__(self, owner: HasDoors[Any], kind: type) -> Awaited[T]: ...
-    def __get__(self, owner: HasDoors[Any] | None, kind: type) -> reading[T] | Awaited[T]:
+    def __get__(self, owner: Wrapper[Any], kind: type) -> Awaited[T]: ...
+    def __get__(self, owner: Wrapper[Any] | None, kind: type) -> reading[T] | Awaited[T]:
         if owner is None:
             return self
         awaited = owner._pool.call(self._read, owner.sync)

@@ -12,15 +12,15 @@ _ENOUGH = 4_096
 """Bytes that the parent writes when it ends, one for each child. Later children find the pipe closed."""
 
 
-class Lifeline:
+class EndPipe:
     """A pipe from the parent to its processes: written to and closed when the worker ends, and closed if the parent dies. It is
     made before the first child is forked."""
 
     def __init__(self) -> None:
         self._parent = os.getpid()
         self._reading, self._writing = os.pipe()
-        self._complaints, self._complaining = os.pipe()
-        os.set_blocking(self._complaints, False)
+        self._requests, self._requesting = os.pipe()
+        os.set_blocking(self._requests, False)
 
     def watch(self, ends: Callable[[], None]) -> None:
         """Call `ends`, in a thread, when the worker ends. A child closes its copy of the other end."""
@@ -33,18 +33,18 @@ class Lifeline:
                 os.read(self._reading, 1)
             ends()
 
-        threading.Thread(target=wait, name="stepwell-lifeline", daemon=True).start()
+        threading.Thread(target=wait, name="stepwell-end-pipe", daemon=True).start()
 
-    def complain(self) -> None:
+    def ask_to_end(self) -> None:
         """Ask the worker to end, because this process cannot go on; a supervisor starts it again."""
-        os.write(self._complaining, b"!")
+        os.write(self._requesting, b"!")
         os.kill(self._parent, signal.SIGTERM)
 
     @property
-    def complained(self) -> bool:
-        """Whether a process has complained. The parent may ask once."""
+    def end_asked(self) -> bool:
+        """Whether a process has asked for the end. True only once, in the parent."""
         with suppress(BlockingIOError):
-            return bool(os.read(self._complaints, 1))
+            return bool(os.read(self._requests, 1))
         return False
 
     def end(self) -> None:
