@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ from ..types.signatures import SAYS_NOTHING, Signature, signature_of
 _new_object: Callable[[type], Any] = object.__new__
 
 
-class MethodBody(NamedTuple):
+@dataclass(slots=True, eq=False)
+class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
     workflow: type
@@ -38,7 +40,7 @@ class MethodBody(NamedTuple):
     def taking(self, needs: tuple[str, ...]) -> MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
         names = parameters_of(self.method, method=True).names
-        return self._replace(needs=tuple(name for name in needs if name in names))
+        return replace(self, needs=tuple(name for name in needs if name in names))
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.

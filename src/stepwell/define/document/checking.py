@@ -105,7 +105,8 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
         where = f" (line {error.line} of the template)" if error.line not in (None, 1) else ""
         problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
     for path, value in _values_in(node.config):
-        if "{" in str(path[-1]) and is_template(str(path[-1])):
+        key = path[-1]
+        if isinstance(key, str) and "{" in key and is_template(key):
             problems.add(node.path("config", *path), "a key is never a template")
         if _names_no_secret(value):
             message = "this names no secret: after secret: come letters, digits, _ . and -"
