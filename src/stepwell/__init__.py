@@ -41,8 +41,9 @@ _HOMES = {
     "triggers": ("Trigger", "TriggerError"),
 }
 _ROOMS = ("reducers", "testing", "types")
-"""What is used by its own name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
+"""Modules that are used by name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""By name; all other names are errors."""
 
 __all__ = [
     "PREVIOUS",
@@ -127,18 +128,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f".{name}", __name__)
-    home = _HOME.get(name) or _error_home(name)
-    if home is None:
+    home = _HOME.get(name, "errors")
+    value = None if name.startswith("_") else getattr(import_module(f".{home}", __name__), name, None)
+    # Whatever can be caught can be imported from here, also what is not listed above yet.
+    if name not in _HOME and not (isinstance(value, type) and issubclass(value, Exception)):
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
-
-
-def _error_home(name: str) -> str | None:
-    """Whatever can be caught can be imported from here."""
-    found = None if name.startswith("_") else getattr(import_module(".errors", __name__), name, None)
-    return "errors" if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 def __dir__() -> list[str]:

@@ -233,8 +233,8 @@ class BlockingEngine(Working):
         """
         checking.checked_limit("wait", wait)  # before anything is started
         run = self.start(workflow, input=input, **options)
-        row = self.waiting.wait(run.id, wait, just_started=True)
-        return run._checked(row) if check else run
+        row = self.waiting.wait_for_started(run.id, wait)
+        return run._checked(row) if check and row is not None else run
 
     def start(
         self,
