@@ -20,16 +20,17 @@ from ...rules.codes import (
     ORDINALS,
     RUN_STATUS,
 )
-from ...rules.payloads import is_large
-from ..payloads import resolve
+from ...rules.payloads import LARGE, is_large
+from ..payloads import pack, resolve
 from .ending import ANY_STOPS, Transaction
 
 LINK_TRIGGER = f"""
 CREATE TEMP VIEW link AS
-SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS child,
-       0 AS next_number;
+SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS record,
+       0 AS child, 0 AS next_number;
 CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
-  UPDATE OR IGNORE attempt SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome
+  UPDATE OR IGNORE attempt
+     SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome, record = new.record
    WHERE key = new.attempt;
   UPDATE OR IGNORE node SET status = {N_COMPLETED}, due_at = NULL, reason = NULL WHERE run = new.run AND idx = new.node;
   UPDATE OR IGNORE node SET waiting = 0, status = {N_RUNNING}, attempt = new.next_number
@@ -65,7 +66,7 @@ _CLAIM = "INSERT INTO claim (id) VALUES (?)"
 _START = (
     f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
 )
-_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
@@ -73,7 +74,10 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     if settle.status is not AttemptStatus.COMPLETED or settle.node is not NodeStatus.COMPLETED or len(claim.runs) != 1:
         return None
     output, outcome, claim_id, worker, now = settle.output, settle.outcome, claim.claim_id, claim.worker, tx.now
-    if settle.lines or settle.error is not None or (output and is_large(output)) or (outcome and is_large(outcome)):
+    if settle.error is not None or (output and is_large(output)) or (outcome and is_large(outcome)):
+        return None
+    record = pack(settle.lines) if settle.lines else None
+    if record is not None and len(record) >= LARGE:
         return None
     (run_id,) = claim.runs
     found = tx.all(_FIND_LINK, (*split_attempt_id(settle.attempt), run_id, worker, now, claim_id))
@@ -87,7 +91,7 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     next_number, failures, losses, generation, postponed, graph, has_needs, stops = granted
     db = tx.db
     changed = db.total_changes()
-    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, child, next_number))
+    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, child, next_number))
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
     tx.execute(_CLAIM, (claim_id,))
     tx.execute(_START, (db.last_insert_rowid() * ORDINALS, run, child, next_number, worker, now))
