@@ -17,53 +17,7 @@ if TYPE_CHECKING:
     from .client import AsyncClient, Client
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
-    from .errors import (
-        BadCassette,
-        DataMisfit,
-        DefinitionError,
-        EngineClosed,
-        FrozenInstance,
-        GraphError,
-        InputChanged,
-        InputError,
-        InvalidOutput,
-        ManifestError,
-        MaskedResponse,
-        MissingJob,
-        MissingSecret,
-        NodeNotFound,
-        NotAllowed,
-        NotJson,
-        NotStored,
-        OtherRoot,
-        PermanentError,
-        PipelineBusy,
-        PipelineError,
-        ReplayMismatch,
-        RetryLater,
-        RunBusy,
-        RunCancelled,
-        RunConflict,
-        RunError,
-        RunFailed,
-        RunNotFound,
-        RunPaused,
-        RunStillActive,
-        SchemaTooNew,
-        ServerError,
-        StateError,
-        StepwellError,
-        Stopped,
-        StoreBusy,
-        StoreCorrupt,
-        StoreError,
-        StoreFull,
-        StoreReadOnly,
-        StoreReplaced,
-        TransientError,
-        UnrecordedCall,
-        UnsafePath,
-    )
+    from .errors import *
     from .graph import Graph, NodeSpec, Retry
     from .handlers import Handlers, handler
     from .masking import secret
@@ -77,53 +31,6 @@ _HOMES = {
     "client": ("AsyncClient", "Client"),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
-    "errors": (
-        "BadCassette",
-        "DataMisfit",
-        "DefinitionError",
-        "EngineClosed",
-        "FrozenInstance",
-        "GraphError",
-        "InputChanged",
-        "InputError",
-        "InvalidOutput",
-        "ManifestError",
-        "MaskedResponse",
-        "MissingJob",
-        "MissingSecret",
-        "NodeNotFound",
-        "NotAllowed",
-        "NotJson",
-        "NotStored",
-        "OtherRoot",
-        "PermanentError",
-        "PipelineBusy",
-        "PipelineError",
-        "ReplayMismatch",
-        "RetryLater",
-        "RunBusy",
-        "RunCancelled",
-        "RunConflict",
-        "RunError",
-        "RunFailed",
-        "RunNotFound",
-        "RunPaused",
-        "RunStillActive",
-        "SchemaTooNew",
-        "ServerError",
-        "StateError",
-        "StepwellError",
-        "Stopped",
-        "StoreBusy",
-        "StoreCorrupt",
-        "StoreError",
-        "StoreFull",
-        "StoreReadOnly",
-        "StoreReplaced",
-        "TransientError",
-        "UnrecordedCall",
-        "UnsafePath",
-    ),
     "graph": ("Graph", "NodeSpec", "Retry"),
     "handlers": ("Handlers", "handler"),
     "masking": ("secret",),
@@ -134,8 +41,9 @@ _HOMES = {
     "triggers": ("Trigger", "TriggerError"),
 }
 _ROOMS = ("reducers", "testing", "types")
-"""What is used by its own name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
+"""Modules that are used by name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""By name; all other names are errors."""
 
 __all__ = [
     "PREVIOUS",
@@ -220,18 +128,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f".{name}", __name__)
-    home = _HOME.get(name) or _error_home(name)
-    if home is None:
+    home = _HOME.get(name, "errors")
+    value = None if name.startswith("_") else getattr(import_module(f".{home}", __name__), name, None)
+    # Whatever can be caught can be imported from here, also what is not listed above yet.
+    if name not in _HOME and not (isinstance(value, type) and issubclass(value, Exception)):
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
-
-
-def _error_home(name: str) -> str | None:
-    """Whatever can be caught can be imported from here, also what is not listed above yet."""
-    found = None if name.startswith("_") else getattr(import_module(".errors", __name__), name, None)
-    return "errors" if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 def __dir__() -> list[str]:

@@ -29,7 +29,7 @@ class WallClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told to move, for tests and simulation."""
+    """A clock that only moves when it is told to, for tests and simulation."""
 
     def __init__(self, start: int = 1_700_000_000 * SECOND) -> None:
         self._now = start
@@ -77,7 +77,7 @@ POSITIVE_SECONDS_NEEDED = f"a positive number of seconds up to {MAX_SECONDS:,} (
 
 
 def is_seconds(value: object, *, positive: bool = False) -> bool:
-    """Whether a value that somebody gave can be a duration: the one rule for all of them.
+    """Whether a value is a valid duration: the one rule for all of them.
 
     >>> [is_seconds(value) for value in (30, 0, 0.5, True, "30", float("nan"), 10**10)]
     [True, True, True, False, False, False, False]
@@ -92,7 +92,7 @@ Duration: TypeAlias = float | timedelta
 
 
 def in_seconds(value: Any) -> Any:
-    """A timedelta as seconds; everything else as it is, to be held against `is_seconds`.
+    """A timedelta as seconds; everything else unchanged, to be checked by `is_seconds`.
 
     >>> in_seconds(timedelta(minutes=2)), in_seconds(1.5)
     (120.0, 1.5)

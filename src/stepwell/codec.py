@@ -13,11 +13,9 @@ import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
-from typing import Any, TypeAlias
+from typing import Any
 
 from .errors import NotJson
-
-Json: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 
 MAX_DEPTH = 200
 MAX_BYTES = 256 * 1024 * 1024
@@ -33,7 +31,7 @@ _encoder = json.JSONEncoder(
 
 
 def _made_once() -> Callable[[object], str]:
-    """What `_encoder.encode` does, but for making its inner part anew for every value, which takes longer than most values."""
+    """Does the same as `_encoder.encode`, without making a C encoder for every value, which takes longer than most values."""
     if c_make_encoder is None:  # a Python without the C part
         return _encoder.encode
     write = c_make_encoder(None, _encoder.default, encode_basestring, None, ":", ",", True, False, False)
@@ -76,26 +74,35 @@ def decode(data: bytes | str) -> Any:
     return json.loads(data)
 
 
+def decode_strictly(data: str) -> Any:
+    """The same, but NaN and Infinity raise ValueError."""
+    return json.loads(data, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON number")
+
+
 def text(value: object) -> str:
-    """The same as `encode(value).decode()`, with less ado."""
+    """The same as `encode(value).decode()`, but faster."""
     check(value)
     try:
         written = _dumps(value)
         if not written.isascii():
             written.encode("utf-8")
     except ValueError:
-        encode_checked(value)  # which says what is wrong
+        encode_checked(value)  # raises an error with the problem
         raise
     return written
 
 
 def read_back(written: str) -> Any:
-    """The value of a text that `text` gave: what somebody who reads it later will get."""
+    """The value of a text from `text`, as it will be read later."""
     return _scan(written, 0)[0]
 
 
 def clean(words: str) -> str:
-    """Words that UTF-8 can carry: what it cannot is written as an escape."""
+    """A text that UTF-8 can encode: other characters become escapes."""
     return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -104,7 +111,7 @@ def sha256(data: bytes) -> str:
 
 
 def _sound(value: object, depth: int) -> bool:
-    """Quickly: is there nothing to complain about?"""
+    """Quickly: whether JSON can hold the value."""
     items: Iterable[object]
     if isinstance(value, dict):
         if not _TEXT.issuperset(map(type, value)):
@@ -124,7 +131,7 @@ def _sound(value: object, depth: int) -> bool:
 
 
 def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
-    """Slowly: where is the first thing to complain about, and what is it?"""
+    """Slowly: raise NotJson for the first problem, with its path."""
     kind = type(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise NotJson(f"{value!r} is not a JSON number", path=json_path(path))

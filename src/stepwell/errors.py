@@ -151,7 +151,7 @@ class NotJson(InputError):
 
 
 class DataMisfit(StepwellError):
-    """What is stored is not what the annotation of its receiver asks for. `problems` says where, as paths in the JSON."""
+    """Stored data does not fit the annotation of its receiver. `problems` says where, as JSON paths."""
 
     def __init__(self, what: str, needed: str, problems: Sequence[str]) -> None:
         told = "; ".join(problems[:MAX_SHOWN])
@@ -162,7 +162,7 @@ class DataMisfit(StepwellError):
 
 
 class BadCassette(InputError):
-    """A file cannot be replayed. `problems` lists what is wrong with it, each with its JSON path."""
+    """A file cannot be replayed. `problems` lists why, each with its JSON path."""
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
         self.source = source
@@ -212,7 +212,7 @@ class NotAllowed(ServerError):
 
 
 class NotStored(StepwellError):
-    """The store cannot apply what was asked of it, and would not if it were asked again. Everything else goes on."""
+    """The store cannot apply an op, now or later. Everything else goes on."""
 
 
 class RunError(StepwellError):
@@ -248,7 +248,7 @@ class RunConflict(RunError):
 
 
 class RunBusy(RunConflict):
-    """Somebody else is just changing the run, or died while doing so; in a moment it can be asked again."""
+    """Another process is changing the run, or died while doing so. Try again in a moment."""
 
 
 class RunFailed(RunError):
@@ -293,7 +293,7 @@ class RunCancelled(RunError):
 
 
 class RunPaused(RunError):
-    """The run is PAUSED until somebody decides what becomes of it. `reason` says why."""
+    """The run is PAUSED and waits for a decision. `reason` says why."""
 
     def __init__(self, run_id: str, reason: str, *, store: str | None = None) -> None:
         self.reason = reason
@@ -361,11 +361,11 @@ class PipelineBusy(PipelineError):
 
 
 class OtherRoot(PipelineError):
-    """What is at the root of a pipeline is not what the work was planned for."""
+    """The root of the pipeline is not the one that the work was planned for."""
 
 
 class ManifestError(PipelineError):
-    """A manifest is no JSON of ours. `path` says which."""
+    """A manifest cannot be read. `path` says which."""
 
     def __init__(self, message: str, *, pipeline: str, path: str) -> None:
         super().__init__(message, pipeline=pipeline)

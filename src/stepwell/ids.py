@@ -1,4 +1,4 @@
-"""Identifiers: what they are made of, and the types that keep them apart."""
+"""Identifiers and their types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def time_ordered() -> str:
 _supply: deque[str] = deque()
 """Random bits for the next ids: to ask the system for many takes no longer than to ask for a few."""
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_supply.clear)  # two processes must not draw the same
+    os.register_at_fork(after_in_child=_supply.clear)  # two processes must not use the same
 
 
 def _80_random_bits() -> str:
@@ -59,13 +59,13 @@ def new_worker_id() -> WorkerId:
 
 
 def new_gate_token() -> GateToken:
-    """Says also whose it is: a gate whose holder has died need not be waited for."""
+    """It names its process, so that nobody has to wait for a holder that died."""
     return GateToken(f"{time_ordered()}@{machine()}:{os.getpid()}")
 
 
 @cache
 def machine() -> str:
-    """Where a process id means what it means here: containers may share a host name, and have processes of their own."""
+    """The scope of process ids: containers may share a host name but not their processes."""
     import platform  # not needed for anything else that is loaded at once
 
     try:
@@ -91,7 +91,7 @@ def split_attempt_id(attempt: str) -> tuple[str, int]:
 
 
 def checked_run_id(text: str) -> RunId:
-    """A run id that people and file systems can live with, or an error that says what is allowed."""
+    """A valid run id; InputError says what is allowed."""
     if not isinstance(text, str) or not _RUN_ID.match(text):
         raise InputError(
             f"run id {shown(text)} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or "

@@ -84,7 +84,7 @@ def longest() -> int:
 
 
 def _lines(value: str) -> list[str]:
-    """Of a value of several lines, a key file, each that is long enough to be known by itself."""
+    """The lines of a value (a key file) that are long enough to be masked alone."""
     lines = [line.strip() for line in value.splitlines()]
     return [line for line in lines if len(line) >= 2 * SHORTEST]
 
@@ -94,7 +94,7 @@ class _Form(NamedTuple):
 
     pattern: str
     longest: int
-    """Characters that it takes at most, in what is not both escaped and quoted for a URL."""
+    """The most characters it takes, unless it is both escaped and quoted for a URL."""
 
 
 _LEVELS = 4
@@ -112,7 +112,7 @@ _PARTS = re.compile(r"(\\*)([^\\]?)")
 
 
 def _form(value: str) -> _Form:
-    """A value as it is, in Python, in JSON that is itself in JSON, in a URL or a form, in HTML.
+    """A value as plain text, in Python, in (nested) JSON, in a URL or form, or in HTML.
 
     Decided for each character: which of them are escaped, and in hexadecimal digits of which case, is another choice in every
     library, and in a URL another in each of its parts.
@@ -123,7 +123,7 @@ def _form(value: str) -> _Form:
 
 
 def _part(backslashes: int, character: str) -> _Form:
-    """So many backslashes, and then a character.
+    """The pattern of this many backslashes, followed by a character.
 
     Backslashes in a text are taken all at once, never in another way: otherwise there would be very many ways to try.
     """
@@ -145,7 +145,7 @@ def _plain(character: str) -> list[str]:
     found = [*_ENTITIES.get(character, ()), "".join(map(_percent, encoded)), re.escape(character)]
     if character == " ":
         found.append(r"\+")
-    if not character.isascii():  # of bytes that are no text each is looked at as a character
+    if not character.isascii():  # in bytes that are no text, each byte is read as a character
         found.append(re.escape(encoded.decode("latin-1")))
     return found
 

@@ -47,12 +47,12 @@ def caller() -> SourceLine:
 
 
 def neighbours() -> Mapping[str, object]:
-    """What has been defined so far where the caller stands: in its module, its function or its class body."""
+    """The names defined so far in the module, function or class body of the caller."""
     return _outside().f_locals
 
 
 def place_of(function: Callable[..., Any]) -> SourceLine:
-    """The first line of a function, its decorators included; of a wrapped one, that of what it wraps."""
+    """The first line of a function, including decorators; a wrapped function is unwrapped."""
     import inspect  # which takes longer to load than most definitions to check
 
     return SourceLine(getattr(inspect.unwrap(function), "__code__", None) or function.__code__)

@@ -1,4 +1,4 @@
-"""JSON Schema, the part that describes inputs and answers. What it does not know is refused in a schema, not ignored.
+"""The part of JSON Schema that describes inputs and answers. Unknown keywords are refused, not ignored.
 
 >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
 >>> with_defaults(schema, {}), problems_of(schema, {"n": "x"})
@@ -7,16 +7,16 @@
 
 from __future__ import annotations
 
-import difflib
-import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from .codec import encode_checked
-from .words import briefly
+from .words import briefly, suggestion
 
 Path = tuple[str | int, ...]
 MAX_MATCHED = 10_000
@@ -58,7 +58,7 @@ KEYWORDS = frozenset((*_WORDS, *_SCHEMAS, *_LISTS, *_TABLES, *_COUNTS, *_NUMBERS
 
 
 def check_schema(schema: Any) -> list[Misfit]:
-    """What is wrong with a schema, or more than is understood here."""
+    """The problems of a schema, including unsupported keywords."""
     found = list(_schema_misfits(schema, (), schema))
     return found or list(_default_misfits(schema, (), schema))
 
@@ -72,8 +72,8 @@ def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
     for word, value in schema.items():
         at = (*path, word)
         if word not in KEYWORDS:
-            close = difflib.get_close_matches(word, KEYWORDS, n=1)
-            yield Misfit(at, f"this keyword is not known{f'; did you mean {close[0]!r}?' if close else ''}")
+            meant = suggestion(word, KEYWORDS, "")
+            yield Misfit(at, f"this keyword is not known{meant and f'; {meant}'}")
         elif word in _SCHEMAS:
             yield from _schema_misfits(value, at, root)
         elif word in _LISTS:
@@ -177,16 +177,11 @@ def _default_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
 
 def problems_of(schema: Any, value: Any) -> list[Misfit]:
     """Everything about a value that does not fit its schema, 100 at most."""
-    found = []
-    for misfit in _misfits(schema, value, (), schema, 0):
-        found.append(misfit)
-        if len(found) >= MAX_MISFITS:
-            break
-    return found
+    return list(islice(_misfits(schema, value, (), schema, 0), MAX_MISFITS))
 
 
 def with_defaults(schema: Any, value: Any) -> Any:
-    """The same value with the defaults of the schema for what is not there, in objects and lists inside it too."""
+    """The value with the defaults of the schema filled in, also in nested objects and lists."""
     return _filled(schema, value, schema, 0)
 
 
@@ -263,11 +258,31 @@ def _combined_misfits(schema: dict[str, Any], value: Any, path: Path, root: Any,
         yield Misfit(path, "it fits what it must not")
 
 
+_BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minLength": (operator.lt, "at least {} characters are needed"),
+    "maxLength": (operator.gt, "at most {} characters are allowed"),
+    "minItems": (operator.lt, "at least {} items are needed"),
+    "maxItems": (operator.gt, "at most {} items are allowed"),
+    "minProperties": (operator.lt, "at least {} fields are needed"),
+    "maxProperties": (operator.gt, "at most {} fields are allowed"),
+    "minimum": (operator.lt, "at least {} is needed, not {}"),
+    "maximum": (operator.gt, "at most {} is allowed, not {}"),
+    "exclusiveMinimum": (operator.le, "more than {} is needed, not {}"),
+    "exclusiveMaximum": (operator.ge, "less than {} is needed, not {}"),
+}
+"""By keyword: the comparison that makes a length or number wrong, and the message."""
+
+
+def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords: str) -> Iterator[Misfit]:
+    for keyword in keywords:
+        if keyword in schema:
+            is_wrong, message = _BOUNDS[keyword]
+            if is_wrong(number, schema[keyword]):
+                yield Misfit(path, message.format(schema[keyword], number))
+
+
 def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Misfit]:
-    if len(value) < schema.get("minLength", 0):
-        yield Misfit(path, f"at least {schema['minLength']} characters are needed")
-    if len(value) > schema.get("maxLength", math.inf):
-        yield Misfit(path, f"at most {schema['maxLength']} characters are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minLength", "maxLength")
     if "pattern" in schema and (len(value) > MAX_MATCHED or not _pattern(schema["pattern"]).search(value)):
         yield Misfit(path, f"it does not match {schema['pattern']}")
     check = _FORMATS.get(schema.get("format", ""))
@@ -276,10 +291,7 @@ def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Mi
 
 
 def _list_misfits(schema: dict[str, Any], value: list[Any], path: Path, root: Any, depth: int) -> Iterator[Misfit]:
-    if len(value) < schema.get("minItems", 0):
-        yield Misfit(path, f"at least {schema['minItems']} items are needed")
-    if len(value) > schema.get("maxItems", math.inf):
-        yield Misfit(path, f"at most {schema['maxItems']} items are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minItems", "maxItems")
     if schema.get("uniqueItems") is True and len({encode_checked(each) for each in value}) < len(value):
         yield Misfit(path, "an item is there more than once")
     if "items" in schema:
@@ -294,32 +306,20 @@ def _object_misfits(
     for name in schema.get("required", ()):
         if name not in value:
             yield Misfit((*path, name), "it is needed")
-    if len(value) < schema.get("minProperties", 0):
-        yield Misfit(path, f"at least {schema['minProperties']} fields are needed")
-    if len(value) > schema.get("maxProperties", math.inf):
-        yield Misfit(path, f"at most {schema['maxProperties']} fields are allowed")
+    yield from _out_of_bounds(schema, len(value), path, "minProperties", "maxProperties")
     more = schema.get("additionalProperties", True)
     for name, each in value.items():
         if name in known:
             yield from _misfits(known[name], each, (*path, name), root, depth + 1)
         elif more is False:
-            close = difflib.get_close_matches(name, known, n=1) if len(name) < 100 else []
-            there = f"; there are {', '.join(list(known)[:20])}" if known else ""
-            rest = f"; did you mean {close[0]!r}?" if close else there
-            yield Misfit((*path, name), f"there is no such field{rest}")
+            meant = f"; {suggestion(name, known, most=20)}" if known else ""
+            yield Misfit((*path, name), f"there is no such field{meant}")
         elif more is not True:
             yield from _misfits(more, each, (*path, name), root, depth + 1)
 
 
 def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Misfit]:
-    if value < schema.get("minimum", -math.inf):
-        yield Misfit(path, f"at least {schema['minimum']} is needed, not {value}")
-    if value > schema.get("maximum", math.inf):
-        yield Misfit(path, f"at most {schema['maximum']} is allowed, not {value}")
-    if value <= schema.get("exclusiveMinimum", -math.inf):
-        yield Misfit(path, f"more than {schema['exclusiveMinimum']} is needed, not {value}")
-    if value >= schema.get("exclusiveMaximum", math.inf):
-        yield Misfit(path, f"less than {schema['exclusiveMaximum']} is needed, not {value}")
+    yield from _out_of_bounds(schema, value, path, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     step = schema.get("multipleOf")
     if step is not None and abs(value / step - round(value / step)) > 1e-9:
         yield Misfit(path, f"a multiple of {step} is needed, not {value}")

@@ -40,20 +40,21 @@ SEEN_SECONDS = 1.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class SecretRef:
-    """A reference to a secret; what it refers to is known only to the worker that uses it. Shown as `secret:NAME`."""
+    """A reference to a secret, shown as `secret:NAME`. Only the worker that uses it knows the value."""
 
-    __slots__ = ("name",)
     name: str
 
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(f"{shown(name)} cannot be the name of a secret: letters, digits, _ . and - are needed")
-        object.__setattr__(self, "name", name)
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InputError(
+                f"{shown(self.name)} cannot be the name of a secret: letters, digits, _ . and - are needed"
+            )
 
     @classmethod
     def of(cls, text: object) -> SecretRef | None:
-        """The reference that somebody wrote as `secret:NAME`; None for any other text.
+        """The reference written as `secret:NAME`; None for any other text.
 
         For what a person wrote, never for what a template, a run or a server gave.
         """
@@ -61,20 +62,8 @@ class SecretRef:
             return cls(text[len(PREFIX) :])
         return None
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a SecretRef cannot be changed")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretRef) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash((SecretRef, self.name))
-
     def __repr__(self) -> str:
         return PREFIX + self.name
-
-    def __reduce__(self) -> tuple[type[SecretRef], tuple[str]]:
-        return SecretRef, (self.name,)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -111,7 +100,7 @@ NO_SOURCES: Mapping[str, SecretSource] = {}
 
 
 class Secrets:
-    """Finds secrets, each time anew, so that one that was changed is used as it is now."""
+    """Finds secrets, without a cache, so that a change takes effect."""
 
     def __init__(
         self,
@@ -129,10 +118,10 @@ class Secrets:
         self._environment = os.environ if environment is None else environment
         self._owners: Mapping[str, frozenset[str]] = {}
         self._seen: dict[tuple[str, str | None], float] = {}
-        """What was here, and when: a document of 10,000 nodes must not ask a vault for each of them whether it could run."""
+        """Secrets found recently, and when: a document of 10,000 nodes must not ask a vault for each of them."""
 
     def owned_by(self, owners: Mapping[str, frozenset[str]]) -> Secrets:
-        """The same, each of these for the services that use it, unless its own entry says which it is for."""
+        """A copy in which each of these is for the services that use it, unless its entry names others."""
         made = copy(self)
         made._owners, made._seen = owners, {}
         return made
@@ -158,8 +147,8 @@ class Secrets:
             self._seen[asked] = now
         except MissingSecret as error:
             return error.reason
-        except TransientError:  # whoever keeps it does not answer now; the node will ask again
-            return None
+        except TransientError:  # the provider does not answer now; the node will ask again
+            pass
         return None
 
     def _look_up(self, name: str, service: str | None) -> str:
@@ -182,7 +171,7 @@ class Secrets:
     def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
         allowed = self._owners.get(name) if source.services is None else source.services
         if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
-            return  # for any service: nobody knows yet for which, so it is asked again then
+            return  # ANY_SERVICE: the service is not known yet, so this is checked again later
         asked = "no service" if service is None else f"service {service!r}"
         told = ", ".join(sorted(allowed)) or "none"
         raise MissingSecret(
@@ -192,13 +181,11 @@ class Secrets:
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:
-            found = self._environment.get(source.env)
-            if found is None:
-                raise MissingSecret(name, f"{PREFIX}{name} is not here: the variable {source.env} is not set")
-            return found
-        found = _of_file(name, Path(str(source.file)))
+            found, problem = self._environment.get(source.env), f"the variable {source.env} is not set"
+        else:
+            found, problem = _of_file(name, Path(str(source.file))), f"there is no file {source.file}"
         if found is None:
-            raise MissingSecret(name, f"{PREFIX}{name} is not here: there is no file {source.file}")
+            raise MissingSecret(name, f"{PREFIX}{name} is not here: {problem}")
         return found
 
     def _of_provider(self, name: str) -> str | None:
@@ -206,7 +193,7 @@ class Secrets:
             return None
         try:
             found = self._provider.get(name)
-        except Exception as error:  # what it says might be the secret
+        except Exception as error:  # its message might contain the secret
             raise TransientError(
                 f"{PREFIX}{name} could not be read: {type(self._provider).__name__}.get raised {type(error).__name__}"
             ) from None
@@ -226,7 +213,7 @@ NO_SECRETS: Secrets = _Masked()
 
 
 def _of_file(name: str, path: Path) -> str | None:
-    """What is in a file, without the line end that editors add; None if there is none."""
+    """The content of a file without its final line end; None if there is no file."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -255,7 +242,7 @@ def references(value: object) -> Iterator[SecretRef]:
 
 
 def references_of(value: Any) -> Any:
-    """What somebody wrote, references where it says exactly `secret:NAME`. Never for what a template or a server gave."""
+    """A config with references in place of `secret:NAME`. Only for what a person wrote, never for the output of a template."""
     if isinstance(value, str):
         return SecretRef.of(value) or value
     if isinstance(value, Mapping):
@@ -264,7 +251,7 @@ def references_of(value: Any) -> Any:
 
 
 def has_references(value: object) -> bool:
-    """Whether there is one, without much ado: it is asked of every config."""
+    """Whether there is one. It is fast, because it is called for every config."""
     kind = type(value)
     if kind is dict:
         return any(map(has_references, value.values()))  # type: ignore[attr-defined]
@@ -305,7 +292,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
-    if not isinstance(entry, Mapping):  # never shown: somebody may have written the secret itself
+    if not isinstance(entry, Mapping):  # never shown: it may be the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):
         return f"there is no {unknown[0]!r}; there are env, file and services"

@@ -31,7 +31,7 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where a service is and what it wants to be told."""
+    """The address and credentials of a service."""
 
     name: str
     base_url: str
@@ -79,7 +79,7 @@ def owners_of(services: Mapping[str, Service]) -> dict[str, frozenset[str]]:
 
 
 def checked_services(table: object) -> dict[str, Service]:
-    """The services that somebody gave to an engine; InputError lists all that is wrong."""
+    """The services given to an engine; InputError lists all problems."""
     found, problems = services_of(table)
     if problems:
         raise InputError("\n".join(f"services: {problem}" for problem in problems))
@@ -102,12 +102,12 @@ def _service(name: str, entry: Mapping[str, Any]) -> Service:
 
 
 def _text(value: str | None) -> Text | None:
-    """What somebody wrote in a setting: a reference if it is exactly one."""
+    """A text of the settings, as a reference if it is one."""
     return SecretRef.of(value) or value
 
 
 def _wrong(name: object, entry: object) -> list[str]:
-    """Values are not shown: somebody may have written a secret where its reference belongs."""
+    """The problems of an entry. Values are not shown: one may be a secret in place of its reference."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return [f"{shown(name)} cannot be the name of a service: letters, digits, _ and - are needed"]
     if not isinstance(entry, Mapping):

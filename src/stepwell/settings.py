@@ -40,11 +40,11 @@ PREFIX = "STEPWELL_"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, and how a worker works; None stands for the default of the engine."""
+    """Where runs are stored, and how workers run; None means the default of the engine."""
 
     store: str = DEFAULT_STORE
     broker: str | None = None
-    """The URL of the broker through which Celery workers are told of work."""
+    """The URL of the broker of the Celery workers."""
     max_concurrent_nodes: int | None = None
     lease_seconds: float | None = None
     close_seconds: float | None = None
@@ -89,17 +89,17 @@ def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], 
     problems: list[str] = []
     found: dict[str, Any] = {}
     for where, name, value in (*_from_files(folder, problems), *_from_environment(environment)):
-        if name not in _READ and name not in _TABLES:
-            problems.append(f"{where}: there is no such setting; there are {', '.join((*_READ, *_TABLES))}")
-            continue
         if name in _TABLES:
-            found[name], wrong = _TABLES[name](_table(value))
+            found[name], wrong = _table(name, value)
             problems += [f"{where}: {each}" for each in wrong]
-            continue
-        try:
-            found[name] = _READ[name](value)
-        except (TypeError, ValueError):
-            problems.append(f"{where} = {value!r}: {_NEEDED[name]} is needed")
+        elif name in _SETTINGS:
+            read, needed = _SETTINGS[name]
+            try:
+                found[name] = read(value)
+            except (TypeError, ValueError):
+                problems.append(f"{where} = {value!r}: {needed} is needed")
+        else:
+            problems.append(f"{where}: there is no such setting; there are {', '.join((*_SETTINGS, *_TABLES))}")
     if problems:
         raise InputError("\n".join(problems))
     return Settings(**found | {name: value for name, value in arguments.items() if value is not None})
@@ -139,20 +139,18 @@ def _text(value: Any) -> str:
     return value
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    if not isinstance(given, list) or not all(
-        isinstance(each, str) and all(map(str.isidentifier, each.split("."))) for each in given
-    ):
-        raise TypeError
-    return tuple(given)
-
-
 def _list(value: Any) -> tuple[str, ...]:
     given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
         raise TypeError
     return tuple(given)
+
+
+def _modules(value: Any) -> tuple[str, ...]:
+    given = _list(value)
+    if not all(part.isidentifier() for each in given for part in each.split(".")):
+        raise TypeError
+    return given
 
 
 def _networks(value: Any) -> tuple[str, ...]:
@@ -172,28 +170,20 @@ def _programs(value: Any) -> tuple[str, ...] | bool:
     return False if value in (False, "false") else _list(value)
 
 
-def _table(value: Any) -> Any:
-    """A table, in the environment as JSON. It is never shown: somebody may have written a secret into it."""
-    if not isinstance(value, str):
-        return value
+def _table(name: str, value: Any) -> tuple[Any, list[str]]:
+    """The entries of a table, and its problems. In the environment it is JSON. Its values are never shown: one may be a
+    secret."""
     import json
 
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
-
-
-def _services(table: Any) -> tuple[Any, list[str]]:
+    from .secrets import sources_of
     from .services import services_of
 
-    return services_of(table)
-
-
-def _sources(table: Any) -> tuple[Any, list[str]]:
-    from .secrets import sources_of
-
-    return sources_of(table)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    return services_of(value) if name == "services" else sources_of(value)
 
 
 def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
@@ -205,36 +195,24 @@ def _number(kind: type[int] | type[float]) -> Callable[[Any], int | float]:
     return read
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "store": _text,
-    "max_concurrent_nodes": _number(int),
-    "lease_seconds": _number(float),
-    "close_seconds": _number(float),
-    "broker": _text,
-    "jobs": _names,
-    "pipelines": _list,
-    "handlers": _names,
-    "secrets_folder": _text,
-    "private_networks": _networks,
-    "shell": _programs,
-    "server": _text,
-    "token": _text,
-    "allowed_hosts": _list,
+_URL = (_text, "a URL")
+_SECONDS = (_number(float), "a number of seconds")
+_MODULES = (_modules, "a list of names of modules")
+_SETTINGS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "store": _URL,
+    "max_concurrent_nodes": (_number(int), "a whole number"),
+    "lease_seconds": _SECONDS,
+    "close_seconds": _SECONDS,
+    "broker": _URL,
+    "jobs": _MODULES,
+    "pipelines": (_list, "a list of pipelines (module:name, or a file)"),
+    "handlers": _MODULES,
+    "secrets_folder": (_text, "the path of a folder"),
+    "private_networks": (_networks, "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080"),
+    "shell": (_programs, "a list of programs, or true for any"),
+    "server": (_text, "the URL of a server, as http://127.0.0.1:8765"),
+    "token": (_text, "the text of a token"),
+    "allowed_hosts": (_list, "a list of names, as stepwell.example.com"),
 }
-_TABLES: Mapping[str, Callable[[Any], tuple[Any, list[str]]]] = {"services": _services, "secrets": _sources}
-_NEEDED = {
-    "store": "a URL",
-    "broker": "a URL",
-    "max_concurrent_nodes": "a whole number",
-    "lease_seconds": "a number of seconds",
-    "close_seconds": "a number of seconds",
-    "jobs": "a list of names of modules",
-    "pipelines": "a list of pipelines (module:name, or a file)",
-    "handlers": "a list of names of modules",
-    "secrets_folder": "the path of a folder",
-    "private_networks": "a list of networks, as 10.0.0.0/8 or 127.0.0.1:8080",
-    "shell": "a list of programs, or true for any",
-    "server": "the URL of a server, as http://127.0.0.1:8765",
-    "token": "the text of a token",
-    "allowed_hosts": "a list of names, as stepwell.example.com",
-}
+"""How each is read, and what it needs to be."""
+_TABLES = ("services", "secrets")

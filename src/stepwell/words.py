@@ -1,4 +1,4 @@
-"""Amounts and times in words, for whoever tells people something."""
+"""Words for messages: amounts, times, values, errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def count(number: int, noun: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value that somebody gave, as an error message shows it: never long, whatever it is.
+    """A value as an error message shows it: never long.
 
     >>> shown("x"), shown(10**5_000)
     ("'x'", 'a value of type int that cannot be shown')
@@ -52,7 +52,7 @@ def shown(value: object) -> str:
 
 
 def briefly(value: object) -> str:
-    """The same of data, of which only a few items are looked at."""
+    """The same for data, of which only a few items are shown."""
     try:
         return reprlib.repr(value)
     except ValueError:  # a whole number of too many digits in it
@@ -60,12 +60,17 @@ def briefly(value: object) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says. Exceptions are code of users: this one may raise, or give what only looks like a text."""
+    """The message of an exception. It is code of users: its `__str__` may raise, or return a subclass of str."""
     try:
         said = str(error)
         return said if type(said) is str else str.__str__(said)
     except BaseException as trouble:
         return f"(no message: its __str__ raised {short_name(type(trouble))})"
+
+
+def error_text(error: BaseException) -> str:
+    """`TimeoutError: no answer`."""
+    return f"{short_name(type(error))}: {message_of(error)}"
 
 
 def class_names(kind: type) -> list[str]:
@@ -86,12 +91,12 @@ def _full_name(kind: type) -> str:
     name = type.__getattribute__(kind, "__qualname__")
     try:
         return f"{type.__getattribute__(kind, '__module__')}.{name}"
-    except BaseException:  # it has lost its module, or that is no text
+    except BaseException:  # it has no module, or that is no text
         return f"?.{name}"
 
 
 def error_line(kind: str, message: str) -> str:
-    """An error in one line. Of a missing job without the ways out: they stand in lines of their own, and `why` has them."""
+    """An error in one line, without the advice about a missing job, which `ways_out` has."""
     told = message.partition("\n")[0] if kind.endswith("MissingJob") else message
     return one_line(f"{kind}: {told}" if told else kind)
 
@@ -105,6 +110,21 @@ def one_line(message: str) -> str:
     """A message in one line that is not too long; `show --traceback` has it whole."""
     text = " ".join(message.split())
     return text if len(text) <= LINE_UP_TO else f"{text[: LINE_UP_TO - 4]} ..."
+
+
+def suggestion(name: object, known: Collection[str], otherwise: str | None = None, most: int = 40) -> str:
+    """The name that was probably meant; if none is close, `otherwise`, or which names there are.
+
+    >>> suggestion("retyr", ["retry", "timeout"]), suggestion("x", ["retry", "timeout"])
+    ("did you mean 'retry'?", 'there are retry, timeout')
+    """
+    from difflib import get_close_matches  # needed for errors only
+
+    text = str(name)
+    close = get_close_matches(text, known, n=1) if len(text) <= 200 else []
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"there are {', '.join([*known][:most])}" if otherwise is None else otherwise
 
 
 def offered(kind: type, hidden: Collection[str], *own: str) -> list[str]:

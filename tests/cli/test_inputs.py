@@ -101,7 +101,7 @@ def test_the_parameters_of_a_function_are_its_inputs(shop: Shop) -> None:
     [
         (None, "it cannot be read"),
         ("{", "it is not JSON"),
-        ("[1]", "a JSON object of inputs is needed, got list"),
+        ("[1]", "a JSON object is needed, got list"),
         ('{"order_id": "7"}', "order_id: int is needed, got '7' (str)"),
     ],
 )

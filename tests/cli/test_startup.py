@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.cli.exits import MEANINGS
+from stepwell.cli.exits import ExitCode
 from tests.cli.conftest import Shop
 from tests.runner.waiting import in_time
 
@@ -51,8 +51,8 @@ def test_the_exit_codes_are_in_the_help(shop: Shop) -> None:
 
 def test_the_exit_codes_of_the_documentation_are_the_real_ones() -> None:
     documentation = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
-    for code, meaning in MEANINGS.items():
-        assert f"| {code.value} | {meaning}" in documentation
+    for code in ExitCode:
+        assert f"| {code.value} | {code.meaning}" in documentation
 
 
 def test_every_command_has_help(shop: Shop) -> None:

@@ -12,8 +12,7 @@ from fastapi.routing import APIRoute
 from stepwell.clock import SECOND
 from stepwell.codec import decode, encode
 from stepwell.model import PutRecord
-from stepwell.server.access.scopes import SCOPES, Scope
-from stepwell.server.access.tokens import create_token, revoke_token
+from stepwell.server.access.tokens import SCOPES, Scope, create_token, revoke_token
 from stepwell.server.routes import OPEN, SCOPE
 from stepwell.server.serving import Serving
 from stepwell.store import Store, reader

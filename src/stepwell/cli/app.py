@@ -12,23 +12,25 @@ from ..version import __version__
 from .command import Where, declare
 from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
-from .exits import MEANINGS, forgiving_streams, report
+from .exits import ExitCode, forgiving_streams, report
 from .fleet_commands import add_fleet_commands
 from .options import (
     Accept,
     AsJson,
-    At,
     DryRun,
     DryRunAsJson,
     Inputs,
     Jobs,
+    Modules,
     NodeArgument,
     NoWait,
     RunArgument,
     Server,
-    Shown,
     Store,
     Target,
+    argument,
+    flag,
+    option,
 )
 from .pipeline import pipelines
 from .server import add_server_commands
@@ -40,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # loading Rich would double the time that help takes
     # The backspace tells the formatter to leave these lines as they are.
-    epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {meaning}" for code, meaning in MEANINGS.items()),
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode),
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
@@ -69,9 +71,7 @@ def stepwell(
 
 
 @declare(app, "init")
-def init(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Where to write it; it is made if need be.")] = ".",
-) -> None:
+def init(folder: Annotated[str, argument("FOLDER", "Where to write it; it is made if need be.")] = ".") -> None:
     """Write a small project: a workflow, tests that take no time, a recorded run, and pyproject.toml."""
 
 
@@ -79,24 +79,12 @@ def init(
 def run(
     target: Target,
     inputs: Inputs = None,
-    input_file: Annotated[
-        str | None,
-        typer.Option("--input-file", metavar="FILE", help="A JSON object of inputs; - reads stdin. --input wins."),
-    ] = None,
-    run_id: Annotated[
-        str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice; the same id is the same run.")
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="An idempotency key; the same key is the same run.")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="The run fails if it takes longer.")
-    ] = None,
-    priority: Annotated[int, typer.Option("--priority", metavar="N", help="Larger is claimed first.")] = 0,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="NAME=VALUE", help="What the run is found by later; may be repeated."),
-    ] = None,
+    input_file: Annotated[str | None, option("FILE", "A JSON object of inputs; - reads stdin. --input wins.")] = None,
+    run_id: Annotated[str | None, option("ID", "An id of your choice; the same id is the same run.")] = None,
+    key: Annotated[str | None, option("KEY", "An idempotency key; the same key is the same run.")] = None,
+    timeout: Annotated[float | None, option("SECONDS", "The run fails if it takes longer.")] = None,
+    priority: Annotated[int, option("N", "Larger is claimed first.")] = 0,
+    tag: Annotated[list[str] | None, option("NAME=VALUE", "What the run is found by later; may be repeated.")] = None,
 ) -> None:
     """Run a workflow to its end and print its result as JSON.
 
@@ -107,57 +95,39 @@ def run(
 
 @declare(app, "ls")
 def ls(
-    workflow: Annotated[
-        str | None,
-        typer.Option("--workflow", metavar="NAME", help="Only runs of this workflow.", autocompletion=workflows),
-    ] = None,
-    status: Annotated[
-        str | None,
-        typer.Option("--status", metavar="STATUS", help="Only runs with this status.", autocompletion=statuses),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="NAME=VALUE", help="Only runs with this tag; may be repeated."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="AGO", help="Only runs created since then: 90m, 12h, 7d.")
-    ] = None,
-    prefix: Annotated[str | None, typer.Option("--id", metavar="PREFIX", help="Only runs whose id begins so.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many.")] = 20,
+    workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", autocompletion=workflows)] = None,
+    status: Annotated[str | None, option("STATUS", "Only runs with this status.", autocompletion=statuses)] = None,
+    tag: Annotated[list[str] | None, option("NAME=VALUE", "Only runs with this tag; may be repeated.")] = None,
+    since: Annotated[str | None, option("AGO", "Only runs created since then: 90m, 12h, 7d.")] = None,
+    prefix: Annotated[str | None, option("PREFIX", "Only runs whose id begins so.", "--id")] = None,
+    limit: Annotated[int, option("N", "At most so many.", min=1)] = 20,
     as_json: AsJson = False,
 ) -> None:
     """List runs, the newest first."""
 
 
+SHOWN_HELP = "The id of a run, or its beginning; a document, or the name of a stored one."
+SHOWN_NODE = "A node by id or name: its attempts, its config as written and as rendered, what it returned."
+
+
 @declare(app, "show")
 def show(
-    run: Shown,
-    node: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NODE]",
-            help="A node by id or name: its attempts, its config as written and as rendered, what it returned.",
-            autocompletion=nodes,
-        ),
-    ] = None,
-    traceback: Annotated[bool, typer.Option("--traceback", help="With the tracebacks of failed nodes.")] = False,
-    whole: Annotated[bool, typer.Option("--all", help="Every node one by one, however many there are.")] = False,
+    run: Annotated[str, argument("RUN|FILE|NAME", SHOWN_HELP, autocompletion=runs)],
+    node: Annotated[str | None, argument("[NODE]", SHOWN_NODE, autocompletion=nodes)] = None,
+    traceback: Annotated[bool, flag("--traceback", "With the tracebacks of failed nodes.")] = False,
+    whole: Annotated[bool, flag("--all", "Every node one by one, however many there are.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a run: its nodes as a tree, and when they were at work; one node of it; or a document."""
 
 
-@declare(app, "why")
+WHY_NODE = "A node by id or name; without it the run is explained."
+
+
+@declare(app, "show")
 def why(
     run: RunArgument,
-    node: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NODE]",
-            help="A node by id or name; without it the run is explained.",
-            autocompletion=nodes,
-        ),
-    ] = None,
+    node: Annotated[str | None, argument("[NODE]", WHY_NODE, autocompletion=nodes)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
@@ -166,10 +136,10 @@ def why(
 @declare(app, "logs")
 def logs(
     run: RunArgument,
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Only of this node, by name or id.")] = None,
-    attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", help="Only of attempts number N.")] = None,
+    node: Annotated[str | None, argument("[NODE]", "Only of this node, by name or id.")] = None,
+    attempt: Annotated[int | None, option("N", "Only of attempts number N.")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the run has ended; with --json an object a line.")
+        bool, flag("--follow", "Go on until the run has ended; with --json an object a line.", "-f")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -182,10 +152,7 @@ def audit(run: RunArgument, as_json: AsJson = False) -> None:
 
 
 @declare(app, "handlers")
-def handlers(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="A handler.")] = None,
-    as_json: AsJson = False,
-) -> None:
+def handlers(name: Annotated[str | None, argument("[NAME]", "A handler.")] = None, as_json: AsJson = False) -> None:
     """List what nodes of documents can do, or show the config of a handler, its output and an example."""
 
 
@@ -197,9 +164,7 @@ add_server_commands(app)
 @declare(app, "checkpoints")
 def checkpoints(
     run: RunArgument,
-    at: Annotated[
-        str | None, typer.Argument(metavar="[AT]", help="A label, a seq of the journal, or an idempotency key.")
-    ] = None,
+    at: Annotated[str | None, argument("[AT]", "A label, a seq of the journal, or an idempotency key.")] = None,
     as_json: AsJson = False,
     jobs: Jobs = None,
 ) -> None:
@@ -208,48 +173,38 @@ def checkpoints(
 
 @declare(app, "replay")
 def replay(
-    what: Annotated[
-        str,
-        typer.Argument(metavar="RUN|FILE", help="A run, or a cassette that `export` wrote.", autocompletion=runs),
-    ],
+    what: Annotated[str, argument("RUN|FILE", "A run, or a cassette that `export` wrote.", autocompletion=runs)],
     as_json: AsJson = False,
     jobs: Jobs = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
 
 
+MISSING_CODE_OK = (
+    "Also when the code of the run cannot be imported; secrets that only this code names are then not masked."
+)
+
+
 @declare(app, "replay")
 def export(
     run: RunArgument,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="As in orders.cassette.json; it is replaced.")],
-    missing_code_ok: Annotated[
-        bool,
-        typer.Option(
-            "--missing-code-ok",
-            help="Also when the code of the run cannot be imported; secrets that only this code names are then not masked.",
-        ),
-    ] = False,
+    file: Annotated[str, argument("FILE", "As in orders.cassette.json; it is replaced.")],
+    missing_code_ok: Annotated[bool, flag("--missing-code-ok", MISSING_CODE_OK)] = False,
     jobs: Jobs = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
 
+DRAWN_HELP = "A workflow, or a run: drawn with the status of its nodes."
+
+
 @declare(app, "graph")
 def graph(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="TARGET|RUN",
-            help="A workflow, or a run: drawn with the status of its nodes.",
-            autocompletion=targets_and_runs,
-        ),
-    ],
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flowchart (the default).")] = False,
-    dot: Annotated[bool, typer.Option("--dot", help="For Graphviz.")] = False,
-    frozen: Annotated[bool, typer.Option("--frozen", help="Of a run: the JSON that import_graph() takes.")] = False,
-    svg: Annotated[
-        str | None, typer.Option("--svg", metavar="FILE", help="As a picture, into this file; - for stdout.")
-    ] = None,
+    what: Annotated[str, argument("TARGET|RUN", DRAWN_HELP, autocompletion=targets_and_runs)],
+    mermaid: Annotated[bool, flag("--mermaid", "As a Mermaid flowchart (the default).")] = False,
+    dot: Annotated[bool, flag("--dot", "For Graphviz.")] = False,
+    frozen: Annotated[bool, flag("--frozen", "Of a run: the JSON that import_graph() takes.")] = False,
+    svg: Annotated[str | None, option("FILE", "As a picture, into this file; - for stdout.")] = None,
     as_json: AsJson = False,
     inputs: Inputs = None,
 ) -> None:
@@ -272,7 +227,7 @@ def retry(
 def reattempt(
     run: RunArgument,
     node: NodeArgument,
-    cascade: Annotated[bool, typer.Option("--cascade", help="Run again what completed below it, too.")] = False,
+    cascade: Annotated[bool, flag("--cascade", "Run again what completed below it, too.")] = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
@@ -281,15 +236,16 @@ def reattempt(
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
 
 
+AT_HELP = "A point of its history, a label, or the node to begin with, by id or name; without it all it has done."
+CHANGED_INPUT = "Change one input; may be repeated."
+
+
 @declare(app, "run")
 def fork(
     run: RunArgument,
-    at: At = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=VALUE", help="Change one input; may be repeated."),
-    ] = None,
-    run_id: Annotated[str | None, typer.Option("--run-id", metavar="ID", help="An id of your choice.")] = None,
+    at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
+    inputs: Annotated[list[str] | None, option("NAME=VALUE", CHANGED_INPUT, "--input", "-i")] = None,
+    run_id: Annotated[str | None, option("ID", "An id of your choice.")] = None,
     no_wait: NoWait = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
@@ -300,36 +256,30 @@ def fork(
 
 @declare(app, "diff")
 def diff(
-    first: Annotated[str, typer.Argument(metavar="RUN1", help="A run.", autocompletion=runs)],
-    second: Annotated[str, typer.Argument(metavar="RUN2", help="Another.", autocompletion=runs)],
-    whole: Annotated[bool, typer.Option("--all", help="Every node, also those that do not differ.")] = False,
+    first: Annotated[str, argument("RUN1", "A run.", autocompletion=runs)],
+    second: Annotated[str, argument("RUN2", "Another.", autocompletion=runs)],
+    whole: Annotated[bool, flag("--all", "Every node, also those that do not differ.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
 
 
 @declare(app, "steer")
-def pause(
-    run: RunArgument,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-) -> None:
+def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = False) -> None:
     """Start nothing more of a run until it is resumed; what runs may end."""
+
+
+NEW_INPUT = "An input that its class has got since; may be repeated."
 
 
 @declare(app, "run")
 def resume(
     run: RunArgument,
     accept: Accept = False,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", "-i", metavar="NAME=VALUE", help="An input that its class has got since; may be repeated."
-        ),
-    ] = None,
+    inputs: Annotated[list[str] | None, option("NAME=VALUE", NEW_INPUT, "--input", "-i")] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Un-pause it, but leave the work to others.")] = False,
+    no_wait: Annotated[bool, flag("--no-wait", "Un-pause it, but leave the work to others.")] = False,
     jobs: Jobs = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
@@ -343,9 +293,7 @@ def freeze(run: RunArgument) -> None:
 @declare(app, "steer", "import")
 def import_graph(
     run: RunArgument,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="What `graph RUN --frozen` printed, edited; - reads stdin.")
-    ],
+    file: Annotated[str, argument("FILE", "What `graph RUN --frozen` printed, edited; - reads stdin.")],
     jobs: Jobs = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
@@ -353,13 +301,9 @@ def import_graph(
 
 @declare(app, "run")
 def work(
-    modules: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODULE...]", help="Modules that hold workflows and jobs.")
-    ] = None,
-    queues: Annotated[
-        str | None, typer.Option("--queues", metavar="A,B", help="Take only nodes of these queues; by default all.")
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help="End when nothing is left that can be worked on here.")] = False,
+    modules: Modules = None,
+    queues: Annotated[str | None, option("A,B", "Take only nodes of these queues; by default all.")] = None,
+    once: Annotated[bool, flag("--once", "End when nothing is left that can be worked on here.")] = False,
     jobs: Jobs = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
@@ -368,9 +312,7 @@ def work(
 @declare(app, "clean")
 def cancel(
     run: RunArgument,
-    grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", min=0, help="How long what runs may take to stop.")
-    ] = 5.0,
+    grace: Annotated[float, option("SECONDS", "How long what runs may take to stop.", min=0)] = 5.0,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
 ) -> None:
@@ -379,44 +321,34 @@ def cancel(
 
 @declare(app, "clean")
 def gc(
-    older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="How long ago they ended: 90s, 12h, 30d, 8w.")
-    ] = "30d",
-    keep: Annotated[
-        int, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N ended runs, however old.")
-    ] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    older_than: Annotated[str, option("AGE", "How long ago they ended: 90s, 12h, 30d, 8w.")] = "30d",
+    keep: Annotated[int, option("N", "Keep the newest N ended runs, however old.", min=0)] = 0,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what would be deleted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete runs that ended long ago."""
 
 
-@declare(app, "copy")
+UNFINISHED_HELP = "Pause runs that have not ended, move them, and have them go on there."
+TRUST_HELP = "From a server into a file: run what its rows name as your own code."
+
+
+@declare(app, "stores")
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The URL of the store that has the runs.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The URL of the store that gets them; made if need be.")],
-    runs: Annotated[
-        list[str] | None, typer.Option("--run", metavar="RUN", help="Only this run; may be repeated.")
-    ] = None,
-    unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Pause runs that have not ended, move them, and have them go on there.")
-    ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="From a server into a file: run what its rows name as your own code.")
-    ] = False,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long bodies of a paused run may take to end.")
-    ] = 60.0,
+    source: Annotated[str, argument("FROM", "The URL of the store that has the runs.")],
+    target: Annotated[str, argument("TO", "The URL of the store that gets them; made if need be.")],
+    runs: Annotated[list[str] | None, option("RUN", "Only this run; may be repeated.", "--run")] = None,
+    unfinished: Annotated[bool, flag("--unfinished", UNFINISHED_HELP)] = False,
+    trust: Annotated[bool, flag("--trust", TRUST_HELP)] = False,
+    wait: Annotated[float, option("SECONDS", "How long bodies of a paused run may take to end.", min=0)] = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Copy runs to another store, counted and audited; with --unfinished those that have not ended are moved."""
 
 
-@declare(app, "migrate")
+@declare(app, "stores")
 def migrate(
-    show: Annotated[
-        bool, typer.Option("--print", help="Only show the statements, for somebody who may run them.")
-    ] = False,
+    show: Annotated[bool, flag("--print", "Only show the statements, for somebody who may run them.")] = False,
 ) -> None:
     """Bring the schema of a PostgreSQL store to the version of this installation."""
 

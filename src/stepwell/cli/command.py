@@ -12,27 +12,35 @@ from typer.models import ArgumentInfo
 
 from .options import DryRun, Server, Store
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 Declared = Callable[..., None]
 
 
 class Where(NamedTuple):
-    """What a command works on, as far as somebody has typed it."""
+    """The store or server that was named on the command line."""
 
     store: str | None = None
     server: str | None = None
 
 
-def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
-    """A command. The function of the same name in `commands.<home>` does it, with a Connection, arguments in order and
-    options by name.
+def make_group(help: str) -> typer.Typer:
+    """Commands that share a first word, as in `stepwell token ls`."""
+    return typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=help, context_settings={"help_option_names": ["--help", "-h"]}
+    )
 
-    Every command has `--store` and `--server`, which with `--jobs` say what to connect to. One with a `DryRun` option can also
-    say only what it would do.
+
+def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
+    """Declares a command. The function of the same name in `commands.<home>` does it: it gets a Connection, the arguments in
+    order and the options by name.
+
+    Every command has `--store` and `--server`. One with a `DryRun` option can also list what it would change.
     """
 
     def register(declared: Declared) -> None:
         options = inspect.signature(declared, eval_str=True).parameters
-        arguments = [each.name for each in options.values() if _is_argument(each)]
+        kinds = {name: type(each.annotation.__metadata__[0]) for name, each in options.items()}
+        arguments = [name for name, kind in kinds.items() if kind is ArgumentInfo]
         previews = any(each.annotation is DryRun for each in options.values())
 
         def perform(context: typer.Context, store: str | None, server: str | None, **given: Any) -> None:
@@ -49,10 +57,10 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
             getattr(import_module(f".commands.{does}", __package__), verb)(connection, *typed, **given)
 
         parameters = [
-            inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-            *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in options.values()),
-            inspect.Parameter("store", inspect.Parameter.KEYWORD_ONLY, annotation=Store, default=None),
-            inspect.Parameter("server", inspect.Parameter.KEYWORD_ONLY, annotation=Server, default=None),
+            inspect.Parameter("context", _KEYWORD, annotation=typer.Context),
+            *(each.replace(kind=_KEYWORD) for each in options.values()),
+            inspect.Parameter("store", _KEYWORD, annotation=Store, default=None),
+            inspect.Parameter("server", _KEYWORD, annotation=Server, default=None),
         ]
         perform.__doc__ = declared.__doc__
         perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -60,10 +68,6 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
         app.command(name or declared.__name__)(perform)
 
     return register
-
-
-def _is_argument(parameter: inspect.Parameter) -> bool:
-    return any(isinstance(each, ArgumentInfo) for each in parameter.annotation.__metadata__)
 
 
 def _connection(where: Where, jobs: list[str] | None) -> Any:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 OFFERED_UP_TO = 50
 LOOKED_AT_UP_TO = 1_000
-"""Runs that are looked through for those that begin as asked."""
+"""Runs that are searched for a prefix."""
 
 NODES_UP_TO = 5_000
-"""Reading the graph of a larger run would take longer than anybody waits for a Tab."""
+"""Reading the graph of a larger run would take too long for a completion."""
 
 Offers: TypeAlias = Iterable[tuple[str, str]]
-"""What may be typed, each with a few words about it."""
+"""Completions, each with a short description."""
 
 _VARIABLE = "_STEPWELL_COMPLETE"
 _SAFE = re.compile(r"[\w.:/@+,=-]+\Z")
@@ -51,7 +51,7 @@ def _offered(
                         found.setdefault(word, _UNSAFE_IN_HELP.sub(" ", about))
                     if len(found) == OFFERED_UP_TO:
                         break
-        except Exception:  # a broken store or setting is told by the command itself, not between two keys
+        except Exception:  # the command itself will report a broken store or setting
             return []
         return list(found.items())
 
@@ -76,7 +76,7 @@ def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
 
 @_offered
 def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    """Names of the nodes of the run that stands before, as an argument called `run`."""
+    """Names of the nodes of the run in the argument `run`."""
     from ..runner.runs.stored import StoredRun
     from ..store import reader
     from .find import find_run
@@ -98,7 +98,7 @@ def workflows(store: Store, context: typer.Context, incomplete: str) -> Offers:
 
 @_offered
 def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    """Targets that were run: looking for others would mean importing code."""
+    """Targets that were run. Finding others would mean importing code."""
     yield from _documents(store)
     for row in _newest(store):
         if row.target is not None:
@@ -142,7 +142,7 @@ def _newest(store: Store) -> Iterator[RunRow]:
 
 @contextmanager
 def asked_by_a_shell() -> Iterator[None]:
-    """Around the whole command: make ready what a shell asks and hears when it completes; otherwise do nothing."""
+    """Wraps the whole command: adapts the input and output of shell completion, and does nothing otherwise."""
     asked = os.environ.get(_VARIABLE, "")
     if not asked.startswith("complete_"):
         yield
@@ -163,7 +163,7 @@ def asked_by_a_shell() -> Iterator[None]:
 
 
 def _join_at_colons() -> str:
-    """Bash cuts words at colons and completes what follows; put them together, and say what it has already.
+    """Bash splits words at colons: join them again, and return the part it already has.
 
     >>> os.environ.update(COMP_WORDS="stepwell\\nrun\\nshop\\n:\\nOr", COMP_CWORD="4")
     >>> _join_at_colons(), os.environ["COMP_WORDS"].split(), os.environ["COMP_CWORD"]

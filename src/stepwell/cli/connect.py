@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """Where a command works, and how another command is told to work there too."""
+    """The store or server a command works on, and how to name it in another command."""
 
     def __init__(self, store: str | None, jobs: Sequence[str] = (), server: str | None = None) -> None:
         if store and server:
@@ -45,16 +45,11 @@ class Connection:
 
     @property
     def where(self) -> str:
-        """What is worked on, for people."""
+        """The store or server, for messages."""
         return self._server or public(self.settings.store)
 
-    @property
-    def asks_server(self) -> bool:
-        """Whether a server does what is asked for, and not a store."""
-        return self._server is not None
-
     def need_store(self, what: str) -> None:
-        """For a command that a server cannot do for somebody else."""
+        """Refuse a server, for a command that needs direct access to the store."""
         if self._typed:
             raise InputError(f"{what} needs the store itself: leave out --server, and name the store with --store")
         if self._server is not None and not self._named:
@@ -73,35 +68,33 @@ class Connection:
 
     @property
     def transport(self) -> Transport | None:
-        """To the server, where one is asked and not a store."""
+        """The connection to the server; None if the command works on a store."""
         return None if self._server is None else self.client(self._server).transport
 
     @contextmanager
-    def store(self) -> Iterator[Store]:
-        """The store, to look at. Where there is none, none is made: an empty one stands for it, unless somebody named it."""
+    def store(self, *, make: bool = False) -> Iterator[Store]:
+        """The store. With `make` it is created if it does not exist; else an empty store in memory takes its place, or an error
+        is raised if it was named."""
         if self._server is not None:
             yield self.client(self._server).store
             return
         url = self.settings.store
-        exists = store_exists(url)
+        exists = make or store_exists(url)
         if self._named and not exists:
             raise StoreError(
                 f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
             )
-        opened = open_store(url if exists else "memory://")
-        try:
+        with closing(open_store(url if exists else "memory://")) as opened:
             yield opened
-        finally:
-            opened.close()
 
     def handlers(self) -> Handlers:
-        """The handlers there are here, with what the settings let them reach."""
+        """The handlers available here, with the access that the settings give them."""
         from ..handlers import Handlers
 
         return Handlers.of_settings(self.settings)
 
     def engine(self, store: Store) -> Engine:
-        """An engine that only looks at a store and steers what is in it; a client has the same verbs."""
+        """An engine that reads and steers runs but runs no bodies; for a server, its client."""
         if self._server is not None:
             return cast("Engine", self.client(self._server))
         from ..runner import Engine
@@ -109,10 +102,7 @@ class Connection:
         return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
     def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
-        """An engine that runs bodies; it makes the store if need be. What is defined in `modules` was given to it.
-
-        Where a server is asked, its workers run them.
-        """
+        """An engine that runs bodies, and creates its store if need be; for a server, its client. `modules` may be imported."""
         if self._server is not None:
             return cast("Engine", self.client(self._server))
         from ..runner import Engine
@@ -121,7 +111,7 @@ class Connection:
         engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
         engine.tells_unfinished = False  # commands say what becomes of their runs themselves
         durability = getattr(engine.store, "durability", None)
-        if durability is not None:  # of a server: what is promised depends on how it is set
+        if durability is not None:  # of a database server: it depends on its settings
             print(f"store {engine.store.url}: {durability}", file=sys.stderr)
         return engine
 

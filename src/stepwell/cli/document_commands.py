@@ -8,22 +8,14 @@ import typer
 
 from .command import declare
 from .completion import documents
-from .options import AsJson, Inputs, Jobs
+from .options import AsJson, InputFile, Inputs, Jobs, argument, option
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="JSON or YAML.")]
-Source = Annotated[
-    str, typer.Argument(metavar="FILE|NAME", help="A file, or a stored document.", autocompletion=documents)
-]
-Node = Annotated[str, typer.Argument(metavar="NODE", help="The id of a node.")]
-Outputs = Annotated[
-    str | None,
-    typer.Option(
-        "--outputs", metavar="FILE", help="What its ancestors returned: a JSON object by node; - reads stdin."
-    ),
-]
-InputFile = Annotated[
-    str | None, typer.Option("--input-file", metavar="FILE", help="A JSON object of inputs; - reads stdin.")
-]
+Files = Annotated[list[str], argument("FILE...", "JSON or YAML.")]
+Source = Annotated[str, argument("FILE|NAME", "A file, or a stored document.", autocompletion=documents)]
+Node = Annotated[str, argument("NODE", "The id of a node.")]
+OUTPUTS_HELP = "What its ancestors returned: a JSON object by node; - reads stdin."
+Outputs = Annotated[str | None, option("FILE", OUTPUTS_HELP)]
+Version = Annotated[str, argument("NAME[@N]", "A version; without @N the newest again.", autocompletion=documents)]
 
 
 def add_document_commands(app: typer.Typer) -> None:
@@ -37,11 +29,7 @@ def add_document_commands(app: typer.Typer) -> None:
 
     @declare(app, "documents")
     def render(
-        file: Source,
-        node: Node,
-        outputs: Outputs = None,
-        inputs: Inputs = None,
-        input_file: InputFile = None,
+        file: Source, node: Node, outputs: Outputs = None, inputs: Inputs = None, input_file: InputFile = None
     ) -> None:
         """Show the config of a node as it would be rendered. Secrets stay references."""
 
@@ -61,14 +49,7 @@ def add_document_commands(app: typer.Typer) -> None:
         """Store documents, each as an immutable version; the same content is the same version."""
 
     @declare(app, "documents")
-    def activate(
-        name: Annotated[
-            str,
-            typer.Argument(
-                metavar="NAME[@N]", help="A version; without @N the newest again.", autocompletion=documents
-            ),
-        ],
-    ) -> None:
+    def activate(name: Version) -> None:
         """Choose the version of a stored document that its name starts."""
 
     @declare(app, "documents")
@@ -77,11 +58,9 @@ def add_document_commands(app: typer.Typer) -> None:
 
     @declare(app, "documents")
     def workflow(
-        name: Annotated[str, typer.Argument(metavar="NAME", help="A stored document.", autocompletion=documents)],
-        version: Annotated[int | None, typer.Option("--version", metavar="N", help="This version.")] = None,
-        diff: Annotated[
-            tuple[int, int] | None, typer.Option("--diff", metavar="N N", help="What changed from one to the other.")
-        ] = None,
+        name: Annotated[str, argument("NAME", "A stored document.", autocompletion=documents)],
+        version: Annotated[int | None, option("N", "This version.")] = None,
+        diff: Annotated[tuple[int, int] | None, option("N N", "What changed from one to the other.")] = None,
         as_json: AsJson = False,
     ) -> None:
         """Show a stored document: its versions, and the content of the active one or of another."""

@@ -1,10 +1,10 @@
-"""The documents that somebody typed: a file, or the name of a stored one; and inputs for them."""
+"""Documents named on the command line (files, or stored ones by name), and inputs."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +17,20 @@ from .connect import Connection
 if TYPE_CHECKING:
     from ..define.document import Document
     from ..handlers import Handlers
-    from .inputs import Pairs
 
+Pairs = Sequence[str] | None
+"""The values of `--input`, as in `order_id=7`; None when it was not given."""
+_BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
 SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def is_file(text: str) -> bool:
-    """Whether somebody means a file: it is called like a document, or there is such a file and it is no address."""
+    """Whether a text names a file: it has the suffix of a document, or is the path of a file and no address."""
     return text.lower().endswith(SUFFIXES) or ("/" in text and ":" not in text and Path(text).is_file())
 
 
 def names_document(text: str) -> bool:
-    """Whether somebody means a document: a file, or a stored one. `module:Class` is neither."""
+    """Whether a text names a document, a file or a stored one, and not `module:Class`."""
     return is_file(text) or ":" not in text
 
 
@@ -48,52 +50,73 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
     return connection.engine(store).documents.find(text)
 
 
-def document_input(document: Document, pairs: Pairs, file: str | None) -> dict[str, Any]:
-    """The input that was typed for a run of a document."""
-    return typed_input(document.input, pairs, file)
-
-
 def typed_input(schema: Mapping[str, Any] | None, pairs: Pairs, file: str | None) -> dict[str, Any]:
-    """What was typed for an input; each value means what the schema wants, if it can."""
+    """The input that was typed, each value read as the schema asks for."""
     problems: list[str] = []
-    values = json_object("--input-file", file, problems) if file is not None else {}
     properties: Mapping[str, Any] = (schema or {}).get("properties", {})
-    given: set[str] = set()
-    for pair in pairs or ():
-        name, separator, text = pair.partition("=")
-        if not separator or not name:
-            problems.append(f"--input {pair!r}: the form name=value is needed")
-        elif name in given:
-            problems.append(f"--input {name}: it is given twice")
-        else:
-            given.add(name)
-            values[name] = _meant(text, properties.get(name), schema)
+    values = json_object("--input-file", file, problems)
+    values |= named_values(pairs, lambda name, text: _meant(text, properties.get(name), schema), problems)
     if problems:
         raise InputError("\n".join(problems))
     return values
 
 
-def json_object(option: str, file: str, problems: list[str]) -> dict[str, Any]:
-    """A JSON object from a file, or from stdin for `-`."""
+def named_values(pairs: Pairs, meant: Callable[[str, str], Any], problems: list[str]) -> dict[str, Any]:
+    """The values of `--input NAME=VALUE`; `meant` gives the value that a text means for a name."""
+    values: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, separator, text = pair.partition("=")
+        if not separator or not name:
+            problems.append(f"--input {pair!r}: the form name=value is needed")
+        elif name in values:
+            problems.append(f"--input {name}: it is given twice")
+        else:
+            values[name] = meant(name, text)
+    return values
+
+
+def read_bytes(file: str) -> bytes:
+    """What a file holds, or what comes from stdin for `-`."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: it cannot be read: {error.strerror or error}") from None
+
+
+def json_object(option: str, file: str | None, problems: list[str]) -> dict[str, Any]:
+    """A JSON object from a file, or from stdin for `-`; an empty one if no file was named."""
+    if file is None:
+        return {}
     try:
         found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{option} {file}: it cannot be read: {error}")
-        return {}
     except ValueError as error:
         problems.append(f"{option} {file}: it is not JSON: {error}")
-        return {}
-    if not isinstance(found, dict):
-        problems.append(f"{option} {file}: a JSON object is needed")
-        return {}
-    return found
+    else:
+        if isinstance(found, dict):
+            return found
+        problems.append(f"{option} {file}: a JSON object is needed, got {type(found).__name__}")
+    return {}
 
 
 def _meant(text: str, schema: Any, root: Any) -> Any:
-    """The value that a text means where a schema wants one; the text itself when it means none."""
+    """The value that a text means under a schema; the text itself if none fits."""
     if schema is None:
         return text
-    from .inputs import meanings
-
     whole = {**root, "type": "object", "properties": {"it": schema}, "required": []}
     return next((value for value in meanings(text) if not problems_of(whole, {"it": value})), text)
+
+
+def meanings(text: str) -> Iterator[Any]:
+    """All values that a text could mean, the likeliest first. Plain text comes before JSON strings and null."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = text
+    if not isinstance(parsed, str) and parsed is not None:
+        yield parsed
+    if text.lower() in _BOOLEANS:
+        yield _BOOLEANS[text.lower()]
+    yield text
+    yield parsed

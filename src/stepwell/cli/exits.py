@@ -10,61 +10,51 @@ from enum import IntEnum
 import typer
 
 from .. import errors
-from ..words import message_of, short_name
+from ..words import error_text
 from .streams import let_readers_go
 
 
 class ExitCode(IntEnum):
     """What the exit code of a command says."""
 
-    OK = 0
-    RUN_FAILED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    STORE = 4
-    CANCELLED = 5
-    CONFLICT = 6
-    INTERNAL = 70
-    INTERRUPTED = 130
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
+
+    OK = 0, "all went well"
+    RUN_FAILED = 1, "the run failed, or its replay differs"
+    USAGE = 2, "wrong usage, bad input or broken code"
+    NOT_FOUND = 3, "there is no such run"
+    STORE = 4, "the store cannot be used (locked, full, read-only, newer, not there), or the server refuses"
+    CANCELLED = 5, "the run was cancelled"
+    CONFLICT = 6, "the state of the run forbids it, or it is paused until somebody decides"
+    INTERNAL = 70, "an error in Stepwell itself"
+    INTERRUPTED = 130, "interrupted by Ctrl-C; the run is kept"
 
 
-MEANINGS = {
-    ExitCode.OK: "all went well",
-    ExitCode.RUN_FAILED: "the run failed, or its replay differs",
-    ExitCode.USAGE: "wrong usage, bad input or broken code",
-    ExitCode.NOT_FOUND: "there is no such run",
-    ExitCode.STORE: "the store cannot be used (locked, full, read-only, newer, not there), or the server refuses",
-    ExitCode.CANCELLED: "the run was cancelled",
-    ExitCode.CONFLICT: "the state of the run forbids it, or it is paused until somebody decides",
-    ExitCode.INTERNAL: "an error in Stepwell itself",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the run is kept",
-}
+_CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
+    ((errors.RunFailed, errors.ReplayMismatch), ExitCode.RUN_FAILED),
+    ((errors.RunCancelled,), ExitCode.CANCELLED),
+    ((errors.RunNotFound,), ExitCode.NOT_FOUND),
+    ((errors.RunConflict, errors.RunPaused, errors.PipelineBusy), ExitCode.CONFLICT),
+    ((errors.StoreError, errors.ServerError, errors.PipelineError), ExitCode.STORE),
+    ((errors.InputError, errors.DefinitionError, errors.StateError), ExitCode.USAGE),
+    ((errors.FrozenInstance, errors.UnrecordedCall), ExitCode.USAGE),
+    ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
+)
+"""The first that fits."""
 
 
 def code_for(error: BaseException) -> ExitCode:
-    match error:
-        case errors.RunFailed() | errors.ReplayMismatch():
-            return ExitCode.RUN_FAILED
-        case errors.RunCancelled():
-            return ExitCode.CANCELLED
-        case errors.RunNotFound():
-            return ExitCode.NOT_FOUND
-        case errors.RunConflict() | errors.RunPaused() | errors.PipelineBusy():
-            return ExitCode.CONFLICT
-        case errors.StoreError() | errors.ServerError() | errors.PipelineError():
-            return ExitCode.STORE
-        case errors.InputError() | errors.DefinitionError() | errors.StateError():
-            return ExitCode.USAGE
-        case errors.FrozenInstance() | errors.UnrecordedCall():
-            return ExitCode.USAGE
-        case KeyboardInterrupt():
-            return ExitCode.INTERRUPTED
-        case _:
-            return ExitCode.INTERNAL
+    return next((code for kinds, code in _CODES if isinstance(error, kinds)), ExitCode.INTERNAL)
 
 
 def report(error: BaseException) -> ExitCode:
-    """Say on stderr what is wrong, without a traceback unless STEPWELL_DEBUG is set; the exit code is returned."""
+    """Print an error on stderr, with a traceback only if STEPWELL_DEBUG is set, and return the exit code."""
     if os.environ.get("STEPWELL_DEBUG", "") not in ("", "0"):
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
@@ -72,7 +62,7 @@ def report(error: BaseException) -> ExitCode:
     elif isinstance(error, errors.StepwellError):
         complain(_told(error))
     else:
-        complain(f"{_shown(error)}\n  this is an error in Stepwell; STEPWELL_DEBUG=1 shows where it was raised")
+        complain(f"{error_text(error)}\n  this is an error in Stepwell; STEPWELL_DEBUG=1 shows where it was raised")
     return code_for(error)
 
 
@@ -84,7 +74,7 @@ def complain(message: str) -> None:
 
 
 def _told(error: errors.StepwellError) -> str:
-    """The message; of code that could not be imported also the line that raised."""
+    """The message, and for code that could not be imported the line that raised."""
     cause = error.__cause__
     if not isinstance(error, errors.DefinitionError) or cause is None:
         return str(error)
@@ -95,7 +85,7 @@ def _told(error: errors.StepwellError) -> str:
 
 
 def raised_at(error: BaseException) -> str | None:
-    """The file and line of somebody else's code where an exception was raised."""
+    """The file and line in the user's code where an exception was raised."""
     if isinstance(error, SyntaxError) and error.filename:
         return _place(error.filename, error.lineno or 0)
     frames = traceback.extract_tb(error.__traceback__)
@@ -109,12 +99,8 @@ def _place(file: str, line: int) -> str:
     return f"{file if relative.startswith(os.pardir) else relative}:{line}"
 
 
-def _shown(error: BaseException) -> str:
-    return f"{short_name(type(error))}: {message_of(error)}"
-
-
 def forgiving_streams() -> None:
-    """A name that the terminal's encoding cannot show must not end a command, nor must a stream that is closed."""
+    """Make sure that a closed stream, or a character that the terminal cannot encode, does not end a command."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # It takes the lowest free descriptor, so that no store is opened where others expect a stream.

@@ -1,4 +1,4 @@
-"""What somebody typed: which run, which node, which point of its history."""
+"""Finds what was named on the command line: a run, a node, a point of a history, a tag."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ..runner.runs.stored import StoredRun
 
 LONGEST_SEQ = 18
-"""Digits of a number that a journal could reach."""
+"""The longest text of digits that is read as a `seq`."""
 SHORTEST_PREFIX = 4
 _FEW = 5
 
 
 def find_run(store: Store, text: str) -> RunRow:
-    """The run with this id, or the only one whose id begins so."""
+    """The run with this id, or the only run whose id has this prefix."""
     row = reader.get_run(store, text)
     if row is not None:
         return row
-    # An empty one stands for the default store until there is one.
+    # An empty store in memory takes the place of a default store that does not exist yet.
     looked_at = DEFAULT_STORE if store.url == "memory://" else store.url
     if len(text) < SHORTEST_PREFIX:
         raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters", store=looked_at)
@@ -39,15 +39,34 @@ def find_run(store: Store, text: str) -> RunRow:
     return found[0]
 
 
+def tag_of(typed: str) -> tuple[str, str]:
+    """
+    >>> tag_of("customer=7")
+    ('customer', '7')
+    """
+    name, equals, value = typed.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"--tag {typed}: a name and a value are needed, as in --tag customer=7")
+    return name, value
+
+
 def find_step(run: Run, at: str | None) -> int | str | None:
-    """Where in a run somebody means: digits are a `seq`, unless a body gave a checkpoint such a label."""
+    """A point in the history of a run. Digits are a `seq`, unless a checkpoint has this label."""
     if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
         return at
     return int(at)
 
 
+def find_fork_point(run: Run, at: str | None) -> int | str | None:
+    """Where to fork: a `seq`, a label, or a node of the run."""
+    where = find_step(run, at)
+    if isinstance(where, str) and run.step_of(where) is None:
+        find_node(run, where)
+    return where
+
+
 def find_node(run: Run | StoredRun, node: str) -> int:
-    """The index of a node; one that is not there is a mistake in what was typed."""
+    """The index of a node; InputError if the run does not have it."""
     try:
         return run.index_of(node)
     except KeyError as error:  # the message says which nodes there are

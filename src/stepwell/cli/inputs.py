@@ -1,14 +1,11 @@
-"""From what was typed to something that can be run: a target imported, its input coerced and checked."""
+"""Imports targets, and reads and checks their input."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING
-from pathlib import Path
 from types import ModuleType
 from typing import Any, cast, get_type_hints
 
@@ -19,12 +16,8 @@ from ..graph import Graph
 from ..place import place_of
 from ..types.misfit import Unsupported
 from ..types.shapes import Shape, shape_of
-from ..words import message_of, short_name
-
-Pairs = Sequence[str] | None
-"""What `--input` named, as in `order_id=7`; nothing when it was not given."""
-
-_BOOLEANS = {"yes": True, "on": True, "1": True, "true": True, "no": False, "off": False, "0": False, "false": False}
+from ..words import error_text
+from .documents import Pairs, json_object, meanings, named_values
 
 
 def find_target(target: str) -> Target:
@@ -47,7 +40,7 @@ def import_module(name: str) -> ModuleType:
         raise _ends_the_process(name) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
+            raise DefinitionError(f"importing {name} raised {error_text(error)}") from error
         raise DefinitionError(
             f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
             f"folder in PYTHONPATH"
@@ -55,7 +48,7 @@ def import_module(name: str) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise DefinitionError(f"importing {name} raised {_shown(error)}") from error
+        raise DefinitionError(f"importing {name} raised {error_text(error)}") from error
 
 
 def workflows_in(module: ModuleType) -> list[type[Workflow]]:
@@ -72,11 +65,11 @@ def workflows_in(module: ModuleType) -> list[type[Workflow]]:
 
 
 def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Builder:
-    """What to start: an instance of a workflow class with its input, or what a function built from its input."""
+    """What to start: an instance of a class with its input, or the Builder that a function returned."""
     found = find_target(target)
     inputs = inputs_of(found, _ignored) if isinstance(found, type) else _parameters(found)
     problems: list[str] = []
-    values = {**_from_file(file, problems), **_from_pairs(pairs, inputs, problems)}
+    values = json_object("--input-file", file, problems) | _typed(pairs, inputs, problems)
     instance: Workflow | None = None
     try:
         if isinstance(found, type):
@@ -95,7 +88,7 @@ def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, 
     if not isinstance(found, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
-    values = _from_pairs(pairs, inputs_of(found, _ignored), problems)
+    values = _typed(pairs, inputs_of(found, _ignored), problems)
     if problems:
         raise InputError("\n".join(problems))
     return values
@@ -114,14 +107,14 @@ def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any])
     except (DefinitionError, KeyboardInterrupt):
         raise
     except BaseException as error:  # also SystemExit: it is code of the user, and no end of this command
-        raise DefinitionError(f"{target} raised {_shown(error)}") from error
+        raise DefinitionError(f"{target} raised {error_text(error)}") from error
     if not isinstance(built, Builder):
         raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=place_of(function))
     return built
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
-    """The parameters of a function as inputs. What is not annotated may be anything."""
+    """The parameters of a function as inputs. Without an annotation, any value is accepted."""
     try:
         hints = get_type_hints(function)
     except Exception:  # a name that only type checkers see
@@ -135,7 +128,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
 
 
 def _shape(annotation: Any) -> Shape:
-    """What JSON cannot keep (a Path, a date) is given to the function as it was typed."""
+    """Types that JSON cannot hold (a Path, a date) are passed as the text that was typed."""
     try:
         return shape_of(annotation)
     except Unsupported:
@@ -146,57 +139,20 @@ def _default(parameter: inspect.Parameter) -> Any:
     return MISSING if parameter.default is parameter.empty else None
 
 
-def _from_file(file: str | None, problems: list[str]) -> dict[str, Any]:
-    if file is None:
-        return {}
-    try:
-        values = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"--input-file {file}: it cannot be read: {error}")
-        return {}
-    except ValueError as error:
-        problems.append(f"--input-file {file}: it is not JSON: {error}")
-        return {}
-    if not isinstance(values, dict):
-        problems.append(f"--input-file {file}: a JSON object of inputs is needed, got {type(values).__name__}")
-        return {}
-    return values
+def _typed(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:
+    def meant(name: str, text: str) -> Any:
+        return coerced(text, inputs[name].shape) if name in inputs else text
 
-
-def _from_pairs(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for pair in pairs or ():
-        name, separator, text = pair.partition("=")
-        if not separator or not name:
-            problems.append(f"--input {pair!r}: the form name=value is needed")
-        elif name in values:
-            problems.append(f"--input {name}: it is given twice")
-        else:
-            values[name] = coerced(text, inputs[name].shape) if name in inputs else text
-    return values
+    return named_values(pairs, meant, problems)
 
 
 def coerced(text: str, shape: Shape) -> Any:
-    """The value that a text means where `shape` is wanted; the text itself when it means none, to be complained about.
+    """The value that a text means for `shape`; the text itself, which will be refused, if none fits.
 
     >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int]))
     (7, '7', [7])
     """
     return next((value for value in meanings(text) if not shape.problems(value, "")), text)
-
-
-def meanings(text: str) -> Iterator[Any]:
-    """Everything a text could mean. A string stays what it is, so JSON's strings and null come after it."""
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        parsed = text
-    if not isinstance(parsed, str) and parsed is not None:
-        yield parsed
-    if text.lower() in _BOOLEANS:
-        yield _BOOLEANS[text.lower()]
-    yield text
-    yield parsed
 
 
 def _ignored(name: str, problem: str) -> None:
@@ -208,7 +164,3 @@ def _ends_the_process(module: str) -> DefinitionError:
         f"importing {module} ends the process; what it does when it is run as a script belongs below "
         f'`if __name__ == "__main__":`'
     )
-
-
-def _shown(error: BaseException) -> str:
-    return f"{short_name(type(error))}: {message_of(error)}"

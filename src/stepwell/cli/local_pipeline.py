@@ -1,4 +1,4 @@
-"""A pipeline of this machine for the commands: what it answers is data, as a server would give it (`client/pipelines.py`)."""
+"""A local pipeline, with the same methods and JSON answers as one of a server (`client/pipelines.py`)."""
 
 from __future__ import annotations
 

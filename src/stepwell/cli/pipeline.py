@@ -7,43 +7,31 @@ from typing import Annotated
 import typer
 
 from .command import declare
-from .options import AsJson
+from .options import AsJson, argument, flag, option
 
 pipelines = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Keep states up to date: what is stale, why, and build it."
 )
 
-Named = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pipeline",
-        "-p",
-        metavar="PIPELINE",
-        help="module:name, a JSON or YAML file, or a saved one by name; may be repeated. Also STEPWELL_PIPELINES, or "
-        "`pipelines` in stepwell.toml.",
-        show_default=False,
-    ),
-]
-Targets = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[TARGET]...", help="States by path (globs work), a stage, an entity, or 'stage entity'."),
-]
+NAMED_HELP = (
+    "module:name, a JSON or YAML file, or a saved one by name; may be repeated. Also STEPWELL_PIPELINES, or "
+    "`pipelines` in stepwell.toml."
+)
+Named = Annotated[list[str] | None, option("PIPELINE", NAMED_HELP, "--pipeline", "-p", show_default=False)]
+TARGETS_HELP = "States by path (globs work), a stage, an entity, or 'stage entity'."
+Targets = Annotated[list[str] | None, argument("[TARGET]...", TARGETS_HELP)]
+Wanted = Annotated[list[str], argument("TARGET...", TARGETS_HELP)]
 Existing = Annotated[
-    bool, typer.Option("--existing", help="Fire triggers also for states that were there before them, once for each.")
+    bool, flag("--existing", "Fire triggers also for states that were there before them, once for each.")
 ]
-Wanted = Annotated[
-    list[str],
-    typer.Argument(metavar="TARGET...", help="States by path (globs work), a stage, an entity, or 'stage entity'."),
-]
+DryRun = Annotated[bool, flag("--dry-run", "Only list what will run, and what may.")]
 
 
 @declare(pipelines, "pipeline")
 def status(
     named: Named = None,
-    entity: Annotated[
-        str | None, typer.Option("--entity", metavar="ID", help="Only this entity, stage by stage.")
-    ] = None,
-    matrix: Annotated[bool, typer.Option("--matrix", help="A table of entities and stages.")] = False,
+    entity: Annotated[str | None, option("ID", "Only this entity, stage by stage.")] = None,
+    matrix: Annotated[bool, flag("--matrix", "A table of entities and stages.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is fresh, stale, failed or blocked, with the causes."""
@@ -51,7 +39,7 @@ def status(
 
 @declare(pipelines, "pipeline")
 def why(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="A state by path, or 'stage entity'.")],
+    state: Annotated[str, argument("STATE", "A state by path, or 'stage entity'.")],
     named: Named = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,8 +50,8 @@ def why(
 def build(
     targets: Targets = None,
     named: Named = None,
-    force: Annotated[bool, typer.Option("--force", help="Also what is fresh, and what nobody recorded.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what will run, and what may.")] = False,
+    force: Annotated[bool, flag("--force", "Also what is fresh, and what nobody recorded.")] = False,
+    dry_run: DryRun = False,
     existing: Existing = False,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +61,7 @@ def build(
 @declare(pipelines, "pipeline")
 def scan(
     named: Named = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what will run, and what may.")] = False,
+    dry_run: DryRun = False,
     existing: Existing = False,
     as_json: AsJson = False,
 ) -> None:
@@ -83,10 +71,7 @@ def scan(
 @declare(pipelines, "pipeline")
 def watch(
     named: Named = None,
-    interval: Annotated[
-        float | None,
-        typer.Option("--interval", metavar="SECONDS", help="Between full scans; by default the pipeline's."),
-    ] = None,
+    interval: Annotated[float | None, option("SECONDS", "Between full scans; by default the pipeline's.")] = None,
 ) -> None:
     """Keep everything up to date until Ctrl-C: at once after a file changes, and by full scans as a safety net."""
 
@@ -95,7 +80,7 @@ def watch(
 def invalidate(
     targets: Wanted,
     named: Named = None,
-    stage: Annotated[str | None, typer.Option("--stage", metavar="STAGE", help="Only states of this stage.")] = None,
+    stage: Annotated[str | None, option("STAGE", "Only states of this stage.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Have states made again by the next scan."""
@@ -119,7 +104,7 @@ def retry(targets: Targets = None, named: Named = None, as_json: AsJson = False)
 @declare(pipelines, "pipeline")
 def clean(
     named: Named = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove states whose source is gone."""
@@ -127,16 +112,13 @@ def clean(
 
 @declare(pipelines, "pipeline")
 def put(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Where the source goes, relative to the root.")],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What it holds; - reads stdin.")],
+    path: Annotated[str, argument("PATH", "Where the source goes, relative to the root.")],
+    file: Annotated[str, argument("FILE", "What it holds; - reads stdin.")],
     named: Named = None,
 ) -> None:
     """Write a source into the store of states."""
 
 
 @declare(pipelines, "pipeline")
-def graph(
-    named: Named = None,
-    as_json: AsJson = False,
-) -> None:
+def graph(named: Named = None, as_json: AsJson = False) -> None:
     """Draw the stages of the pipelines and the patterns that connect them, as a Mermaid flowchart."""

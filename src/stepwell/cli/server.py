@@ -6,20 +6,17 @@ from typing import Annotated
 
 import typer
 
-from .command import declare
-from .options import AsJson, Jobs
+from .command import declare, make_group
+from .options import AsJson, Jobs, Modules, argument, flag, option
 
-tokens = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Make, list and revoke the tokens that the server asks for.",
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
+tokens = make_group("Make, list and revoke the tokens that the server asks for.")
 
-Host = Annotated[
-    str, typer.Option("--host", metavar="ADDRESS", help="Where to listen. Anything but loopback needs a token first.")
-]
-Port = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65_535, help="0 chooses a free one.")]
+HOST_HELP = "Where to listen. Anything but loopback needs a token first."
+Port = Annotated[int, option("N", "0 chooses a free one.", min=0, max=65_535)]
+ALLOW_HOST_HELP = "A name the server is called by; may be repeated."
+PIPELINE_HELP = "module:name, or a file; also `pipelines`."
+WATCHED_HELP = "Modules with workflows; documents, which are saved."
+SCOPE_HELP = "read, run, author or admin; each includes those before it."
 
 
 def add_server_commands(app: typer.Typer) -> None:
@@ -27,32 +24,19 @@ def add_server_commands(app: typer.Typer) -> None:
 
     @declare(app, "serve")
     def serve(
-        modules: Annotated[
-            list[str] | None, typer.Argument(metavar="[MODULE...]", help="Modules that hold workflows and jobs.")
-        ] = None,
-        host: Host = "127.0.0.1",
+        modules: Modules = None,
+        host: Annotated[str, option("ADDRESS", HOST_HELP)] = "127.0.0.1",
         port: Port = 8765,
-        no_runner: Annotated[
-            bool, typer.Option("--no-runner", help="Run no bodies in this process: workers elsewhere do.")
-        ] = False,
-        allow_host: Annotated[
-            list[str] | None,
-            typer.Option("--allow-host", metavar="NAME", help="A name the server is called by; may be repeated."),
-        ] = None,
-        pipeline: Annotated[
-            list[str] | None,
-            typer.Option("--pipeline", "-p", metavar="PIPELINE", help="module:name, or a file; also `pipelines`."),
-        ] = None,
+        no_runner: Annotated[bool, flag("--no-runner", "Run no bodies in this process: workers elsewhere do.")] = False,
+        allow_host: Annotated[list[str] | None, option("NAME", ALLOW_HOST_HELP)] = None,
+        pipeline: Annotated[list[str] | None, option("PIPELINE", PIPELINE_HELP, "--pipeline", "-p")] = None,
         jobs: Jobs = None,
     ) -> None:
         """Serve the HTTP API, and work on runs in the same process."""
 
     @declare(app, "dev")
     def dev(
-        what: Annotated[
-            list[str] | None,
-            typer.Argument(metavar="[MODULE|FILE...]", help="Modules with workflows; documents, which are saved."),
-        ] = None,
+        what: Annotated[list[str] | None, argument("[MODULE|FILE...]", WATCHED_HELP)] = None,
         port: Port = 8765,
         jobs: Jobs = None,
     ) -> None:
@@ -61,12 +45,9 @@ def add_server_commands(app: typer.Typer) -> None:
 
 @declare(tokens, "tokens")
 def create(
-    scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", metavar="SCOPE", help="read, run, author or admin; each includes those before it."),
-    ] = None,
-    name: Annotated[str, typer.Option("--name", metavar="TEXT", help="Whom or what it is for.")] = "",
-    days: Annotated[float, typer.Option("--days", metavar="N", help="How long it is valid.")] = 90.0,
+    scope: Annotated[list[str] | None, option("SCOPE", SCOPE_HELP)] = None,
+    name: Annotated[str, option("TEXT", "Whom or what it is for.")] = "",
+    days: Annotated[float, option("N", "How long it is valid.")] = 90.0,
     as_json: AsJson = False,
 ) -> None:
     """Make a token. It is shown once: only a hash of it is stored."""
@@ -78,5 +59,5 @@ def ls(as_json: AsJson = False) -> None:
 
 
 @declare(tokens, "tokens")
-def revoke(token: Annotated[str, typer.Argument(metavar="ID", help="As `token ls` shows it.")]) -> None:
+def revoke(token: Annotated[str, argument("ID", "As `token ls` shows it.")]) -> None:
     """Revoke a token: it, and the sessions that were opened with it, are refused within a second."""

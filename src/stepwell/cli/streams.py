@@ -25,7 +25,7 @@ _OBEYED = re.compile(r"[\x7f-\x9f]")
 
 
 class _Output(io.FileIO):
-    """A descriptor whose reader may go away, as `head` does: that ends the command, and is no error of it."""
+    """A descriptor whose reader may close it, as `head` does: this ends the command without an error."""
 
     def write(self, data: Buffer, /) -> int:
         try:
@@ -47,11 +47,11 @@ class _Kept:
 
     stream: TextIO | None = None
     former: tuple[TextIO, ...] = ()
-    """What was `sys.stdout`: without a reference it would close the descriptor."""
+    """The original `sys.stdout`, which would close the descriptor if it were collected."""
 
 
 def let_readers_go() -> None:
-    """Whoever reads stdout may close it before the end."""
+    """Allow the reader of stdout to close it early."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.fileno() == _OUT:
         _Kept.former += (sys.stdout,)
         sys.stdout = _text(_OUT, sys.stdout, closefd=False)
@@ -70,7 +70,7 @@ def keep_stdout() -> None:
     encoding, errors = sys.stdout.encoding, sys.stdout.errors
     _Kept.former += (sys.stdout,)
     _Kept.stream = _text(own, sys.stdout, closefd=True)
-    # Whole lines, also with PYTHONUNBUFFERED: what is printed now stands between the lines of stderr.
+    # Line by line, also with PYTHONUNBUFFERED, because it is now mixed with the lines of stderr.
     sys.stdout = os.fdopen(_OUT, "w", buffering=1, encoding=encoding, errors=errors, closefd=False)
 
 

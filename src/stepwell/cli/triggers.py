@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from .command import declare, make_group
+from .options import AsJson, Inputs, Jobs, argument, flag, option
 
-from .command import declare
-from .options import AsJson, Inputs, Jobs
+triggers = make_group("What starts runs by itself: schedules, webhooks, the end of other runs.")
 
-triggers = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="What starts runs by itself: schedules, webhooks, the end of other runs.",
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A trigger.")]
-Time = "2026-03-01, or 2026-03-01T06:00:00+01:00; without an offset it is UTC"
+Name = Annotated[str, argument("NAME", "A trigger.")]
+TIME_HELP = "2026-03-01, or 2026-03-01T06:00:00+01:00; without an offset it is UTC"
+WORKFLOW_HELP = "A stored document (report, report@3), or package.module:Class."
+STATUS_HELP = "Of --after: ended so; by default COMPLETED. May be repeated."
+SCHEME_HELP = "hmac, bearer, github, gitlab, stripe, slack or standard."
+INPUT_HELP = "One input, a template if you like; may be repeated."
 
 
 @declare(triggers, "triggers")
@@ -28,7 +25,7 @@ def ls(as_json: AsJson = False) -> None:
 @declare(triggers, "triggers")
 def show(
     name: Name,
-    count: Annotated[int, typer.Option("--next", metavar="N", min=1, max=100, help="So many next times.")] = 10,
+    count: Annotated[int, option("N", "So many next times.", "--next", min=1, max=100)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Show a trigger: its definition, its next times, its latest runs."""
@@ -36,51 +33,20 @@ def show(
 
 @declare(triggers, "triggers")
 def add(
-    what: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A name, or a JSON or YAML file that describes triggers.")
-    ],
-    workflow: Annotated[
-        str | None,
-        typer.Argument(metavar="[WORKFLOW]", help="A stored document (report, report@3), or package.module:Class."),
-    ] = None,
-    cron: Annotated[
-        str | None, typer.Option("--cron", metavar="TEXT", help='Minute, hour, day, month, weekday: "30 2 * * 1-5".')
-    ] = None,
-    timezone: Annotated[
-        str | None, typer.Option("--timezone", metavar="ZONE", help="Of --cron: Europe/Berlin. By default UTC.")
-    ] = None,
-    every: Annotated[
-        str | None, typer.Option("--every", metavar="DURATION", help="Every so long: 90s, 15m, 1h30m, 7d.")
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", metavar="TIME", help="From when --every counts; by default from now.")
-    ] = None,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="WORKFLOW", help="When a run of this workflow has ended.")
-    ] = None,
-    status: Annotated[
-        list[str] | None,
-        typer.Option("--status", metavar="STATUS", help="Of --after: ended so; by default COMPLETED. May be repeated."),
-    ] = None,
-    webhook: Annotated[
-        str | None,
-        typer.Option("--webhook", metavar="SCHEME", help="hmac, bearer, github, gitlab, stripe, slack or standard."),
-    ] = None,
-    secret: Annotated[
-        str | None, typer.Option("--secret", metavar="secret:NAME", help="Of --webhook: where its secret is.")
-    ] = None,
-    catch_up: Annotated[
-        str | None, typer.Option("--catch-up", metavar="skip|last|all", help="What to do about missed times.")
-    ] = None,
-    overlap: Annotated[
-        str | None,
-        typer.Option("--overlap", metavar="allow|skip|queue", help="What to do while the run before is active."),
-    ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", metavar="NAME=VALUE", help="One input, a template if you like; may be repeated."),
-    ] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Do not fire before it is resumed.")] = False,
+    what: Annotated[str, argument("NAME|FILE", "A name, or a JSON or YAML file that describes triggers.")],
+    workflow: Annotated[str | None, argument("[WORKFLOW]", WORKFLOW_HELP)] = None,
+    cron: Annotated[str | None, option("TEXT", 'Minute, hour, day, month, weekday: "30 2 * * 1-5".')] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of --cron: Europe/Berlin. By default UTC.")] = None,
+    every: Annotated[str | None, option("DURATION", "Every so long: 90s, 15m, 1h30m, 7d.")] = None,
+    start: Annotated[str | None, option("TIME", "From when --every counts; by default from now.")] = None,
+    after: Annotated[str | None, option("WORKFLOW", "When a run of this workflow has ended.")] = None,
+    status: Annotated[list[str] | None, option("STATUS", STATUS_HELP)] = None,
+    webhook: Annotated[str | None, option("SCHEME", SCHEME_HELP)] = None,
+    secret: Annotated[str | None, option("secret:NAME", "Of --webhook: where its secret is.")] = None,
+    catch_up: Annotated[str | None, option("skip|last|all", "What to do about missed times.")] = None,
+    overlap: Annotated[str | None, option("allow|skip|queue", "What to do while the run before is active.")] = None,
+    inputs: Annotated[list[str] | None, option("NAME=VALUE", INPUT_HELP, "--input", "-i")] = None,
+    paused: Annotated[bool, flag("--paused", "Do not fire before it is resumed.")] = False,
 ) -> None:
     """Store a trigger, or a new version of one."""
 
@@ -99,7 +65,7 @@ def resume(name: Name) -> None:
 def fire(
     name: Name,
     inputs: Inputs = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="The same key is the same run.")] = None,
+    key: Annotated[str | None, option("KEY", "The same key is the same run.")] = None,
     jobs: Jobs = None,
 ) -> None:
     """Start a run now, and print its id. Whoever serves its workflow works on it."""
@@ -108,9 +74,9 @@ def fire(
 @declare(triggers, "triggers")
 def backfill(
     name: Name,
-    start: Annotated[str, typer.Argument(metavar="FROM", help=Time)],
-    end: Annotated[str, typer.Argument(metavar="TO", help="Not included; the same form.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the times.")] = False,
+    start: Annotated[str, argument("FROM", TIME_HELP)],
+    end: Annotated[str, argument("TO", "Not included; the same form.")],
+    dry_run: Annotated[bool, flag("--dry-run", "Only list the times.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Start the runs of past times that have none. They are started by whoever serves."""

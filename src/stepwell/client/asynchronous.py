@@ -1,4 +1,4 @@
-"""`async with Client(...)`: the same client for coroutines. Calls are made in threads; waiting and events are on the loop."""
+"""`async with Client(...)`: the client for coroutines. Calls run in threads; waiting and events run on the loop."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class AsyncClient:
 
     @cached_property
     def triggers(self) -> AsyncTriggers:
-        """What starts runs by itself at the server; its verbs are awaited."""
+        """The triggers of the server; its methods are awaited."""
         return AsyncTriggers(self.sync.triggers, self._pool)
 
     async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
+        """Wait until a run has ended, or is paused for a decision, and return its status."""
         return (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
 
     async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:

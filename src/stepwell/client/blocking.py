@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ..clock import Duration
@@ -58,12 +57,12 @@ class BlockingClient:
         # It has no runner: it keeps graphs that were read, and finds code for what needs some.
         engine = Engine(self.store, runner=None, jobs=jobs, handlers=handlers)
         self.code, self.checkpoint_keys = engine.code, engine.checkpoint_keys
-        # A run needs no more of its engine than these two, so it is the same `Run`.
+        # A `Run` needs only these two of its engine, so it is the same class.
         self.requests = cast("Requests", RemoteRequests(self.transport, self.store, self.code))
         self.waiting = cast("Waiting", RemoteWaiting(self.transport, self.store))
         self.documents: Documents = engine.documents
         self.triggers = RemoteTriggers(self.transport)
-        """What starts runs by itself at the server: the verbs of `engine.triggers`."""
+        """The triggers of the server, with the methods of `engine.triggers`."""
 
     def __repr__(self) -> str:
         return f"<Client {self.transport.url}>"
@@ -74,9 +73,7 @@ class BlockingClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def close(self, timeout: Duration | None = None) -> None:
@@ -185,26 +182,26 @@ class BlockingClient:
         return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
+        """Wait until a run has ended, or is paused for a decision, and return its status."""
         return self.waiting.wait(run_id, timeout).status
 
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
     ) -> Iterator[Event]:
-        """What happens, as it happens: the journal of a run, entry by entry, or how all runs stand, whenever that changes.
+        """Events as they happen: the journal of a run, or the status of every run when it changes.
 
             for event in client.events(run, until="ended"):
                 print(event.kind, event.data)
 
-        It goes on by itself when the connection breaks; `last` is the id of the last event that was heard before. With
-        `until="ended"` it ends when the run has, and the last event is `end`; else only who listens ends it.
+        It reconnects when the connection breaks; `last` is the id of the last event received before. With
+        `until="ended"` it stops after the run has ended, with an event `end`; otherwise it never stops by itself.
         """
         path, asked = path_of_events(run.id if isinstance(run, Run) else run, until)
         return follow(self.transport, path, last, asked)
 
 
 def _startable(workflow: Startable, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Where a run of it is started, and what is sent besides its options."""
+    """The path to post to, and the body apart from the options."""
     if isinstance(workflow, str):
         return path_of("workflows", workflow, "runs"), {"input": values}
     if isinstance(workflow, Document):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from .blocking import BlockingClient
@@ -31,8 +30,6 @@ class Client(BlockingClient):
         self._async = AsyncClient(self)
         return self._async
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._async is not None:
             await self._async.close()

@@ -14,14 +14,14 @@ from ..words import shown
 from .transport import SECONDS, Transport, path_of, unreachable
 
 QUIET_SECONDS = 45.0
-"""A stream has a heartbeat every 15 s: one that is quiet for longer is broken."""
+"""A stream has a heartbeat every 15 s; one that is silent for longer is taken to be broken."""
 AGAIN_SECONDS = 0.5
 GIVE_UP_SECONDS = 60.0
-"""How long a server that cannot be reached is asked again."""
+"""How long to retry a server that cannot be reached."""
 
 
 class Event(NamedTuple):
-    """What a stream told: its kind ("journal", "run", "log", "end", "reset"), its place in the stream, and the data."""
+    """An event of a stream: its kind ("journal", "run", "log", "end", "reset"), its id and its data."""
 
     kind: str
     id: str | None
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 
 class EventReader:
-    """Makes events of lines. `last` is where the stream is: it may be told without an event."""
+    """Parses lines into events. `last` is the latest id, which may come without an event."""
 
     def __init__(self, last: str | None) -> None:
         self.last = last
@@ -50,7 +50,7 @@ class EventReader:
 
 
 def path_of_events(run_id: str | None, until: str | None) -> tuple[str, dict[str, str]]:
-    """Where events are told, of a run or of all, and what to ask for."""
+    """The path and query of the events of a run, or of all runs."""
     if until is not None and until != "ended":
         raise InputError(f"until={shown(until)}: 'ended' is needed, or nothing")
     if run_id is None and until is not None:
@@ -67,7 +67,7 @@ def follow(
     *,
     seconds: float | None = None,
 ) -> Iterator[Event]:
-    """Every event, from after the one with the id `last` on; at most for so many seconds. Ends with the event `end`."""
+    """Events after the one with the id `last`, until the event `end` or for at most `seconds`."""
     heard_at = monotonic()
     until = inf if seconds is None else heard_at + seconds
     while (left := until - monotonic()) > 0:
@@ -98,7 +98,7 @@ def follow(
 async def follow_on_loop(
     transport: Transport, path: str, last: str | None, asked: Mapping[str, str] | None = None
 ) -> AsyncIterator[Event]:
-    """The same on a loop, which is not blocked; no thread is held."""
+    """The same for coroutines, without a thread."""
     httpx = transport.httpx
     wait = httpx.Timeout(SECONDS, read=QUIET_SECONDS)
     heard_at = monotonic()

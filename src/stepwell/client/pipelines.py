@@ -1,4 +1,4 @@
-"""Pipelines of a server: how they stand and why, scans, and what is asked of states. Answers are data, as the API gives it."""
+"""Pipelines of a server: their status, scans and requests. Answers are JSON, as the API gives it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import InputError, PipelineBusy, PipelineError
 from .transport import Transport, path_of
 
 LOOK_SECONDS = (0.05, 0.1, 0.2, 0.5)
-"""Between looks at a scan, the last one again and again."""
+"""Delays between polls of a scan; the last is repeated."""
 PAGE = 1_000
 
 
@@ -67,8 +67,8 @@ class RemotePipeline:
         progress: Callable[[Mapping[str, int]], None] | None = None,
         patience: float = 3_600.0,
     ) -> dict[str, Any]:
-        """Have the server produce what is missing or stale, and wait for that; what was done. While another scan runs it
-        waits for it, up to `patience` seconds."""
+        """Ask the server to produce what is missing or stale, wait, and return the report. Waits up to `patience` seconds for
+        another scan to end."""
         body = {"targets": list(targets), "force": force, "existing": existing}
         until = time.monotonic() + patience
         while True:
@@ -110,6 +110,6 @@ class RemotePipeline:
 
 
 def remote_links(transport: Transport, pipelines: Sequence[RemotePipeline]) -> tuple[list[dict[str, str]], str]:
-    """Which stages of these read what others write, and the same as a flowchart."""
+    """Which stages read what others write, as data and as a flowchart."""
     found = transport.get(path_of("pipeline-links"), name=[each.name for each in pipelines])
     return found["links"], found["mermaid"]

@@ -1,4 +1,4 @@
-"""What is asked of runs, asked of a server: the verbs of a run need nothing else of their engine."""
+"""The requests of a `Run` to its engine, sent to a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transport import Transport, path_of
 
 
 class RemoteRequests:
-    """Takes what `runner.runs.requests.Requests` takes. What the server refuses is raised as an engine would raise it."""
+    """The interface of `runner.runs.requests.Requests`. Refusals of the server raise the same errors."""
 
     def __init__(self, transport: Transport, store: Store, code: Code) -> None:
         self._transport, self._store, self._code = transport, store, code

@@ -1,4 +1,4 @@
-"""A store that is asked through a server. It can be looked at; what changes something is asked for by name."""
+"""A store that is read through a server. Changes are requests of the API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transport import Transport, path_of
 
 
 class RemoteStore:
-    """What a server's store holds, for whoever only looks: `StoredRun`, reports, and every command that reads."""
+    """The store of a server, for reading: by `StoredRun`, reports and commands."""
 
     embedded = False
     needs_hints = False
@@ -47,7 +47,7 @@ class RemoteStore:
         return Answer([self._done(op) for op in batch], self.now())
 
     def _done(self, op: Op) -> Receipt:
-        """What can be asked for in the terms of a store; everything else is a verb of the API."""
+        """The few ops that have a counterpart in the API."""
         match op:
             case SaveVersion("document", _, _, body):
                 saved = self._transport.post(path_of("workflows"), decode(body), repeatable=True)
@@ -56,13 +56,13 @@ class RemoteStore:
                 path = path_of("workflows", name, "activate")
                 done = self._transport.post(path, {"version": number}, repeatable=True)
                 return VersionActivated(done["active"])
-            case Sweep():  # whoever works there sweeps
+            case Sweep():  # workers of the server sweep
                 return receipts.Swept(0, 0, (), (), None)
             case _:
                 raise StoreError(f"{type(op).__name__} cannot be asked of the server {self.url}: use its store itself")
 
     def send_hint(self, hint: Hint) -> None:
-        """Whoever works there is told by the server."""
+        """The server tells its workers."""
 
     def wait_for_hint(
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float

@@ -1,4 +1,4 @@
-"""Requests to a server, and what its answers mean: a problem becomes the error that the engine would have raised."""
+"""Requests to a server. A problem in an answer becomes the error that the engine would have raised."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
     ) -> Any:
-        """The JSON of the answer. What is safe to repeat is asked again when the connection breaks or the server is busy."""
+        """The JSON of the answer. Safe requests are repeated when the connection breaks or the server is busy."""
         content = None if body is None else encoded_by_type(body)
         more = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
@@ -156,7 +156,7 @@ def _problem(answer: httpx.Response) -> dict[str, Any]:
 
 
 def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError:
-    """The error that a problem stands for."""
+    """The error that the engine would have raised for a problem."""
     detail, run_id = str(problem.get("detail", "")), str(problem.get("run_id", ""))
     kind = problem.get("error")
     if status in (401, 403):

@@ -1,4 +1,4 @@
-"""Waiting for a run of a server: told by its stream, looked up when that breaks."""
+"""Waits for a run of a server by its event stream."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .events import Event, follow, follow_on_loop
 from .transport import Transport, path_of
 
 LOOK_EVERY = 0.2
-"""Who waits for less than this does not open a stream for it."""
+"""For a shorter wait, no stream is opened."""
 
 
 class RemoteWaiting:
-    """Takes what `runner.waiting.Waiting` takes."""
+    """The interface of `runner.waiting.Waiting`."""
 
     def __init__(self, transport: Transport, store: Store) -> None:
         self._transport, self._store = transport, store
@@ -44,7 +44,7 @@ class RemoteWaiting:
         return row
 
     async def wait_on_loop(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
-        """The same for a coroutine: its loop is not blocked, and no thread is held while it waits."""
+        """The same for coroutines, without a thread."""
         limit = checked_limit("timeout", timeout)
         try:
             async with asyncio.timeout(limit):
@@ -76,7 +76,7 @@ def _is_over(row: RunRow) -> bool:
 
 
 def _tells_more(event: Event) -> bool:
-    """Only an entry about the run as a whole can be the end of it."""
+    """Only an entry about the run itself can be its end."""
     return event.kind in ("end", "reset") or event.data.get("kind") == "run"
 
 

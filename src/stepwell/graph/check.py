@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What was found out about a graph. Without problems, the rest describes all of it."""
+    """The result of a check. Without problems, the rest describes the whole graph."""
 
     problems: list[Problem]
     parents: list[tuple[int, ...]]
@@ -143,7 +143,7 @@ def _args(spec: NodeSpec) -> Sequence[Problem]:
 
 
 def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> list[Problem]:
-    """A former name has to lead to exactly one node, or nobody could tell whose work was done under it."""
+    """A former name must belong to exactly one node, or its earlier work could not be assigned."""
     found = []
     owners: dict[str, str] = {}
     for spec in specs:
@@ -194,8 +194,8 @@ def above_all(
 
 
 def _above(bits: Mapping[int, int], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> list[int]:
-    """By position: the bits of those nodes of `bits` that are its ancestors. One walk for all of them, or a long chain
-    whose nodes all look at the first would be walked once for each."""
+    """By position: the bits of those nodes of `bits` that are its ancestors. One walk serves all of them: a long chain whose
+    nodes all need the first would otherwise be walked once for each."""
     above = [0] * len(parents)
     for position in sequence:
         found = 0

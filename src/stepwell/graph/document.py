@@ -58,7 +58,7 @@ def node_document(spec: NodeSpec) -> dict[str, Any]:
 
 
 def nodes_from_document(nodes: Sequence[dict[str, Any]]) -> list[NodeSpec]:
-    """Members of a fan-out share one tuple of dependencies, as a builder makes it: what is said of it is found out once."""
+    """Members of a fan-out share one tuple of dependencies, as from a builder, so that it is examined once."""
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     return [node_from_document(node, shared) for node in nodes]
 
@@ -96,11 +96,7 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
 
 
 _FIELDS = frozenset(NodeSpec._fields)
-_WRITE: dict[str, Callable[[Any], Any]] = {
-    "needs": sorted,
-    "retry": _write_retry,
-    "was": sorted,
-}
+_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": _write_retry, "was": sorted}
 _READ: dict[str, Callable[[Any], Any]] = {
     "depends_on": tuple,
     "args": lambda args: args or NO_ARGS,

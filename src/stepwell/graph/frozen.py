@@ -56,7 +56,7 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     """
     problems: list[Problem] = []
     if isinstance(data, str | bytes):
-        form, copied = parse(data, problems), _as_it_is
+        form, copied = parse(data, problems), lambda value: value  # parsed data needs no copy
     else:
         form, copied = data, _copied
     nodes = _checked_form(form, problems)
@@ -76,18 +76,13 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     return graph
 
 
-def _as_it_is(value: Any) -> Any:
-    """What was parsed belongs to nobody else."""
-    return value
-
-
 def _copied(value: Mapping[str, Any]) -> Any:
-    """What the caller does to his data later is not to change the graph."""
+    """A copy: later changes to the caller's data must not change the graph."""
     return decode(encode(dict(value)))
 
 
 def _checked_form(form: Any, problems: list[Problem]) -> Mapping[str, Any]:
-    """The nodes, after a look at what is around them. Without nodes there is a problem."""
+    """The nodes, after the fields around them were checked."""
 
     def report(message: str, *path: str) -> None:
         problems.append(Problem("graph", message, path=json_path(path)))

@@ -1,7 +1,7 @@
-"""One node of the frozen form: which fields it may have, and what may stand in them.
+"""One node of the frozen form: its fields, and the values they may have.
 
-Here only types and spelling are looked at, so that a `NodeSpec` can be made; whether its options make sense is for `check`,
-which looks at every graph, wherever it comes from.
+Only types and spelling are checked here, so that a `NodeSpec` can be made. Whether its options make sense is checked in
+`check.py`, for every graph.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Complaint: TypeAlias = tuple[str, str]
 """The rest of the path below the field, and what is wrong there."""
 Check: TypeAlias = Callable[[Any], "list[Complaint]"]
 
-_JOB = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z")
-_HANDLER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}\Z")
+_JOB = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*\Z"
+_HANDLER = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}\Z"
 _FINE: list[Complaint] = []
 
 
 def read_node(
     node: Any, fields: Any, problems: list[Problem], copied: Callable[[Any], Any]
 ) -> tuple[NodeSpec, int | None]:
-    """The node, and its position if it says one. What is wrong is left out of it, so that the rest can be checked too."""
+    """The node, and its position if it has one. Wrong fields are left out, so that the rest can be checked too."""
 
     def report(message: str, *field: str, below: str = "") -> None:
         problems.append(Problem(str(node), message, path=json_path(("nodes", str(node), *field)) + below))
 
-    for complaint in _id(node):
-        report(complaint[1])
+    for _, message in _id(node):
+        report(message)
     if not isinstance(fields, Mapping):
         report(f"an object is needed, got {shown(fields)}")
         fields = {"name": node, "depends_on": []}
@@ -56,7 +56,7 @@ def read_node(
         if field not in fields:
             report("this field is needed", field)
     if "depends_on" not in known:
-        known.pop("needs", None)  # nobody can tell whether they are ancestors
+        known.pop("needs", None)  # whether they are ancestors is unknown
     if "timeout" in known:
         known["timeout"] = float(known["timeout"])  # as everywhere: 30 and 30.0 are the same graph
     if known.get("args"):
@@ -79,10 +79,17 @@ def _below(field: str) -> str:
     return json_path((field,)).removeprefix("$")
 
 
-def _id(value: Any) -> list[Complaint]:
-    if not isinstance(value, str) or not value or len(value) > MAX_NAME or not value.isprintable():
-        return _needed(f"an id of 1 to {MAX_NAME} printable characters", value)
-    return _FINE
+def _is(needed: str, fits: Callable[[Any], bool]) -> Check:
+    """The check of a value that has no parts."""
+    return lambda value: _FINE if fits(value) else _needed(needed, value)
+
+
+def _is_text_like(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.match(value) is not None
+
+
+def _is_printable(text: str) -> bool:
+    return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
 def _text(value: Any) -> list[Complaint]:
@@ -92,25 +99,13 @@ def _text(value: Any) -> list[Complaint]:
 
 
 def _name(value: Any) -> list[Complaint]:
-    if isinstance(value, str) and (len(value) > MAX_NAME or not value.isprintable()):
-        return _needed(f"a name of 1 to {MAX_NAME} printable characters", value)
+    if isinstance(value, str) and value and not _is_printable(value):
+        return _needed(f"a name {_PRINTABLE}", value)
     return _text(value)
 
 
 def _queue(value: Any) -> list[Complaint]:
     return _needed("a name without '/'", value) if value == "" else _text(value)
-
-
-def _job(value: Any) -> list[Complaint]:
-    if not isinstance(value, str) or not _JOB.match(value):
-        return _needed("a job of the form package.module:function", value)
-    return _FINE
-
-
-def _job_or_handler(value: Any) -> list[Complaint]:
-    if not isinstance(value, str) or not (_JOB.match(value) or _HANDLER.match(value)):
-        return _needed("the name of a handler, or a job of the form package.module:function,", value)
-    return _FINE
 
 
 def _names(value: Any) -> list[Complaint]:
@@ -133,24 +128,6 @@ def _json(value: Any) -> list[Complaint]:
     return _FINE
 
 
-def _flag(value: Any) -> list[Complaint]:
-    return _FINE if isinstance(value, bool) else _needed("true or false", value)
-
-
-def _position(value: Any) -> list[Complaint]:
-    if type(value) is not int or value < 0:
-        return _needed("a whole number, not negative,", value)
-    return _FINE
-
-
-def _seconds(value: Any) -> list[Complaint]:
-    return _FINE if is_seconds(value) else _needed(SECONDS_NEEDED, value)
-
-
-def _attempts(value: Any) -> list[Complaint]:
-    return _FINE if type(value) is int and value >= 1 else _needed("a whole number of at least 1", value)
-
-
 def _retry(value: Any) -> list[Complaint]:
     if not isinstance(value, Mapping):
         return _needed("an object with max_attempts", value)
@@ -166,12 +143,21 @@ def _retry(value: Any) -> list[Complaint]:
     return found
 
 
+_PRINTABLE = f"of 1 to {MAX_NAME} printable characters"
+_id = _is(f"an id {_PRINTABLE}", lambda value: isinstance(value, str) and _is_printable(value))
+_job = _is("a job of the form package.module:function", _is_text_like(re.compile(_JOB)))
+_job_or_handler = _is(
+    "the name of a handler, or a job of the form package.module:function,",
+    _is_text_like(re.compile(f"{_JOB}|{_HANDLER}")),
+)
+_flag = _is("true or false", lambda value: isinstance(value, bool))
+_seconds = _is(SECONDS_NEEDED, is_seconds)
 FIELDS: Mapping[str, Check] = {
     "name": _name,
     "job": _job,
     "args": _args,
     "depends_on": _names,
-    "position": _position,
+    "position": _is("a whole number, not negative,", lambda value: type(value) is int and value >= 0),
     "needs": _names,
     "kind": _text,
     "retry": _retry,
@@ -185,7 +171,7 @@ FIELDS: Mapping[str, Check] = {
     "transaction": _flag,
 }
 RETRY_FIELDS: Mapping[str, Check] = {
-    "max_attempts": _attempts,
+    "max_attempts": _is("a whole number of at least 1", lambda value: type(value) is int and value >= 1),
     "base_delay": _seconds,
     "max_delay": _seconds,
     "retry_on": _names,

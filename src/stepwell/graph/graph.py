@@ -18,7 +18,7 @@ from .spec import NodeSpec
 
 _NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _FOUND_OUT = ("_ordered", "_places", "order", "index", "parents", "children", "lanes", "ranks", "signature")
-"""The cached properties of a graph that are the same for all with its digest."""
+"""Cached properties that are equal for all graphs with the same digest."""
 
 
 class Graph:
@@ -51,10 +51,10 @@ class Graph:
 
     @staticmethod
     def load(document: bytes, digest: Digest | None = None) -> Graph:
-        """The graph whose `document` this is. With the digest that it was stored under, neither is made again."""
+        """The graph of a stored document. If `digest` is its digest, neither is computed again."""
         graph = Graph._read(decode(document))
         if digest is not None and sha256(document) == digest:
-            graph.__dict__.update(document=document, digest=digest)  # where cached properties keep what they found
+            graph.__dict__.update(document=document, digest=digest)  # where cached properties are stored
         return graph
 
     @staticmethod
@@ -76,7 +76,7 @@ class Graph:
         return f"<Graph of {len(self)} nodes, {self.digest[:12]}>"
 
     def _repr_svg_(self) -> str | None:
-        """For notebooks; a very large one is no picture."""
+        """For notebooks; None for a graph that is too large to read."""
         from .svg import to_svg
 
         return to_svg(self) if len(self) <= 200 else None
@@ -94,7 +94,7 @@ class Graph:
 
     @cached_property
     def digest(self) -> Digest:
-        """What tells this graph from every other."""
+        """Identifies this graph."""
         return Digest(sha256(self.document))
 
     @cached_property
@@ -105,8 +105,7 @@ class Graph:
         return sha256(encode_checked(shape))
 
     def take_over(self, same: Graph) -> None:
-        """What was found out about an equal graph need not be found out again. Its nodes stay its own: they may hold other
-        functions."""
+        """Take over what was computed for an equal graph. The nodes are not shared: they may hold other functions."""
         if type(self) is type(same) and self.digest == same.digest:
             self.__dict__.update({name: same.__dict__[name] for name in _FOUND_OUT if name in same.__dict__})
 
@@ -117,7 +116,7 @@ class Graph:
 
     @property
     def trusted(self) -> bool:
-        """Whether all that it names was named by a program of the user. If not, only what is registered is run."""
+        """Whether all its jobs were named by the user's own code. If not, only registered jobs may run."""
         return self.source is None
 
     @property
@@ -132,11 +131,11 @@ class Graph:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """By number: the place in the order. The same, unless the run has lived with other versions of the graph."""
+        """By number: the place in the order. They are equal unless the run has had other versions of the graph."""
         return tuple(range(len(self.order)))
 
     def identity(self, index: int) -> str:
-        """What a node is called where it must be known for ever: its first id."""
+        """The first id of a node, which identifies it forever."""
         node = self.order[index]
         return self.former_names.get(node, (node,))[0]
 
@@ -178,7 +177,7 @@ class Graph:
 
     @cached_property
     def lanes(self) -> frozenset[Lane]:
-        """Every line that READY nodes of this graph may stand in."""
+        """Every lane that READY nodes of this graph may be in."""
         kinds = {(spec.queue, spec.body, spec.on_lost): spec for spec in self._specs}
         return frozenset(spec.lane for spec in kinds.values())
 
@@ -204,7 +203,7 @@ class Graph:
 
 
 class Arranged(Graph):
-    """A graph as a run has it that has lived with other versions of it: every node keeps the number it once got.
+    """The graph of a run that has had other versions of it: every node keeps its first number.
 
     `order` lists all nodes by number, those that were removed included; what the other versions had is not in `nodes`.
     """

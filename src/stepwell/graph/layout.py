@@ -1,4 +1,4 @@
-"""Where the nodes of a graph stand in a drawing: in layers, with few crossings, and the same every time.
+"""Places the nodes of a graph in a drawing: in layers, with few crossings, deterministically.
 
 The steps are the classic ones (Sugiyama). Every node gets a layer; what spans several layers passes a point in each; the
 layers are put in an order with few crossings; then everything is drawn towards its neighbours, without overlapping. Where
@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from .order import topological
+
 SWEEPS = 12
 PATIENCE = 3
-"""Sweeps that may bring nothing before the others are spared."""
+"""Sweeps without an improvement after which to stop."""
 SWAPS_UP_TO = 4_000
 ROUNDS = 10
 POINTS_PER_NODE = 4
-"""On average. When arrows would need more points than that to bend around nodes, the longest do without."""
+"""On average. If arrows would need more points to bend around nodes, the longest get none."""
 
 _NODE_GAP, _POINT_GAP = 14.0, 7.0
 
@@ -35,7 +37,7 @@ class Arrangement(NamedTuple):
     above: list[list[int]]
     below: list[list[int]]
     trunk: list[int]
-    """Vertices with the same number here want to stand in one line: the points of an arrow, the nodes of a chain."""
+    """Vertices with the same number should be aligned: the points of an arrow, the nodes of a chain."""
 
 
 def arrange(parents: Sequence[Sequence[int]]) -> Arrangement:
@@ -58,7 +60,7 @@ def arrange(parents: Sequence[Sequence[int]]) -> Arrangement:
 
 
 def _joined(parents: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The parents, with a point between where several nodes share several parents and it saves arrows."""
+    """The parents, joined by a point where several nodes share several parents and that saves arrows."""
     sharing: dict[tuple[int, ...], list[int]] = {}
     joined = [sorted(set(own)) for own in parents]
     for node, own in enumerate(joined):
@@ -74,19 +76,11 @@ def _joined(parents: Sequence[Sequence[int]]) -> list[list[int]]:
 
 def _layers(parents: Sequence[Sequence[int]]) -> list[int]:
     """The longest path from a root; what has more children than parents then moves towards its children."""
+    sequence, layer = topological(parents)
     children: list[list[int]] = [[] for _ in parents]
-    waiting = [len(own) for own in parents]
     for node, own in enumerate(parents):
         for parent in own:
             children[parent].append(node)
-    sequence = [node for node, count in enumerate(waiting) if not count]
-    layer = [0] * len(parents)
-    for node in sequence:  # grows while it is walked
-        for child in children[node]:
-            layer[child] = max(layer[child], layer[node] + 1)
-            waiting[child] -= 1
-            if not waiting[child]:
-                sequence.append(child)
     for node in reversed(sequence):
         if len(children[node]) > len(parents[node]):
             layer[node] = min(layer[child] for child in children[node]) - 1
@@ -215,7 +209,7 @@ def _crossings(rows: Sequence[Sequence[int]], below: list[list[int]], place: Seq
 
 
 def place(arranged: Arrangement, extents: Sequence[float]) -> list[float]:
-    """Where each vertex stands across the flow, from 0 on; `extents[n]` is how much room node `n` takes there.
+    """The position of each vertex across the flow, from 0; `extents[n]` is the size of node `n`.
 
     Every vertex is drawn towards its neighbours, layer by layer, while the order and the gaps in each layer are kept.
     """
@@ -228,9 +222,8 @@ def place(arranged: Arrangement, extents: Sequence[float]) -> list[float]:
             across[vertex] = distance - offset[-1] / 2
     both = [[*above[vertex], *below[vertex]] for vertex in range(len(sizes))]
     lines: dict[int, float] = {}
-    straight = (
-        1.0  # how much a vertex is drawn to the line of its trunk, where each neighbour draws with 1: more and more
-    )
+    # How much a vertex is drawn to the line of its trunk, where each neighbour draws with 1: more and more.
+    straight = 1.0
     for neighbours in (above, below, above, below, *[both] * ROUNDS):
         if neighbours is both:
             lines = _lines(trunk, across)

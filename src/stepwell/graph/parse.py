@@ -15,7 +15,7 @@ from .check import Problem
 
 MAX_BYTES = 256 * 1024 * 1024
 
-# A string that nobody ended goes on to the end of the text. So each is looked at once, whatever it contains.
+# An unterminated string extends to the end of the text, so that each character is scanned once.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = re.compile(r"[^][{}]+")
 _STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
@@ -38,7 +38,8 @@ def parse(data: str | bytes, problems: list[Problem], depth: int = MAX_DEPTH) ->
         raise _unreadable(f"it is not JSON: {error.msg} (line {error.lineno}, column {error.colno})") from None
     except ValueError as error:  # not UTF-8, or a number of 5,000 digits
         raise _unreadable(f"it is not JSON: {error}") from None
-    problems += objects.repeated_in(found)
+    for path in objects.paths_in(found):
+        problems.append(Problem("graph", "this key is there more than once", path=json_path(path)))
     return found
 
 
@@ -47,7 +48,7 @@ def _unreadable(message: str) -> GraphError:
 
 
 def too_deep(text: str, most: int) -> bool:
-    """Looked up before anything is parsed, because a parser goes down with every level."""
+    """Checked before parsing, because the parser recurses with every level."""
     brackets = _NOT_BRACKETS.sub("", _STRING.sub("", text))
     return any(depth > most for depth in accumulate(map(_STEP.__getitem__, brackets)))
 
@@ -62,16 +63,9 @@ class Objects:
     def __call__(self, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
-            self._repeated[id(made)] = (
-                made,
-                [key for key, times in Counter(key for key, _ in pairs).items() if times > 1],
-            )
+            times = Counter(key for key, _ in pairs)
+            self._repeated[id(made)] = made, [key for key in times if times[key] > 1]
         return made
-
-    def repeated_in(self, value: Any) -> Iterator[Problem]:
-        """A problem for every key that is there more than once."""
-        for path in self.paths_in(value):
-            yield Problem("graph", "this key is there more than once", path=json_path(path))
 
     def paths_in(self, value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
         """Where the repeated keys are. They are only looked for when there are some."""

@@ -36,7 +36,7 @@ MAX_NAME = 500
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often, and after which delay, a failed node is tried again by itself.
+    """How often, and after which delay, a failed node is retried automatically.
 
     The delay before attempt `n + 1` is `min(base_delay * 2**(n - 1) + jitter, max_delay)` seconds, the jitter between 0
     and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions: classes, which stand for their
@@ -52,11 +52,11 @@ class Retry:
     max_delay: Duration = 60.0
     retry_on: RetryOn | tuple[RetryOn, ...] | None = None
     unchecked: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    """Names of `retry_on` that nobody has looked up: they may lead nowhere, or be another name of a class."""
+    """Names in `retry_on` that were not looked up yet: they may not exist, or be an alias of a class."""
     predicates: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
     """Names of `retry_on` that are functions to be asked: `package.module:function`."""
     functions: tuple[tuple[str, Callable[[Any], bool]], ...] = field(default=(), init=False, repr=False, compare=False)
-    """Those functions that were given as such, or were looked up, by name."""
+    """The functions among them that are known, by name."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
@@ -81,7 +81,7 @@ class Retry:
 
     @classmethod
     def stored(cls, max_attempts: int, base_delay: float, max_delay: float, retry_on: tuple[str, ...] | None) -> Retry:
-        """As somebody wrote it once, when delays that are refused today were allowed."""
+        """As stored: it may have delays that are refused today."""
         made = cls(max_attempts, retry_on=retry_on)
         object.__setattr__(made, "base_delay", base_delay)
         object.__setattr__(made, "max_delay", max_delay)
@@ -95,7 +95,7 @@ class Retry:
         return cls(value)
 
     def looked_up(self, known: Mapping[str, RetryOn]) -> Retry:
-        """The same, each of these names replaced by that of the class or function that it led to."""
+        """A copy in which these names are replaced by those of the classes or functions they were found to mean."""
         if not isinstance(self.retry_on, tuple):
             return self
         own = dict(self.functions)
@@ -170,7 +170,7 @@ class NodeSpec(NamedTuple):
     """Ids this node had in earlier versions of its workflow: what a run did under them, it did for this node."""
     side_effects: SideEffects = "opaque"
     templated: bool = False
-    """Its args hold templates, as those of a document do. They are rendered before the body begins, with what it `needs`."""
+    """Its args hold templates, as in a document. They are rendered before the body begins, with the outputs it `needs`."""
     transaction: bool = False
     """Its body gets `ctx.db`, a transaction on the server of the store, with which its completion is committed."""
 
@@ -180,6 +180,6 @@ class NodeSpec(NamedTuple):
 
 
 OPTIONS: Final = 5
-"""From here on the fields of a node are rules it runs under: all but what it is, after what and with which arguments."""
+"""From this field on, the fields of a node are options; those before say what it is, its dependencies and arguments."""
 PLAIN_OPTIONS = NodeSpec(NodeId(""), "")[OPTIONS:]
 """Those of most nodes of a large graph."""

@@ -69,7 +69,7 @@ def to_svg(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
 
 
 def _fits_sideways(arranged: Arrangement, widths: Sequence[float]) -> bool:
-    """Whether it has to be shrunk less to fit a screen when it flows to the right, as far as that can be told before."""
+    """Whether it fits a screen better when it flows to the right, by an estimate."""
     rows = [[widths[node] for node in row if node < arranged.nodes] for row in arranged.rows]
     gap = 50.0
     across = max(sum(row) + len(row) * gap / 3 for row in rows), len(rows) * (_HEIGHT + gap)
@@ -148,7 +148,7 @@ def _paints(statuses: Mapping[str, str]) -> str:
 
 
 def _label(spec: NodeSpec, status: str) -> str:
-    """The name, cut in the middle if it is long: both ends of a name tell what it is."""
+    """The name. A long one is cut in the middle, because both ends are informative."""
     name = " ".join(spec.name.split()) or spec.id
     if _cells(name) > NAME_CELLS:
         name = f"{_within(name, NAME_CELLS // 3)}…{_within(name[::-1], NAME_CELLS * 2 // 3 - 1)[::-1]}"
@@ -156,7 +156,7 @@ def _label(spec: NodeSpec, status: str) -> str:
 
 
 def _within(text: str, cells: int) -> str:
-    """As much of the beginning as has room in so many cells."""
+    """The longest prefix that fits into this many cells."""
     for length, used in enumerate(accumulate(map(_cells, text))):
         if used > cells:
             return text[:length]

@@ -1,4 +1,4 @@
-"""What handlers may reach: services, secrets, private addresses, programs. Nothing is open that was not opened."""
+"""What handlers may reach: services, secrets, private addresses, programs. Nothing is allowed by default."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ class Access:
     shell: frozenset[str] | bool = False
     """Programs that `shell` may start: none, any, or these."""
     resolve: Resolve | None = None
-    """Who resolves names of hosts; None: the system."""
+    """Resolves host names; None: the system does."""

@@ -1,14 +1,14 @@
-"""Configs held against the pydantic models of handlers. Values are never shown: one may hold what must not be seen."""
+"""Checks configs against the pydantic models of handlers. Values are never shown, because they may be secret."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import PermanentError
 from ..secrets import SecretRef
+from ..words import suggestion
 
 Path: TypeAlias = tuple[str | int, ...]
 Later: TypeAlias = Callable[[str], bool]
@@ -38,15 +38,14 @@ def fields_of(model: Any) -> frozenset[str] | None:
 
 
 def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
-    """Everything that a model refuses in a config, but for what is known only later."""
+    """All problems of a config under a model, except with values that are known only later."""
     if not isinstance(config, Mapping):
         return [Problem((), f"an object is needed, not {_kind(config)}")]
     if model is None:
         return []
-    wait = later or _never
     found = [*_unknown_keys(model, config)]
     for path, message, is_certain in _refusals(model, config):
-        if is_certain or not _known_later(config, path, wait):
+        if is_certain or not _known_later(config, path, later):
             place = _existing(config, path)
             is_secret = isinstance(_at(config, place), SecretRef)
             problem = Problem(place, "no secret can be used here" if is_secret else message)
@@ -59,11 +58,12 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
     """The config as an instance of the model; PermanentError lists everything that is wrong."""
     if model is None:
         return dict(config)
-    unknown = [*_unknown_keys(model, config)]
-    if not unknown:
+    from pydantic import ValidationError
+
+    if not any(_unknown_keys(model, config)):
         try:
             return model.model_validate(config)
-        except _error_class():
+        except ValidationError:
             pass
     problems = problems_of(model, config)
     lines = "\n".join(f"  - {'.'.join(map(str, ('config', *each.path)))}: {each.message}" for each in problems)
@@ -71,27 +71,27 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
 
 
 def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str, bool]]:
-    """Where, what, and whether it is so whatever the values are."""
+    """Path, message, and whether it holds for any values."""
+    from pydantic import ValidationError
+
     try:
         model.model_validate(config)
-    except _error_class() as error:
+    except ValidationError as error:
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
-                continue  # told with what was meant
+                continue  # reported by `_unknown_keys`
             is_certain = each["type"] in ("missing", "extra_forbidden")
             yield each["loc"], each["msg"].removeprefix("Value error, "), is_certain
 
 
 def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
-    """A key that no field has is refused, unless the model wants to have them all: it would be ignored, a typo too."""
+    """Unknown keys are problems unless the model allows them: otherwise a typo would be ignored."""
     if model.model_config.get("extra") == "allow":
         return
     known = _names(model)
     for key in config:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}" if known else ""
-            yield Problem((key,), f"there is no such field{meant}")
+            yield Problem((key,), f"there is no such field{f'; {suggestion(key, known)}' if known else ''}")
 
 
 @cache
@@ -99,8 +99,8 @@ def _names(model: Any) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
-def _known_later(config: object, path: Path, later: Later) -> bool:
-    """Whether what a refusal is about holds something that is known only later."""
+def _known_later(config: object, path: Path, later: Later | None) -> bool:
+    """Whether the refused value contains a text that is known only later."""
     value: Any = config
     for step in path:
         if isinstance(value, str | SecretRef):
@@ -108,12 +108,9 @@ def _known_later(config: object, path: Path, later: Later) -> bool:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            continue  # a step that names one of several types: what is here is meant
-    return any(_waits(each, later) for each in _leaves(value))
-
-
-def _waits(value: object, later: Later) -> bool:
-    return isinstance(value, str) and (SecretRef.of(value) is not None or later(value))
+            continue  # the name of a member of a union, which is no step into the value
+    texts = (each for each in _leaves(value) if isinstance(each, str))
+    return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
 
 
 def _leaves(value: object) -> Iterator[object]:
@@ -128,7 +125,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _existing(config: Any, path: Path) -> Path:
-    """A path without steps that pydantic adds to tell types of a union apart."""
+    """A path without the steps that pydantic adds for members of a union."""
     found: list[str | int] = []
     value = config
     for step in path:
@@ -163,18 +160,8 @@ def places_of_references(config: Any, path: Path = ()) -> Iterator[Path]:
             yield from places_of_references(item, (*path, place))
 
 
-def _never(text: str) -> bool:
-    return False
-
-
 def _kind(value: object) -> str:
     if value is None:
         return "null"
     names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), type(value).__name__)
-
-
-def _error_class() -> type[Any]:
-    from pydantic import ValidationError
-
-    return ValidationError

@@ -9,37 +9,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ..codec import text
 from ..errors import PermanentError
 from .access import Access
 from .definition import Handler
+from .strict import Strict
 
 _MAIN = "result"
 
 
-class TransformConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class TransformConfig(Strict):
     template: Any = Field(description="what to make: a text, a list or an object, with templates in it")
 
 
-class ComputeConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class ComputeConfig(Strict):
     expression: Any = Field(description="an expression over the input and the ancestors of the node, without braces")
 
 
-class Result(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Result(Strict):
     result: Any = Field(description="what was made")
 
 
-class AggregateConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class AggregateConfig(Strict):
     how: Literal["mapping", "list", "sum", "join", "merge"] = Field(
         "mapping",
         description="mapping: an object by id of the parents; list: in the order of the dependencies; sum: of numbers; join: "
@@ -52,9 +45,7 @@ class AggregateConfig(BaseModel):
     separator: str = Field("\n", description="what stands between the texts of a join")
 
 
-class Aggregate(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Aggregate(Strict):
     result: Any = Field(description="what was made of the parents' outputs")
     count: int = Field(description="how many parents there are")
 

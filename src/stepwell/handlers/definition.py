@@ -43,7 +43,7 @@ class Handler:
     """Seconds its nodes have if they do not say."""
     side_effects: SideEffects = "opaque"
     expressions: frozenset[str] = frozenset()
-    """Fields of the config whose text is an expression as it stands: `a + 1` is rendered as `{{ a + 1 }}` would be."""
+    """Fields of the config that are expressions without braces: `a + 1` is rendered like `{{ a + 1 }}`."""
     keeps_secrets: bool = False
     """It takes references to secrets and resolves them itself; other handlers find the values in their config."""
     takes_secrets: bool = True
@@ -64,12 +64,11 @@ class Handler:
         return None if self.output is None else schema_of(self.output)
 
     def output_fields(self) -> frozenset[str] | None:
-        """The fields of what it returns; None when they are not known, or more may come."""
+        """The fields of its output; None if they are unknown or open."""
         return fields_of(self.output)
 
     def check_config(self, config: object, later: Later | None = None) -> list[Problem]:
-        """What is wrong with a config as somebody wrote it. What is `later` known, a text that holds a template, is not judged,
-        nor is a secret that the handler gets the value of."""
+        """The problems of a config as written. Texts that are `later` rendered, and secrets, are not checked."""
         written = references_of(config)
         problems = problems_of(self.config, written if self.keeps_secrets else config, later)
         if not self.takes_secrets:

@@ -5,14 +5,13 @@ An answer that should be data is held against its schema; if it does not fit, th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ..codec import json_path, text
+from ..codec import decode_strictly, json_path, text
 from ..errors import PermanentError
 from ..schemas import check_schema, problems_of
 from .access import Access
@@ -20,6 +19,7 @@ from .definition import Handler
 from .http.outgoing import Outgoing
 from .http.request import RETRY
 from .http.service import ToService, known_service
+from .strict import Strict
 
 PATH = "/chat/completions"
 MAX_BYTES = 10_000_000
@@ -27,16 +27,12 @@ _SHOWN = 200
 _FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 
 
-class Message(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Message(Strict):
     role: Literal["system", "user", "assistant", "developer"]
     content: str
 
 
-class LlmService(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class LlmService(Strict):
     service: str = Field(description="its name in the settings")
     prompt: str | None = Field(None, description="what to ask; `messages` says more")
     messages: list[Message] | None = Field(None, min_length=1, description="a conversation, in place of `prompt`")
@@ -74,9 +70,7 @@ class LlmService(BaseModel):
         return found
 
 
-class Completion(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Completion(Strict):
     result: Any = Field(description="the answer: text, or with `schema` the data")
     model: str = Field(description="the model that answered")
     tokens: dict[str, int] = Field(description="prompt, completion and total, of all that was asked")
@@ -149,7 +143,7 @@ class _Asking:
         body |= {name: value for name, value in named if value is not None}
         if config.schema_ is not None:
             body.setdefault("response_format", {"type": "json_object"})
-        # What is asked again is another request, so it has another key.
+        # The second question is another request, so it has another key.
         to = _ToModel(config.service, PATH, "POST", self._ctx.idempotency_key + again)
         said = {"json": body, "parse": "json", "max_bytes": MAX_BYTES}
         answer = (await to.answered(self._ctx, self._access, said))["result"]
@@ -165,12 +159,8 @@ class _Asking:
         return choice, model
 
     def _count(self, usage: Any) -> None:
-        for name, field in (
-            ("prompt", "prompt_tokens"),
-            ("completion", "completion_tokens"),
-            ("total", "total_tokens"),
-        ):
-            count = usage.get(field) if isinstance(usage, dict) else None
+        for name in self._tokens:
+            count = usage.get(f"{name}_tokens") if isinstance(usage, dict) else None
             if isinstance(count, int) and not isinstance(count, bool):
                 self._tokens[name] += count
 
@@ -185,7 +175,7 @@ class _Asking:
 
 
 def _content(choice: dict[str, Any]) -> str:
-    """What was said; services give text, or a list of parts of which some are text."""
+    """The text of an answer, which may come as a list of parts."""
     message = choice["message"]
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
@@ -199,20 +189,16 @@ def _content(choice: dict[str, Any]) -> str:
 
 
 def _fitting(said: str, schema: dict[str, Any]) -> tuple[Any, str]:
-    """The data that an answer is, and what is wrong with it. Models like to put a fence around JSON."""
+    """The data of an answer, and its problems. Models tend to put a fence around JSON."""
     fenced = _FENCED.match(said)
     try:
-        value = json.loads(fenced[1] if fenced else said, parse_constant=_no_number)
+        value = decode_strictly(fenced[1] if fenced else said)
     except RecursionError:
         return None, "it is nested too deeply"
     except ValueError as error:
         return None, f"it is no JSON ({error})"
     wrong = problems_of(schema, value)
     return value, "; ".join(f"{json_path(each.path)}: {each.message}" for each in wrong[:5])
-
-
-def _no_number(told: str) -> Any:
-    raise ValueError(f"{told} is no number of JSON")
 
 
 def _short(told: str) -> str:

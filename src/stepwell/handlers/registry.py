@@ -45,11 +45,11 @@ _BUILT_IN = {
     "shell": "shell:shell",
     "transform": "data:transform",
 }
-"""Each a function that makes the handler for what it may reach."""
+"""Functions that make each handler for a given `Access`."""
 
 
 class Handlers(Mapping[str, Handler]):
-    """All handlers there are, by name. What is found is loaded when it is looked up; listing names loads nothing.
+    """All handlers by name. A handler is loaded when it is looked up; listing names loads nothing.
 
     `given` are handlers, or names of modules that hold some. The others say what they may reach: `services` that documents call
     by name, where `secrets` are (an object with `get(name)`, or `Secrets`), `private_networks` that HTTP may reach, and which
@@ -88,7 +88,7 @@ class Handlers(Mapping[str, Handler]):
 
     @classmethod
     def of_settings(cls, settings: Settings) -> Handlers:
-        """Those that the settings give, with what they may reach."""
+        """The handlers of the settings, with the access that these give."""
         return cls(
             settings.handlers,
             services=settings.services,
@@ -122,7 +122,7 @@ class Handlers(Mapping[str, Handler]):
         if used:
             # What a replay is answered was recorded without secrets, and where it runs there may be none.
             secrets = NO_SECRETS if getattr(ctx, "replaying", False) else self.access.secrets
-            config = resolved(config, secrets)  # for no service: whom such a handler calls nobody can know
+            config = resolved(config, secrets)  # for no service in particular: which one the handler calls is unknown
         result = handler.function(ctx, handler.validated(config))
         # A handler that gets the secrets themselves might return them, and an output is kept.
         finish = _masked if used else plain
@@ -222,5 +222,5 @@ async def _later(result: Awaitable[Any], finish: Callable[[Any], Any]) -> Any:
 
 
 def plain(result: Any) -> Any:
-    """What a handler returned, a model as the data it stands for."""
+    """The output of a handler; a model is converted to data."""
     return result if type(result) is dict or not hasattr(result, "model_dump") else result.model_dump(mode="json")

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from ..codec import decode_strictly
 from ..errors import PermanentError, TransientError
 from ..masking import holds_secret, mask
 from ..replay.effects.record import masked_value
 from ..secrets import SecretRef, resolved
 from .access import Access
 from .definition import Handler
+from .http.outgoing import named
+from .strict import Strict
 
 NAME = "shell"
 """What its effects are called."""
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
-"""Variables of the worker that a program may see. The others may hold anything."""
+"""Variables of the worker that a program gets. The others may be secret."""
 _SHOWN = 500
-"""Characters of what a program complained about that an error shows."""
+"""Characters of stderr that an error shows."""
 
 
 def _without_nul(text: str) -> str:
@@ -40,9 +41,7 @@ def _without_nul(text: str) -> str:
 Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
-class Shell(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Shell(Strict):
     args: list[Argument] = Field(
         min_length=1,
         max_length=1_000,
@@ -60,9 +59,7 @@ class Shell(BaseModel):
     )
 
 
-class Ended(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Ended(Strict):
     result: Any = Field(description="what it wrote: text, or data with `parse: json`")
     exit_code: int = Field(description="0, or another that is no failure")
     stderr: str = Field(description="what it complained about")
@@ -73,16 +70,16 @@ def shell(access: Access) -> Handler:
         asked = {"args": config.args}
         for name, value in (("stdin", config.stdin), ("env", config.env), ("folder", config.folder)):
             if value:
-                asked[name] = _named(value)
+                asked[name] = named(value)
         key = ctx.idempotency_key
         ended: dict[str, Any] = await ctx.effect(NAME, _run, access, config, key, request=asked)
         ctx.outcome[NAME] = {"exit_code": ended["exit_code"]}
         if ended["exit_code"] not in config.expected_exit:
             said = ended["stderr"].strip()
             shown = said if len(said) <= _SHOWN else f"... {said[-_SHOWN:]}"
-            raise TransientError(
-                f"{config.args[0]} ended with {_code(ended['exit_code'])}{f': {shown}' if said else ''}"
-            )
+            code = ended["exit_code"]
+            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            raise TransientError(f"{config.args[0]} ended with {how}{f': {shown}' if said else ''}")
         if config.parse == "json":
             ended["result"] = _parsed(ended["result"], config.args[0])
         return ended
@@ -107,12 +104,6 @@ def _check_allowed(access: Access, program: str) -> None:
     if not access.shell:
         raise PermanentError(f'the handler shell is off; the settings can allow programs: shell = ["{program}"]')
     raise PermanentError(f"{program!r} may not be started; the settings allow {', '.join(sorted(access.shell))}")
-
-
-def _named(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _named(item) for key, item in value.items()}
-    return str(value)
 
 
 async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
@@ -141,7 +132,7 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """A program that runs. It has ended when it and all that it left behind in its group have."""
+    """A running program. It has ended when its whole process group has."""
 
     transport: asyncio.SubprocessTransport
 
@@ -162,7 +153,7 @@ class _Program(asyncio.SubprocessProtocol):
             self._written[fd] += data
 
     def process_exited(self) -> None:
-        """What it left behind would live on, and keep what is read from it open."""
+        """Kill what it left behind, which would keep its pipes open."""
         self._kill()
 
     def connection_lost(self, error: BaseException | None) -> None:
@@ -170,7 +161,7 @@ class _Program(asyncio.SubprocessProtocol):
             self.ended.set_result(None)
 
     def read(self, data: bytes) -> None:
-        """Give it what it reads, if it wants to."""
+        """Send it its input."""
         stdin = cast("asyncio.WriteTransport", self.transport.get_pipe_transport(0))
         stdin.write(data)
         stdin.write_eof()
@@ -179,7 +170,7 @@ class _Program(asyncio.SubprocessProtocol):
         if not self.ended.done() or self.ended.cancelled():
             self._kill()
         self.transport.close()
-        if self.ended.cancelled():  # whoever waited is gone; the loop still has to see it end
+        if self.ended.cancelled():  # nobody waits any more, but the loop must still see it end
             for _ in range(100):
                 if self.transport.get_returncode() is not None:
                     break
@@ -195,15 +186,7 @@ class _Program(asyncio.SubprocessProtocol):
 
 def _parsed(text: str, program: str) -> Any:
     try:
-        value = json.loads(text, parse_constant=_no_number)
+        value = decode_strictly(text)
     except (ValueError, RecursionError):
         raise PermanentError(f"what {program} wrote is no JSON") from None
     return masked_value(value) if holds_secret(text) else value
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(text)
-
-
-def _code(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {-code}"

@@ -9,14 +9,14 @@ from ..ids import RunId, WorkerId
 
 class Hint(NamedTuple):
     queues: tuple[str, ...] = ()
-    """In which there is more READY than the sender takes."""
+    """Queues with more READY nodes than the sender takes."""
     runs: tuple[RunId, ...] = ()
-    """That ended, paused or wait for somebody."""
+    """Runs that ended, paused or need a decision."""
     workers: tuple[WorkerId, ...] = ()
-    """That should stop attempts."""
+    """Workers that should stop attempts."""
     started: tuple[RunId, ...] = ()
-    """What is READY in the queues is of these runs; empty: of any."""
+    """The READY nodes in the queues belong to these runs; empty: to any."""
     taken: tuple[RunId, ...] = ()
-    """Started elsewhere, and now worked on by the sender, who has room for more: nobody else need look for them."""
+    """Runs started elsewhere that the sender has taken on: no other worker need look for them."""
     senders: tuple[WorkerId, ...] = ()
-    """Need not be told: it comes from them."""
+    """Workers that sent the hint and need not get it."""

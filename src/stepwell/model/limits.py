@@ -11,6 +11,6 @@ class StoreLimits(NamedTuple):
     settlements: int = 2_000
     """How many settlements, or lines, one batch has at most."""
     batch_bytes: int = 8 * 1024 * 1024
-    """After how many bytes of payloads a batch takes no more. One that is larger by itself is a batch of its own."""
+    """Bytes of payloads after which a batch is full. A larger payload is a batch of its own."""
     runs: int = 256
     """How many runs, or (workflow, digest) pairs, one claim names at most."""

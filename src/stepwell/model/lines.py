@@ -16,9 +16,9 @@ PAYLOAD = "payload"
 """A large request or response of an effect, so that equal ones are stored once."""
 
 CHECKPOINT = "checkpoint"
-"""A name that a body gave to how its run stands when it has completed: a JSON string."""
+"""A label for the state of the run after its body has completed: a JSON string."""
 KEY_BEGINS = "sha256:"
-"""How the keys of checkpoints begin, by which they are told from such names."""
+"""The prefix of checkpoint keys, which distinguishes them from labels."""
 
 
 class LogLine(NamedTuple):
@@ -72,7 +72,7 @@ class Mark(NamedTuple):
 
 
 def in_order_of_time(rows: Iterable[LineRow]) -> list[tuple[LineRow, LogLine]]:
-    """Log lines as people read them: by time; what was said at one moment, or by one attempt, as it was stored."""
+    """Log lines by time; lines of the same moment or the same attempt in stored order."""
     lines = [(row, LogLine.of(row.data)) for row in rows]
     latest: dict[str, int] = {}
     keys: list[int] = []

@@ -138,7 +138,7 @@ RECORDED = 1 << 30
 
 
 class Append(NamedTuple):
-    """A line (log, durable effect) of a running attempt, numbered by the worker from 0; what is there is not changed.
+    """A line (log, durable effect) of a running attempt, numbered by the worker from 0. An existing line is kept.
 
     A negative index is a mark (progress): it takes the place of the one before, so that only the latest is kept.
     """
@@ -167,12 +167,12 @@ class Renew(NamedTuple):
     lease: int
     held: tuple[AttemptId, ...] | None
     since: int | None = None
-    """When the worker last heard that its lease was renewed, by the store's clock: only what was claimed before can be
-    stray. It makes a renewal that is sent twice, or arrives late, harmless."""
+    """When the worker's lease was last renewed, as far as it knows, by the store's clock. Only earlier claims can be stray, so
+    a renewal that is repeated or late is harmless."""
 
 
 class Dismiss(NamedTuple):
-    """A worker ends. What it still holds is lost at once rather than when its lease runs out."""
+    """A worker ends. Attempts that it still holds are lost now, not when its lease expires."""
 
     worker: WorkerId
 
@@ -187,11 +187,11 @@ class Sweep(NamedTuple):
 
     limit: int = 1_000
     run: RunId | None = None
-    """Only what concerns this run, and the workers that hold nodes of it. Its gate is reported whoever has it."""
+    """Only this run, and the workers that hold nodes of it. Its gate is reported even if it was handed out."""
 
 
 class Gate(NamedTuple):
-    """Hold the gate of a run for `lease` microseconds. What somebody left undone behind it must be finished first."""
+    """Hold the gate of a run for `lease` microseconds. Unfinished work behind the gate must be finished first."""
 
     run_id: RunId
     token: GateToken
@@ -203,7 +203,7 @@ class Gate(NamedTuple):
     allowed: tuple[RunStatus, ...] = ()
     """The statuses of the run for which this makes sense; empty: any."""
     resume: bool = False
-    """Only to finish what somebody left: the gate must be held for this purpose, by nobody or by somebody late."""
+    """Only to finish abandoned work: the gate must be held for this purpose, and its lease must have expired."""
 
 
 class NodeChange(NamedTuple):
@@ -218,7 +218,7 @@ class NodeChange(NamedTuple):
     status: NodeStatus
     reason: str | None = None
     fresh: bool = False
-    """Forget failures, postponements and losses: somebody asked for this node again."""
+    """Reset failures, postponements and losses, because the node was asked for again."""
 
 
 class Finish(NamedTuple):
@@ -230,7 +230,7 @@ class Finish(NamedTuple):
     grace: int | None = None
     """With CANCELLING: microseconds until running attempts are fenced."""
     tolerate: bool = False
-    """What has failed by now is no reason any more to fail or pause the run; what fails from now on is."""
+    """Nodes that have failed by now no longer fail or pause the run; later failures do."""
     input: bytes | None = None
     """The input of the run from now on; None: as it was."""
 

@@ -22,7 +22,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(row: RunRow) -> Origin | None:
-    """None of a run that is no fork."""
+    """None if the run is no fork."""
     if row.fork is None:
         return None
     found = decode(row.fork)

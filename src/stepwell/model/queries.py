@@ -112,7 +112,7 @@ class ListUnusedGraphs(NamedTuple):
     after: Digest | None = None
     limit: int = 1_000
     stored_before: int | None = None
-    """Only those that nobody has stored, or stored again, since."""
+    """Only graphs that were not stored, or stored again, since then."""
 
 
 class ListJournal(NamedTuple):
@@ -167,7 +167,7 @@ class ListWorkers(NamedTuple):
 
 
 class CountNodes(NamedTuple):
-    """How many nodes of a run stand in each status."""
+    """The number of nodes of a run in each status."""
 
     run_id: RunId
 
@@ -189,7 +189,7 @@ class ListReady(NamedTuple):
 
 
 class ListUnfinished(NamedTuple):
-    """What unfinished runs need somebody to serve: each (workflow, target, digest) once, in this order."""
+    """The (workflow, target, digest) of unfinished runs, each once, in order."""
 
     after: tuple[str, str | None, str] | None = None
     limit: int = 10_000

@@ -1,4 +1,4 @@
-"""What a store answers to each op: the record of what is now true, or why it was refused."""
+"""The answers of a store to ops: what is true now, or why an op was refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Refused(NamedTuple):
 
 
 class RunNews(NamedTuple):
-    """How a run stands after a commit."""
+    """The state of a run after a commit."""
 
     run_id: RunId
     status: RunStatus
@@ -81,9 +81,9 @@ class Grant(NamedTuple):
     generation: int = 0
     """How often a completion of this node was superseded."""
     heals: int = 0
-    """How often the run has switched to another graph: who knows it from before must look again."""
+    """How often the run has switched to another graph: a graph that was cached before is outdated."""
     postponed: int = 0
-    """How often the node has asked to be tried again later, since somebody last asked for it."""
+    """How often the node has asked to be tried again later, since it was last asked for."""
 
 
 class GraphSwitched(NamedTuple):
@@ -102,10 +102,9 @@ class Shared(NamedTuple):
 class Claimed(NamedTuple):
     grants: tuple[Grant, ...]
     runs: tuple[RunRow, ...] = ()
-    """Of a claim by `serves`: the runs that its grants are of, as they stand now."""
+    """For a claim by `serves`: the runs of its grants, as they are now."""
     contended: bool = False
-    """Runs that others hold at this moment were left out: that there is less than asked for does not mean that no more is
-    READY."""
+    """Runs that other workers hold at this moment were left out, so there may be more READY nodes than were granted."""
 
 
 class Settled(NamedTuple):
@@ -135,7 +134,7 @@ class Dismissed(NamedTuple):
 
 
 class HeldGate(NamedTuple):
-    """A gate somebody must finish the work of."""
+    """A gate with work that must be finished."""
 
     run_id: RunId
     purpose: str
@@ -161,7 +160,7 @@ class GateTaken(NamedTuple):
 class Rewritten(NamedTuple):
     run: RunNews
     finished: bool = True
-    """False: a part of what opening the gate takes was done; ask again, with the same `finish`."""
+    """False: the gate is only partly opened; repeat the op with the same `finish`."""
 
 
 class Restored(NamedTuple):
@@ -213,6 +212,6 @@ class Answer(list[Receipt]):
         """Attempts that should stop, of the worker that the batch claims or renews for."""
 
     def news(self) -> Iterator[RunNews]:
-        """How the runs stand that it settled something of, each once."""
+        """The state of every run with a settlement, each once."""
         seen = {receipt.run.run_id: receipt.run for receipt in self if isinstance(receipt, Settled)}
         return iter(seen.values())

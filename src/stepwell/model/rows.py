@@ -51,12 +51,12 @@ class RunRow(NamedTuple):
     fork: bytes | None = None
     """Of which run it is a fork, and from where."""
     tolerated: int = 0
-    """Of its failed nodes, how many it goes on in spite of."""
+    """Failed nodes that do not stop the run."""
     origin: RunId | None = None
     """The run it is a fork of."""
     tags: tuple[tuple[str, str], ...] = ()
     timeout: int | None = None
-    """How long it may take, in microseconds, from its start or from when somebody makes it go on."""
+    """How long it may take, in microseconds, from its start or the latest request to continue it."""
     releasing: bool = False
     """A node with very many children has completed, and not all of them know it yet; claims and sweeps tell the next ones."""
 
@@ -72,16 +72,16 @@ class NodeRow(NamedTuple):
     live: int
     """Parents that were not skipped."""
     failures: int
-    """Failed and timed-out attempts since somebody last asked for this node."""
+    """Failed and timed-out attempts since the node was last asked for."""
     losses: int
-    """Workers lost with this node since somebody last asked for it."""
+    """Workers lost with this node since it was last asked for."""
     lane: Lane
     due_at: int | None
     reason: str | None
     generation: int = 0
     """How often a completion of it was superseded."""
     postponed: int = 0
-    """Attempts since somebody last asked for this node that asked to be tried again later, and are no failures."""
+    """Attempts since then that asked to be tried again later, which are no failures."""
 
 
 class AttemptRow(NamedTuple):

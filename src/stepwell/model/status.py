@@ -55,35 +55,24 @@ RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
     R.RUNNING: frozenset({R.PAUSED, R.CANCELLING, R.COMPLETED, R.FAILED, R.CANCELLED}),
     R.PAUSED: frozenset({R.RUNNING, R.CANCELLING, R.CANCELLED, R.FAILED, R.COMPLETED}),
     R.CANCELLING: frozenset({R.CANCELLED}),
-    R.COMPLETED: frozenset({R.RUNNING}),  # only when somebody asks to reattempt
-    R.FAILED: frozenset({R.RUNNING}),  # only when somebody asks to retry
+    R.COMPLETED: frozenset({R.RUNNING}),  # only by a reattempt
+    R.FAILED: frozenset({R.RUNNING}),  # only by a retry
     R.CANCELLED: frozenset({R.RUNNING}),
 }
 
 NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.PENDING: frozenset({N.READY, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED}),
     N.READY: frozenset({N.RUNNING, N.PENDING, N.SKIPPED, N.CANCELLED}),
-    # PENDING: it is to run again, and a heal has given it a parent meanwhile that is not done.
+    # PENDING: it must run again, and a heal has given it a parent that is not done.
     N.RUNNING: frozenset({N.COMPLETED, N.FAILED, N.WAITING, N.READY, N.PENDING, N.SKIPPED, N.CANCELLED, N.INTERRUPTED}),
     N.WAITING: frozenset({N.READY, N.PENDING, N.CANCELLED, N.COMPLETED, N.FAILED}),
-    # What follows is terminal and left only when somebody asks: retry, reattempt, heal.
+    # These are terminal, and left only by a request: retry, reattempt, heal.
     N.COMPLETED: frozenset({N.PENDING}),
     N.FAILED: frozenset({N.PENDING, N.CANCELLED}),
     N.UPSTREAM_FAILED: frozenset({N.PENDING, N.CANCELLED}),
     N.SKIPPED: frozenset({N.PENDING}),
     N.CANCELLED: frozenset({N.PENDING, N.SKIPPED}),
     N.INTERRUPTED: frozenset({N.PENDING, N.CANCELLED}),
-}
-
-ATTEMPT_MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
-    A.RUNNING: frozenset({A.COMPLETED, A.FAILED, A.TIMED_OUT, A.LOST, A.RELEASED, A.CANCELLED}),
-    A.COMPLETED: frozenset({A.SUPERSEDED}),
-    A.FAILED: frozenset(),
-    A.TIMED_OUT: frozenset(),
-    A.LOST: frozenset(),
-    A.RELEASED: frozenset(),
-    A.CANCELLED: frozenset(),
-    A.SUPERSEDED: frozenset(),
 }
 
 UNFINISHED_RUNS = frozenset({R.PENDING, R.RUNNING, R.PAUSED, R.CANCELLING})
@@ -110,7 +99,7 @@ def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:
 
 
 def may_rewrite(was: NodeStatus, status: NodeStatus) -> bool:
-    """A rewrite leaves to a claim what runs, to the end of its attempt what runs no more, to the counters what is READY."""
+    """A rewrite makes no node RUNNING (claims do) or READY (counters do), and ends none that runs (settlements do)."""
     return status in NODE_MOVES[was] - {NodeStatus.READY, NodeStatus.RUNNING} and was is not NodeStatus.RUNNING
 
 

@@ -10,8 +10,8 @@ VersionKind: TypeAlias = Literal["document", "pipeline", "trigger"]
 
 
 class SaveVersion(NamedTuple):
-    """Store a definition under a name. What is stored already under this name, told by its digest, is the version it was;
-    anything else becomes the next one. The newest is active unless somebody has chosen another."""
+    """Store a definition under a name, as its next version, unless a version with this digest exists. The newest version is
+    active unless another was chosen."""
 
     kind: VersionKind
     name: str

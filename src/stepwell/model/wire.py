@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from . import queries, rows, versions
 from .outputs import Completion
@@ -21,14 +21,7 @@ Reader: TypeAlias = Callable[[Any], Any]
 
 
 class Unreadable(ValueError):
-    """Something that came over the wire is not what it should be."""
-
-
-class _Asked(NamedTuple):
-    """A query that may be asked from elsewhere, and how its answer is read."""
-
-    query: Any
-    read: Reader
+    """Data from the wire is malformed."""
 
 
 def _bytes_out(value: bytes) -> str:
@@ -46,7 +39,7 @@ def _bytes_in(value: Any) -> bytes:
 
 
 def to_wire(value: Any) -> Any:
-    """Rows, and what is in them, as JSON."""
+    """Rows and their values as JSON."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, bytes):
@@ -61,7 +54,7 @@ def to_wire(value: Any) -> Any:
 
 
 def query_to_wire(query: queries.Query) -> dict[str, Any]:
-    """A query, without what is at its default."""
+    """A query, without fields at their default."""
     kind = type(query)
     if kind.__name__ not in _asked():
         raise Unreadable(f"{kind.__name__} cannot be asked of a server")
@@ -74,7 +67,7 @@ def query_from_wire(data: Any) -> queries.Query:
     if not isinstance(data, dict) or data.get("query") not in _asked():
         raise Unreadable(f"a query is needed, one of {', '.join(_asked())}")
     given = {name: value for name, value in data.items() if name != "query"}
-    kind = _asked()[data["query"]].query
+    kind, _ = _asked()[data["query"]]
     try:
         found: queries.Query = _row_reader(kind)(given)
     except (TypeError, ValueError, KeyError) as error:
@@ -91,41 +84,42 @@ def answer_to_wire(answer: Any) -> Any:
 
 
 def _by_name(row: Any) -> Any:
-    """A row with the names of its fields: whoever reads it may know more or fewer of them."""
+    """A row as an object: the reader may know more or fewer of its fields."""
     fields = getattr(row, "_fields", None)
     return to_wire(row) if fields is None else {name: to_wire(getattr(row, name)) for name in fields}
 
 
 def answer_from_wire(query: queries.Query, data: Any) -> Any:
     try:
-        return _asked()[type(query).__name__].read(data)
+        _, read = _asked()[type(query).__name__]
+        return read(data)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise Unreadable(f"the answer to {type(query).__name__}: {error}") from None
 
 
 @cache
-def _asked() -> dict[str, _Asked]:
-    page_of = _page_reader
-    line = page_of(rows.LineRow, tuple)
-    asked = (
-        _Asked(queries.GetRun, _maybe(_row_reader(rows.RunRow))),
-        _Asked(queries.ListRuns, _run_page),
-        _Asked(queries.ListNodes, page_of(rows.NodeRow)),
-        _Asked(queries.ListAttempts, page_of(rows.AttemptRow, tuple)),
-        _Asked(queries.GetOutputs, _outputs),
-        _Asked(queries.GetGraph, _maybe(_bytes_in)),
-        _Asked(queries.GetGraphAges, dict),
-        _Asked(queries.ListJournal, page_of(rows.JournalRow)),
-        _Asked(queries.ListLines, line),
-        _Asked(queries.ListMarks, line),
-        _Asked(queries.ListWorkers, page_of(rows.WorkerRow)),
-        _Asked(queries.CountNodes, lambda found: {NodeStatus(status): count for status, count in found.items()}),
-        _Asked(queries.ListUnfinished, page_of(queries.Unfinished, tuple)),
-        _Asked(versions.GetVersion, _maybe(_row_reader(versions.VersionRow))),
-        _Asked(versions.ListVersions, page_of(versions.VersionRow)),
-        _Asked(versions.ListNames, page_of(versions.NameRow)),
-    )
-    return {each.query.__name__: each for each in asked}
+def _asked() -> dict[str, tuple[Any, Reader]]:
+    """By name: the queries that may be asked from elsewhere, and how their answers are read."""
+    page_of, run = _page_reader, _row_reader(rows.RunRow)
+    readers: dict[Any, Reader] = {
+        queries.GetRun: _maybe(run),
+        queries.ListRuns: lambda data: queries.RunPage(tuple(map(run, data["rows"])), data["cursor"]),
+        queries.ListNodes: page_of(rows.NodeRow),
+        queries.ListAttempts: page_of(rows.AttemptRow, tuple),
+        queries.GetOutputs: _outputs,
+        queries.GetGraph: _maybe(_bytes_in),
+        queries.GetGraphAges: dict,
+        queries.ListJournal: page_of(rows.JournalRow),
+        queries.ListLines: page_of(rows.LineRow, tuple),
+        queries.ListMarks: page_of(rows.LineRow, tuple),
+        queries.ListWorkers: page_of(rows.WorkerRow),
+        queries.CountNodes: lambda found: {NodeStatus(status): count for status, count in found.items()},
+        queries.ListUnfinished: page_of(queries.Unfinished, tuple),
+        versions.GetVersion: _maybe(_row_reader(versions.VersionRow)),
+        versions.ListVersions: page_of(versions.VersionRow),
+        versions.ListNames: page_of(versions.NameRow),
+    }
+    return {query.__name__: (query, read) for query, read in readers.items()}
 
 
 def _maybe(read: Reader) -> Reader:
@@ -140,11 +134,6 @@ def _page_reader(kind: Any, cursor: Reader = lambda value: value) -> Reader:
         return queries.Page(map(read, data["rows"]), None if found is None else cursor(found))
 
     return page
-
-
-def _run_page(data: Any) -> queries.RunPage:
-    read = _row_reader(rows.RunRow)
-    return queries.RunPage(tuple(map(read, data["rows"])), data["cursor"])
 
 
 def _outputs(data: Any) -> queries.Page[tuple[int, Completion]]:

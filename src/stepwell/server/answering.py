@@ -1,4 +1,4 @@
-"""How endpoints are called: given the service that they name, and what they return written in the thread they ran in.
+"""Calls endpoints with the service, and serialises their result in the same thread.
 
 FastAPI would check every answer a second time, write it in yet another thread, and look the service up for each request. At
 hundreds of requests a second that is a third of the processor time.
@@ -20,7 +20,7 @@ JSON = "application/json"
 
 
 def bound(endpoint: Callable[..., Any], service: Service, options: dict[str, Any]) -> Callable[..., Any]:
-    """What FastAPI is given instead of an endpoint: it has the same parameters, but for the service."""
+    """The function that FastAPI calls for an endpoint: it has the same parameters except the service."""
     hints = get_type_hints(endpoint, include_extras=True)
     own = [name for name, hint in hints.items() if hint is Given]
     given = dict.fromkeys(own, service)
@@ -36,29 +36,26 @@ def bound(endpoint: Callable[..., Any], service: Service, options: dict[str, Any
         written = _Written(model, options.get("status_code", 200), validate="response_model" in options)
 
         def made(**values: Any) -> Response:
-            return written.answer(endpoint(**given, **values), next(filter(_is_response, values.values()), None))
+            response = next((each for each in values.values() if type(each) is Response), None)
+            return written.answer(endpoint(**given, **values), response)
 
     functools.update_wrapper(made, endpoint)
     made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return made
 
 
-def _is_response(value: object) -> bool:
-    return type(value) is Response
-
-
 class _Written:
-    """What an endpoint returned, as bytes."""
+    """Serialises what an endpoint returns."""
 
     def __init__(self, model: Any, status: int, *, validate: bool) -> None:
         is_response = inspect.isclass(model) and issubclass(model, Response)
         self._adapter = None if is_response or model is None else TypeAdapter(model)
         self._status = status
         self._validate = validate
-        """The endpoint returns data that is not yet of the type that it declares."""
+        """The endpoint returns data that must be validated against the type it declares."""
 
     def answer(self, returned: Any, response: Response | None) -> Response:
-        """`response`: where the endpoint has noted another status, and headers."""
+        """`response` has the status and headers that the endpoint has set, if any."""
         if isinstance(returned, Response):
             return returned
         status = self._status if response is None or not response.status_code else response.status_code

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from ..version import __version__
 from .access.guard import Guard
-from .access.scopes import MEANINGS
+from .access.tokens import MEANINGS
 from .api import parts
 from .counting import Requests
 from .problems import add_problems
@@ -53,18 +52,13 @@ def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tu
     add_problems(app)
     check_routes(app)
     requests = service.requests = Requests(app)
-    paths = [path for route in api_routes(app.routes) if (path := open_path(route)) is not None]
+    served = [route for route in app.routes if isinstance(route, APIRoute)]
+    paths = [path for route in served if (path := open_path(route)) is not None]
     return Guard(requests, service.callers, hosts, paths)
 
 
-def api_routes(routes: Iterable[BaseRoute]) -> Iterator[APIRoute]:
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
-
-
 def check_routes(app: FastAPI) -> None:
-    """Every route says what it needs. A mount, or a route of another kind, would be served whatever the scope of the caller."""
+    """Every route must name its scope. A mount or another kind of route would be served to any caller."""
     for route in app.routes:
         extra = (route.openapi_extra or {}) if isinstance(route, APIRoute) else {}
         if not (SCOPE in extra or OPEN in extra):

@@ -1,4 +1,4 @@
-"""Scans that somebody asked for over HTTP: each in a thread of its own, one at a time for each pipeline."""
+"""Scans that were requested over HTTP: each in its own thread, one at a time for each pipeline."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..pipeline.building.build import build
 from ..pipeline.building.report import BuildReport, Tally
 from ..pipeline.building.verdict import list_everything, nothing_to_do
 from ..runner import Engine
-from ..words import message_of, short_name
+from ..words import error_text
 
 log = logging.getLogger("stepwell")
 
 KEPT = 20
-"""Scans of a pipeline that are told of after they have ended."""
+"""Ended scans of a pipeline that are remembered."""
 
 
 class Build:
@@ -40,8 +40,8 @@ class Build:
     def _run(self) -> None:
         try:
             self._report = self._build()
-        except Exception as error:  # it is told to who asks for the scan
-            self._error = f"{short_name(type(error))}: {message_of(error)}"
+        except Exception as error:  # reported to clients that ask for the scan
+            self._error = error_text(error)
             if not isinstance(error, StepwellError):
                 log.exception("the scan of %s failed", self._pipeline.name)
         finally:
@@ -77,14 +77,14 @@ class Build:
 
 
 class Builds:
-    """The scans of this server: of each pipeline the one that runs, and some that have ended."""
+    """The scans of this server: for each pipeline the running one, and some that have ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._builds: dict[str, list[Build]] = {}
 
     def begin(self, pipeline: Pipeline, build: Build) -> bool:
-        """Start it; False: one of this pipeline is running already."""
+        """Start a scan; False if one of this pipeline is running already."""
         with self._lock:
             known = self._builds.setdefault(pipeline.name, [])
             if known and known[-1].running:

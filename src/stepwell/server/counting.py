@@ -38,7 +38,7 @@ class Requests:
         await self.app(scope, receive, note)
 
     def _count(self, scope: Scope, status: int, took: float) -> None:
-        """Until the answer begins: streams last as long as somebody listens."""
+        """Counts the time until the answer begins, because a stream lasts as long as its listener."""
         route = scope.get("route")
         path = getattr(route, "path", None) or "(none)"
         method = scope["method"] if scope["method"] in METHODS else "(other)"

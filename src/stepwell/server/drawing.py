@@ -22,7 +22,7 @@ def drawn(graph: Graph, statuses: Mapping[str, str] | None, form: Format) -> Res
                 f"the graph has {len(graph):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; "
                 f"format=json and format=dot are for programs that draw large graphs"
             )
-        # As a document of its own it may hold scripts of whoever named a node: it is sandboxed.
+        # Sandboxed: opened as a document, it could run scripts from the name of a node.
         return Response(
             to_svg(graph, statuses).encode(),
             media_type="image/svg+xml",

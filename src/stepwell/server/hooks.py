@@ -1,4 +1,4 @@
-"""Webhooks: requests that start runs. Who sends them is not known by a token but by the secret of each webhook."""
+"""Webhooks: requests that start runs. Senders have no token; each webhook has a secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from ..errors import InputError, MissingSecret, StepwellError
 from ..handlers import Handlers
 from ..runner import Engine
-from ..runner.triggers import EngineTriggers
 from ..store import reader
 from ..triggers.definition import Trigger
 from ..triggers.firing import NotHere
@@ -16,10 +15,10 @@ from ..triggers.kinds import Webhook
 from ..triggers.rendering import Start
 from ..triggers.state import RECORD, State
 from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
-from .problems import Problem
+from .problems import Problem, log
 
 WRONG_PER_MINUTE = 60
-"""Requests that are refused from one address, before it is not listened to for a while."""
+"""Refused requests from one address per minute, before it is blocked for a while."""
 UNKNOWN = "there is no such webhook, or its secret or signature is wrong"
 
 
@@ -38,7 +37,7 @@ class Hooks:
     def receive(
         self, name: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str], client: str
     ) -> Received:
-        """Start the run of a request. Whoever does not know the secret is told nothing, not even whether there is a webhook."""
+        """Start the run of a request. Without the secret, a sender does not even learn whether the webhook exists."""
         found = self._find(name)
         try:
             if found is None:
@@ -49,7 +48,7 @@ class Hooks:
                 state,
                 Request(body, headers, query),
                 secret=self._secret(trigger, when),
-                start=self._start,
+                start=lambda start: start_by(self._worker, self._engine, start),
                 now=self._engine.store.now(),
                 admit=lambda: self._rates.admit(trigger.name, when.rate_per_minute),
             )
@@ -70,29 +69,20 @@ class Hooks:
         if trigger is None:
             if len(self._known) > 1_000:
                 self._known.clear()
-            trigger = self._known[state.digest] = self._triggers.get(name).trigger
+            trigger = self._known[state.digest] = self._engine.triggers.get(name).trigger
         return (trigger, state, trigger.when) if isinstance(trigger.when, Webhook) else None
-
-    @property
-    def _triggers(self) -> EngineTriggers:
-        return self._engine.triggers
 
     def _secret(self, trigger: Trigger, when: Webhook) -> str:
         try:
             return self._handlers.access.secrets.value(when.secret)
         except MissingSecret as error:
-            # Only the log says which: whoever asks may be anybody.
-            from .problems import log
-
+            # Only the log names the secret, because anybody may send a request.
             log.error("webhook %s: %s", trigger.name, error)
             raise HookRefused(503, f"the webhook {trigger.name} cannot be checked now", retry_after=60) from None
 
-    def _start(self, start: Start) -> bool:
-        """By the engine that works here if it can, and else for others to work on."""
-        return start_by(self._worker, self._engine, start)
-
 
 def start_by(worker: Engine | None, other: Engine, start: Start) -> bool:
+    """Start a run by the engine that works here if it can, and else for others to work on."""
     for engine in (worker, other):
         if engine is None:
             continue

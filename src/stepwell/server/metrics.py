@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ..model import UNFINISHED_RUNS, RunStatus
 from ..runner.reports.workers import is_idle
@@ -16,7 +17,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTED_UP_TO = 10_000
 """Runs of one status that are counted; more are told as this many."""
 _NOW = frozenset({"active", "queued", "most_queued", "step_seconds", "ops_per_commit", "commit_seconds"})
-"""What of an engine's metrics can fall; the others only grow."""
+"""Metrics of an engine that can fall (gauges); the others are counters."""
 
 
 def metrics_text(service: Service) -> str:
@@ -27,7 +28,8 @@ def _lines(service: Service) -> Iterator[str]:
     yield from _head("stepwell_runs", "gauge", f"Unfinished runs by status, counted up to {COUNTED_UP_TO}.")
     for status in RunStatus:
         if status in UNFINISHED_RUNS:
-            yield f'stepwell_runs{{status="{status}"}} {_count(service, status)}'
+            found = sum(1 for _ in islice(reader.all_runs(service.store, status), COUNTED_UP_TO))
+            yield f'stepwell_runs{{status="{status}"}} {found}'
     alive = living(service.store)
     yield from _head("stepwell_workers", "gauge", "Workers with a lease.")
     yield f"stepwell_workers {len(alive)}"
@@ -43,28 +45,17 @@ def _lines(service: Service) -> Iterator[str]:
 
 
 def _runner_lines(metrics: EngineMetrics) -> Iterator[str]:
-    """Of the runner in this process. What it counts for each run is left out: labels would have no bound."""
+    """Metrics of the runner in this process, except those by run: their labels would be unbounded."""
     for name, value in metrics._asdict().items():
         if not isinstance(value, int | float | ByKind):
             continue
-        told, kind = (
-            (f"stepwell_runner_{name}", "gauge") if name in _NOW else (f"stepwell_runner_{name}_total", "counter")
-        )
-        yield from _head(told, kind, "See docs/metrics.md.")
+        told = f"stepwell_runner_{name}" if name in _NOW else f"stepwell_runner_{name}_total"
+        yield from _head(told, "gauge" if name in _NOW else "counter", "See docs/metrics.md.")
         if isinstance(value, ByKind):
             for body, number in value._asdict().items():
                 yield f'{told}{{body="{body}"}} {number}'
         else:
             yield f"{told} {value}"
-
-
-def _count(service: Service, status: RunStatus) -> int:
-    found = 0
-    for _ in reader.all_runs(service.store, status):
-        found += 1
-        if found >= COUNTED_UP_TO:
-            break
-    return found
 
 
 def _request_lines(requests: Requests) -> Iterator[str]:

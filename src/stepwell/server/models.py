@@ -12,6 +12,10 @@ Item = TypeVar("Item")
 _TIME = "2026-01-15T10:30:02.000000Z"
 
 
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
 class Page(BaseModel, Generic[Item]):
     """A part of a list."""
 

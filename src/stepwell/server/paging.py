@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from ..codec import decode, encode
+from .models import Page
 from .problems import Problem
 
 MAX_PAGE = 1_000
@@ -50,6 +51,19 @@ def read_text(text: str | None) -> str | None:
     if found is not None and (not isinstance(found, str) or "\x00" in found):
         raise wrong()
     return found
+
+
+def read_pair(text: str | None) -> tuple[str, str] | None:
+    found = read(text)
+    if found is None:
+        return None
+    if not isinstance(found, list) or len(found) != 2 or not all(isinstance(each, str) for each in found):
+        raise wrong()
+    return found[0], found[1]
+
+
+def page(items: list[Any], cursor: Any) -> Page[Any]:
+    return Page.model_validate({"items": items, "next": written(cursor)})
 
 
 def wrong() -> Problem:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from .models import Body
 
 
 class PipelineModel(BaseModel):
@@ -114,10 +116,9 @@ class EntityModel(BaseModel):
     counts: dict[str, int] = Field(examples=[{"fresh": 2, "stale": 1}])
 
 
-class Targets(BaseModel):
+class Targets(Body):
     """States, entities or stages."""
 
-    model_config = ConfigDict(extra="forbid")
     targets: list[str] = Field(default_factory=list, max_length=10_000)
 
 
@@ -131,8 +132,7 @@ class Scan(Targets):
     dry_run: bool = Field(default=False, description="Only say what would run.")
 
 
-class Clean(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Clean(Body):
     dry_run: bool = Field(default=False, description="Only say what would be removed.")
 
 

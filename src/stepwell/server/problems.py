@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import errors
-from ..codec import encode_checked, json_path
+from ..codec import clean, encode_checked, json_path
 from ..define.document import DocumentError
 from ..triggers import TriggerError
 from ..words import message_of, short_name, shown
@@ -40,11 +40,11 @@ _STATUS: tuple[tuple[type[errors.StepwellError], int], ...] = (
 )
 """The first that fits."""
 RETRY_AFTER = {409: "1", 429: "1", 503: "2"}
-"""Seconds, of what may pass by itself."""
+"""Seconds, for problems that may pass."""
 
 
 class Problem(Exception):
-    """Raised by a route: this request is answered with this status, and told why."""
+    """Raised by a route to answer with this status and detail."""
 
     def __init__(
         self,
@@ -67,34 +67,34 @@ def problem_response(problem: Problem, path: str = "") -> Response:
         "type": "about:blank",
         "title": problem.title or HTTPStatus(status).phrase,
         "status": status,
-        "detail": _sayable(problem.detail),
+        "detail": clean(problem.detail),
     }
     if path:
-        body["instance"] = _sayable(path)
+        body["instance"] = clean(path)
     return Response(encode_checked(body | problem.more), status, problem.headers, MEDIA_TYPE)
 
 
 def problem_of(error: BaseException) -> Problem:
-    """What an error of the engine means to whoever asked."""
+    """The problem that an error is reported as."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, TriggerError):
-        found = [{"path": json_path(each.path), "message": _sayable(each.message)} for each in error.problems]
-        return Problem(422, _sayable(str(error)), problems=found)
+        found = [{"path": json_path(each.path), "message": clean(each.message)} for each in error.problems]
+        return Problem(422, clean(str(error)), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
-        return Problem(422, _sayable(str(error)), problems=_listed(error.problems))
+        return Problem(422, clean(str(error)), problems=_listed(error.problems))
     if isinstance(error, ValidationError):  # of what a route made of its parameters
         told = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
-        return Problem(422, _sayable(f"the request is refused: {told}"))
+        return Problem(422, clean(f"the request is refused: {told}"))
     if isinstance(error, errors.RunNotFound):  # its message tells where the store is
         told = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
-        return Problem(404, _sayable(told), error="RunNotFound", run_id=_sayable(error.run_id))
+        return Problem(404, clean(told), error="RunNotFound", run_id=clean(error.run_id))
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            more = {"run_id": _sayable(error.run_id)} if isinstance(error, errors.RunError) else {}
+            more = {"run_id": clean(error.run_id)} if isinstance(error, errors.RunError) else {}
             passes = isinstance(error, errors.RunBusy | errors.PipelineBusy | errors.StoreError)
             headers = {"Retry-After": RETRY_AFTER[status]} if passes and status in RETRY_AFTER else {}
-            return Problem(status, _sayable(str(error)), error=short_name(type(error)), headers=headers, **more)
+            return Problem(status, clean(str(error)), error=short_name(type(error)), headers=headers, **more)
     log.error("a request failed: %s: %s", short_name(type(error)), message_of(error), exc_info=error)
     return Problem(500, "an error in Stepwell itself; the log of the server has more")
 
@@ -107,17 +107,12 @@ def _listed(problems: Sequence[object]) -> list[dict[str, Any]]:
         for name in ("message", "line", "column"):
             if getattr(problem, name, None):
                 told[name] = getattr(problem, name)
-        listed.append({name: _sayable(value) if isinstance(value, str) else value for name, value in told.items()})
+        listed.append({name: clean(value) if isinstance(value, str) else value for name, value in told.items()})
     return listed
 
 
-def _sayable(text: str) -> str:
-    """Texts of users may hold what UTF-8 cannot carry."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
 def add_problems(app: FastAPI) -> None:
-    """Whatever a route raises is answered as a problem."""
+    """Answer every exception of a route as a problem."""
 
     async def known(request: Request, error: Exception) -> Response:
         return problem_response(problem_of(error), request.url.path)
@@ -134,7 +129,7 @@ def add_problems(app: FastAPI) -> None:
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         found = [
-            {"path": _path(each.get("loc", ())), "message": _sayable(str(each.get("msg", "it is refused")))}
+            {"path": _path(each.get("loc", ())), "message": clean(str(each.get("msg", "it is refused")))}
             for each in error.errors()[:MAX_PROBLEMS]
         ]
         told = "; ".join(f"{each['path']}: {each['message']}" for each in found[:3])
@@ -148,4 +143,4 @@ def add_problems(app: FastAPI) -> None:
 
 
 def _path(place: Sequence[Any]) -> str:
-    return ".".join(map(str, place)).encode("utf-8", "backslashreplace").decode("utf-8")[:200]
+    return clean(".".join(map(str, place)))[:200]

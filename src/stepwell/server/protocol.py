@@ -7,7 +7,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD = 64 * 1024
-"""Bytes of a request line and its headers, besides what is read at once."""
+"""Bytes of a request line and its headers, apart from the first read."""
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
@@ -16,7 +16,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **options)
         self._in_head = False
         self._began_now = False
-        """It began in what is being read: some of that may belong to the request before."""
+        """The request began in the data being read, some of which may belong to the request before."""
         self._head = 0
 
     def on_message_begin(self) -> None:

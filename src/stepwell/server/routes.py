@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from ..define.document.text import read_text
 from ..define.document.unreadable import Unreadable
 from .access.guard import PRINCIPAL, Principal
-from .access.scopes import SCOPES, Scope, allows
+from .access.tokens import SCOPES, Scope, allows
 from .answering import bound
 from .problems import MEDIA_TYPE, Problem
 
@@ -51,7 +50,7 @@ class StrictRequest(Request):
 
 
 class GuardedRoute(APIRoute):
-    """A route that asks what whoever calls it may do, before anything else is looked at."""
+    """A route that checks the scope of the caller first."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -69,7 +68,7 @@ class GuardedRoute(APIRoute):
 
 
 def _check_type(request: Request) -> None:
-    """A form of curl or of a page is not taken for JSON, nor is what does not say what it is."""
+    """Refuse a body that is not declared as JSON, such as a form."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if sends and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
@@ -139,7 +138,7 @@ class Routes:
         return self._add("DELETE", path, scope, options)
 
     def open(self, method: str, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
-        """A route that nobody has to be known for. It checks its callers itself, or tells nothing."""
+        """A route that needs no token: it checks its callers itself, or reveals nothing."""
         return self._add(method, path, None, options)
 
     def _add(
@@ -160,6 +159,4 @@ class Routes:
 
 def open_path(route: APIRoute) -> str | None:
     """The path of a route that is open, up to its first variable; None if the route is guarded."""
-    if not (route.openapi_extra or {}).get(OPEN):
-        return None
-    return re.split(r"\{", route.path, maxsplit=1)[0]
+    return route.path.partition("{")[0] if (route.openapi_extra or {}).get(OPEN) else None

@@ -1,4 +1,4 @@
-"""What the routes work with: a store, an engine that looks and steers, and perhaps one that works."""
+"""What the routes work with: a store, an engine that reads and steers, and perhaps one that runs bodies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """One server process. `worker` runs bodies here; `engine` has no runner: it looks, and what it asks of runs is done by
-    whoever works on them."""
+    """One server process. `worker`, if there is one, runs bodies here; `engine` only reads, and requests of it are carried out
+    by workers."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Service:
         """What counts requests, once there is an application."""
 
     def close(self) -> None:
-        """Ends the streams. The store and the engine that works belong to whoever made them."""
+        """End the streams. The caller closes the store and the worker."""
         self.feed.close()
 
     def row(self, run_id: str) -> RunRow:

@@ -66,7 +66,7 @@ class Serving:
             make_app(self.service, hosts={*hosts, host, *own_names()}),
             access_log=False,
             log_level="warning",
-            proxy_headers=False,  # who asks is told by the connection, never by a header
+            proxy_headers=False,  # the peer address counts, never a header
             server_header=False,
             timeout_graceful_shutdown=CLOSE_SECONDS,
             timeout_keep_alive=30,
@@ -96,7 +96,7 @@ class Serving:
 
 @contextmanager
 def _ending_quietly() -> Iterator[None]:
-    """When uvicorn has ended because of a signal it raises that again, which must not end the process before all is closed."""
+    """Uvicorn raises a signal that ended it again; this must not end the process before everything is closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -109,7 +109,7 @@ def _ending_quietly() -> Iterator[None]:
 
 
 def check_bind(store: Store, host: str) -> None:
-    """Whoever reaches the server from elsewhere must have a token: without one nobody could, and it is refused here."""
+    """Refuse to serve other machines before there is a valid token."""
     if is_loopback(host):
         return
     now = store.now()
@@ -152,6 +152,6 @@ class _Server(uvicorn.Server):
         self.on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Streams would go on as long as their clients like."""
+        """End the streams first, which would go on as long as their clients."""
         await to_thread.run_sync(self._service.close)
         await super().shutdown(sockets)

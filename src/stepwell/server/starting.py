@@ -1,4 +1,4 @@
-"""Starting runs for somebody else: of a stored document, of a class that is here, or of one that only workers have."""
+"""Starts runs for clients: of a stored document, of a class in this process, or of one that only workers have."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..runner import Engine
 from ..runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
 from ..runner.starting import create_op
 from ..store import reader
+from ..words import suggestion
 from .problems import Problem
 from .service import Service
 
@@ -39,15 +40,13 @@ class StartRequest(BaseModel):
     seed: int | None = Field(default=None, ge=0, lt=2**64)
     tags: dict[str, str] | None = Field(default=None, examples=[{"customer": "7"}])
 
-    def options(self, key: str | None) -> dict[str, Any]:
-        return {
-            "run_id": self.run_id,
-            "idempotency_key": key,
-            "priority": self.priority,
-            "timeout": self.timeout,
-            "seed": self.seed,
-            "tags": self.tags,
-        }
+
+class StartInline(StartRequest):
+    """A run of what comes with the request: a document, or the frozen form of a graph."""
+
+    document: dict[str, Any] | None = None
+    graph: dict[str, Any] | None = Field(default=None, description="As GET /runs/{run_id}/graph/frozen gives it.")
+    workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
 
 
 def start_run(service: Service, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
@@ -71,7 +70,7 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
 def _start_registered(
     service: Service, workflow: RegisteredWorkflow, asked: StartRequest, key: str | None
 ) -> tuple[RunRow, bool]:
-    """A run of a class whose code only workers have: its input is held against the schema that they have told."""
+    """A run of a class that only workers have: its input is checked against the schema they registered."""
     document = reader.get_graph(service.store, workflow.digest)
     if document is None:
         raise Problem(
@@ -92,7 +91,7 @@ def _start_registered(
 
 
 def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
-    """A run of a document that need not be stored. If not all that its nodes need is here, it is left to others."""
+    """A run of a document, stored or not. If its nodes need something that is not here, other workers run it."""
     worker = service.worker
     if worker is not None:
         try:
@@ -104,15 +103,9 @@ def start_document(service: Service, document: Document, asked: StartRequest, ke
     return _start(service, service.engine, definition, asked, key)
 
 
-def start_given(
-    service: Service,
-    asked: StartRequest,
-    document: dict[str, Any] | None,
-    graph: dict[str, Any] | None,
-    workflow: str | None,
-    key: str | None,
-) -> tuple[RunRow, bool]:
+def start_given(service: Service, asked: StartInline, key: str | None) -> tuple[RunRow, bool]:
     """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
+    document, graph, workflow = asked.document, asked.graph, asked.workflow
     if (document is None) == (graph is None):
         raise InputError("either `document` or `graph` is needed, which say what is to run")
     if document is not None:
@@ -133,7 +126,8 @@ def _start(
 ) -> tuple[RunRow, bool]:
     chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
-    create = create_op(definition, **asked.options(key) | {"run_id": chosen})
+    options = asked.model_dump(include={"priority", "timeout", "seed", "tags"})
+    create = create_op(definition, chosen, key, **options)
     started = engine.start_definition(definition, create, fresh=asked.run_id is None and key is None).id
     return service.row(started), started == chosen and not known
 
@@ -146,10 +140,7 @@ def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
 
 
 def unknown_workflow(service: Service, name: str) -> Problem:
-    from difflib import get_close_matches
-
     names = [row.name for row in reader.all_names(service.store, "document")]
     names += [each.name for each in registered_workflows(service.store, None, 1_000)]
-    close = get_close_matches(name, names, n=1)
-    more = f"; did you mean {close[0]!r}?" if close else "; GET /api/v1/workflows lists what there is"
-    return Problem(404, f"no workflow {name[:200]!r} is known here{more}")
+    meant = suggestion(name, names, "GET /api/v1/workflows lists what there is")
+    return Problem(404, f"no workflow {name[:200]!r} is known here; {meant}")

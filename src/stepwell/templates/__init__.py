@@ -12,18 +12,3 @@ from .errors import Missing, TemplateError
 from .frames import Reference, Scope
 from .template import Expression, Template, compile_expression, compile_template, is_template
 from .values import NodeOutput
-
-__all__ = [
-    "Config",
-    "Expression",
-    "Missing",
-    "NodeOutput",
-    "Reference",
-    "Scope",
-    "Template",
-    "TemplateError",
-    "compile_config",
-    "compile_expression",
-    "compile_template",
-    "is_template",
-]

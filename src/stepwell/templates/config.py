@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..codec import json_path
 from .errors import TemplateError
 from .frames import Reference, Scope
-from .template import Expression, Template, compile_expression, compile_template, is_template
+from .template import Template, compile_expression, compile_template, is_template
 
 Path = tuple[str | int, ...]
 MakeSecret = Callable[[str], Any]
@@ -19,10 +19,10 @@ _PLAIN = frozenset({int, float, bool, type(None)})
 
 
 class Dynamic(NamedTuple):
-    """A place in a config that is not what it says: a template, or an expression."""
+    """A template or expression in a config."""
 
     path: Path
-    compiled: Template | Expression
+    compiled: Template
 
 
 class Config:
@@ -46,7 +46,7 @@ class Config:
                 yield path, reference
 
     def render(self, scope: Scope, make_secret: MakeSecret = str) -> Any:
-        """The config with every template rendered: a value of its own, which shares only what templates gave.
+        """The config with every template rendered.
 
         Where the text itself is exactly `secret:NAME` it is what `make_secret("NAME")` gives. What a template gave is never
         looked at again: neither as a template nor as a secret.
@@ -57,13 +57,12 @@ class Config:
 def compile_config(
     config: Any, expressions: Collection[str] = (), problems: list[tuple[Path, TemplateError]] | None = None
 ) -> Config:
-    """Compile every template of a config. `expressions` names fields at its top whose text is an expression by itself.
+    """Compile every template of a config. The top-level fields in `expressions` are expressions without braces.
 
     With `problems`, what is written wrongly is added there and left out; else the first raises its TemplateError.
     """
     compiling = _Compiling(frozenset(expressions), problems)
-    build = compiling.value(config, ())
-    return Config(build, tuple(compiling.dynamic))
+    return Config(compiling.value(config, ()), tuple(compiling.dynamic))
 
 
 class _Compiling:
@@ -101,11 +100,10 @@ class _Compiling:
             self._problems.append((path, error))
             return lambda scope, secret: text
         self.dynamic.append(Dynamic(path, compiled))
-        evaluate = compiled.evaluate if isinstance(compiled, Expression) else compiled.render
 
         def build(scope: Scope, secret: MakeSecret) -> Any:
             try:
-                return evaluate(scope)
+                return compiled.render(scope)
             except TemplateError as error:
                 error.path = json_path(path)
                 raise

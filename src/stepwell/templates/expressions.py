@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
 from jinja2 import nodes
 
+from ..words import suggestion
 from .errors import Missing, TemplateError
 from .filters import FILTERS, TESTS
 from .frames import Evaluate, Frame, Reference
@@ -22,13 +22,7 @@ from .parsing import described
 from .values import add, calculated, checked_number, compared, field, is_number, item, multiply, part, plain, written
 from .values import described as shown
 
-_SIGNS: dict[type[nodes.Node], str] = {
-    nodes.Sub: "-",
-    nodes.Div: "/",
-    nodes.FloorDiv: "//",
-    nodes.Mod: "%",
-    nodes.Pow: "**",
-}
+_SIGNS = {nodes.Sub: "-", nodes.Div: "/", nodes.FloorDiv: "//", nodes.Mod: "%", nodes.Pow: "**"}
 _METHODS = {"strip": "trim", "get": "default", "format": "~"}
 """What stands here for methods that people know from Python."""
 
@@ -131,37 +125,30 @@ class Expressions:
 
         return make
 
-    def _add(self, node: nodes.Add) -> Evaluate:
+    def _add_or_multiply(self, node: nodes.Add | nodes.Mul) -> Evaluate:
         left, right = self.expression(node.left), self.expression(node.right)
-        return lambda frame: add(left(frame), right(frame), frame.budget)
-
-    def _multiply(self, node: nodes.Mul) -> Evaluate:
-        left, right = self.expression(node.left), self.expression(node.right)
-        return lambda frame: multiply(left(frame), right(frame), frame.budget)
+        combine = add if isinstance(node, nodes.Add) else multiply
+        return lambda frame: combine(left(frame), right(frame), frame.budget)
 
     def _calculate(self, node: nodes.BinExpr) -> Evaluate:
         sign = _SIGNS[type(node)]
         left, right = self.expression(node.left), self.expression(node.right)
         return lambda frame: calculated(sign, left(frame), right(frame))
 
-    def _and(self, node: nodes.And) -> Evaluate:
+    def _and_or(self, node: nodes.And | nodes.Or) -> Evaluate:
         left, right = self.expression(node.left), self.expression(node.right)
-        return lambda frame: left(frame) and right(frame)
-
-    def _or(self, node: nodes.Or) -> Evaluate:
-        left, right = self.expression(node.left), self.expression(node.right)
+        if isinstance(node, nodes.And):
+            return lambda frame: left(frame) and right(frame)
         return lambda frame: left(frame) or right(frame)
 
     def _not(self, node: nodes.Not) -> Evaluate:
         value = self.expression(node.node)
         return lambda frame: not value(frame)
 
-    def _negative(self, node: nodes.Neg) -> Evaluate:
+    def _signed(self, node: nodes.Neg | nodes.Pos) -> Evaluate:
         value = self.expression(node.node)
-        return lambda frame: calculated("-", 0, value(frame))
-
-    def _positive(self, node: nodes.Pos) -> Evaluate:
-        value = self.expression(node.node)
+        if isinstance(node, nodes.Neg):
+            return lambda frame: calculated("-", 0, value(frame))
         return lambda frame: calculated("-", value(frame), 0)
 
     def _concat(self, node: nodes.Concat) -> Evaluate:
@@ -214,7 +201,9 @@ class Expressions:
             return self._default(node)
         function = FILTERS.get(node.name)
         if function is None:
-            raise self.refused(node, _unknown("filter", node.name, (*FILTERS, "default")))
+            raise self.refused(
+                node, f"there is no filter {node.name!r}; {suggestion(node.name, (*FILTERS, 'default'))}"
+            )
         value = self.expression(node.node)
         arguments, named = self._arguments(node, function, "filter")
 
@@ -247,7 +236,7 @@ class Expressions:
         name = _ALIASES.get(node.name, node.name)
         function = TESTS.get(name)
         if function is None:
-            raise self.refused(node, _unknown("test", node.name, tuple(TESTS)))
+            raise self.refused(node, f"there is no test {node.name!r}; {suggestion(node.name, TESTS)}")
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             raise self.refused(node, f"the test {node.name} cannot be used like this")
         value = self.expression(node.node)
@@ -322,19 +311,8 @@ def _range(ends: list[Any], budget: Budget) -> list[int]:
 
 
 def name_of(node: nodes.Node) -> str:
-    return {
-        "Assign": "set",
-        "AssignBlock": "set",
-        "FromImport": "import",
-        "ScopedEvalContextModifier": "autoescape",
-    }.get(type(node).__name__, type(node).__name__.lower())
-
-
-def _unknown(kind: str, name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"there is no {kind} {name!r}; " + (
-        f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    )
+    names = {"Assign": "set", "AssignBlock": "set", "FromImport": "import", "ScopedEvalContextModifier": "autoescape"}
+    return names.get(type(node).__name__, type(node).__name__.lower())
 
 
 _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any], Evaluate]] = {
@@ -345,18 +323,11 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any], Evaluate]] = {
     nodes.List: Expressions._list,
     nodes.Tuple: Expressions._list,
     nodes.Dict: Expressions._dict,
-    nodes.Add: Expressions._add,
-    nodes.Mul: Expressions._multiply,
-    nodes.Sub: Expressions._calculate,
-    nodes.Div: Expressions._calculate,
-    nodes.FloorDiv: Expressions._calculate,
-    nodes.Mod: Expressions._calculate,
-    nodes.Pow: Expressions._calculate,
-    nodes.And: Expressions._and,
-    nodes.Or: Expressions._or,
+    **dict.fromkeys((nodes.Add, nodes.Mul), Expressions._add_or_multiply),
+    **dict.fromkeys(_SIGNS, Expressions._calculate),
+    **dict.fromkeys((nodes.And, nodes.Or), Expressions._and_or),
     nodes.Not: Expressions._not,
-    nodes.Neg: Expressions._negative,
-    nodes.Pos: Expressions._positive,
+    **dict.fromkeys((nodes.Neg, nodes.Pos), Expressions._signed),
     nodes.Concat: Expressions._concat,
     nodes.Compare: Expressions._compare,
     nodes.CondExpr: Expressions._conditional,

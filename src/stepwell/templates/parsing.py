@@ -1,7 +1,7 @@
 """The syntax: Jinja's own parser, in its sandboxed environment without loader, globals, filters or extensions.
 
-Only its syntax tree is used. What a tree means is in `compiling.py`; Jinja never makes Python code of it, so there is nothing
-of Python that a template could reach.
+Only its syntax tree is used. What a tree means is in `expressions.py` and `statements.py`; Jinja never makes Python code of it,
+so there is nothing of Python that a template could reach.
 """
 
 from __future__ import annotations
@@ -69,12 +69,7 @@ def _parsed(text: str, shift: int = 0) -> nodes.Template:
         raise TemplateError(_in_our_words(error.message or "it is not understood"), line=line, column=1) from None
     except RecursionError:
         raise TemplateError("it is nested too deeply") from None
-    except (
-        ValueError,
-        OverflowError,
-        SyntaxError,
-        UnicodeError,
-    ) as error:  # a number of 5,000 digits, half of an escape
+    except (ValueError, OverflowError, SyntaxError) as error:  # a number of 5,000 digits, half of an escape
         raise TemplateError(f"it is not understood: {error}") from None
 
 

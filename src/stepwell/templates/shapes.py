@@ -54,7 +54,7 @@ class Renamed:
 
 
 def shaped(text: str, column: int = 1) -> Shaped | None:
-    """The shape of an expression that begins at this column; None if it must be compiled by itself."""
+    """The shape of an expression that begins at this column; None if it has none and must be compiled alone."""
     if len(text) > _LONGEST or any(mark in text for mark in _MARKS) or text[:1] in "-+" or text[-1:] in "-+":
         return None
     parts: list[str] = []

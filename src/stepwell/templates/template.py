@@ -40,27 +40,19 @@ class Template:
         self._render = render
 
     def render(self, scope: Scope) -> Any:
-        """The JSON value it gives; TemplateError says what is wrong with it or with what it reads."""
+        """The JSON value it gives; TemplateError if it cannot be rendered with this scope."""
         return _guarded(self._render, scope, self.text)
 
 
-class Expression:
-    """A compiled expression.
+class Expression(Template):
+    """A compiled expression. The JSON value it gives may be null.
 
     >>> compile_expression("price * count").evaluate({"price": 3, "count": 4})
     12
     """
 
-    __slots__ = ("_evaluate", "references", "text")
-
-    def __init__(self, text: str, references: tuple[Reference, ...], evaluate: Callable[[Scope], Any]) -> None:
-        self.text = text
-        self.references = references
-        self._evaluate = evaluate
-
-    def evaluate(self, scope: Scope) -> Any:
-        """The JSON value it gives, which may be null."""
-        return _guarded(self._evaluate, scope, self.text)
+    __slots__ = ()
+    evaluate = Template.render
 
 
 def compile_template(text: str) -> Template:
@@ -180,7 +172,7 @@ def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
         raise
     except RecursionError:
         raise TemplateError("its values are nested too deeply") from None
-    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # what nobody has thought of
+    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # unforeseen
         told = TemplateError(f"it cannot be rendered: {error}")
         told.template = text
         raise told from error
@@ -193,17 +185,15 @@ def _simple(text: str) -> Template | None:
     parts = _SIMPLE.split(text)
     if len(parts) == 1:
         return None if is_template(text) else Template(text, (), lambda scope: text)
-    if any(is_template(data) for data in parts[::2]):
-        return None
+    if len(text) > MAX_TEMPLATE or any(is_template(data) for data in parts[::2]):
+        return None  # the parser says what is wrong
     paths = [tuple(path.split(".")) for path in parts[1::2]]
     if any(not WORDS.isdisjoint(path) or len(path) > MAX_NESTING for path in paths):
         return None
-    if len(text) > MAX_TEMPLATE:
-        return None  # the parser says so
     references = tuple(_references(text, paths))
     if parts[::2] == ["", ""]:
         return Template(text, references, _path(paths[0]))
-    return Template(text, references, _text_of(parts[::2], [(_path(path)) for path in paths]))
+    return Template(text, references, _text_of(parts[::2], [_path(path) for path in paths]))
 
 
 def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:

@@ -1,17 +1,19 @@
 """JSON values inside expressions: how they are looked up, compared, calculated with and written as text.
 
-Lookup is of fields and items only. Nothing here, and nothing in `filters.py`, asks a Python object for an attribute by a
-name that a template gave.
+Lookup is of fields and items only. Nothing here, and no filter, looks up an attribute of a Python object by a name
+from a template.
 """
 
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..codec import text as canonical
 from ..errors import NotJson
+from ..words import suggestion
 from .errors import Missing, TemplateError
 from .limits import MAX_BITS, Budget
 
@@ -97,7 +99,7 @@ def described(value: Any) -> str:
 
 
 def plain(value: Any, shown: str) -> Any:
-    """A value that is used by itself: of a node it must be said what of it is meant."""
+    """A value used as a whole. For a node, the template must say which part of its output is meant."""
     if type(value) is NodeOutput:
         raise TemplateError(
             f"{shown} is a node: write {shown}.output for its whole output, {shown}.result for its main field"
@@ -171,17 +173,7 @@ def calculated(sign: str, left: Any, right: Any) -> Any:
     if not is_number(left) or not is_number(right):
         raise TemplateError(f"cannot calculate {described(left)} {sign} {described(right)}: two numbers are needed")
     try:
-        if sign == "+":
-            return checked_number(left + right)
-        if sign == "-":
-            return checked_number(left - right)
-        if sign == "*":
-            return checked_number(left * right)
-        if sign == "**":
-            return checked_number(_power(left, right))
-        if sign == "/":
-            return checked_number(left / right)
-        return checked_number(left // right if sign == "//" else left % right)
+        return checked_number(_CALCULATIONS[sign](left, right))
     except ZeroDivisionError:
         raise TemplateError(f"division by zero: {left} {sign} {right}") from None
     except OverflowError:
@@ -194,6 +186,18 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
+_CALCULATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "**": _power,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+_COMPARISONS = {"lt": operator.lt, "lteq": operator.le, "gt": operator.gt, "gteq": operator.ge}
+
+
 def same(left: Any, right: Any) -> bool:
     """Equal as JSON: true is not 1, but 1 is 1.0."""
     if type(left) is list and type(right) is list:
@@ -202,9 +206,7 @@ def same(left: Any, right: Any) -> bool:
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    return (
-        type(left) is type(right) and bool(left == right) if not is_number(left) else is_number(right) and left == right
-    )
+    return bool(left == right) and (type(left) is type(right) or (is_number(left) and is_number(right)))
 
 
 def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
@@ -220,11 +222,7 @@ def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
         )
     if type(left) is str:
         budget.for_text(len(left))
-    if sign == "lt":
-        return bool(left < right)
-    if sign == "lteq":
-        return bool(left <= right)
-    return bool(left > right) if sign == "gt" else bool(left >= right)
+    return bool(_COMPARISONS[sign](left, right))
 
 
 def contains(whole: Any, sought: Any, budget: Budget) -> bool:
@@ -249,9 +247,7 @@ def order_key(value: Any) -> Any:
 def _nearest(name: str, fields: dict[str, Any]) -> str:
     """Which field may have been meant, or which there are."""
     names = [str(each)[:40] for each in list(fields)[:200]]
-    close = get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
     if not names:
         return ": the object is empty"
-    return f"; there are {', '.join(names[:8])}" + (" and more" if len(fields) > 8 else "")
+    there = f"there are {', '.join(names[:8])}" + " and more" * (len(fields) > 8)
+    return f"; {suggestion(name, names, there)}"

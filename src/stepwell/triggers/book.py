@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from ..errors import InputError, StoreCorrupt
 from ..ids import time_ordered
 from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
 from ..store import Store, reader
-from ..words import shown
+from ..words import shown, suggestion
 from .deciding import decide, schedule_of
 from .definition import Trigger
 from .firing import NotHere, Starter
@@ -32,7 +31,7 @@ class StoredTrigger(NamedTuple):
     trigger: Trigger
     state: State
     at: int
-    """When it was looked at."""
+    """When it was read."""
 
     @property
     def name(self) -> str:
@@ -135,7 +134,7 @@ class Triggers:
         raise _contended(trigger.name)
 
     def _changed(self, row: RecordRow, trigger: Trigger, version: int, now: int, declared_in: str | None) -> State:
-        """The state of a trigger that gets another definition. What was due by the old one is decided by the old one."""
+        """The state of a trigger that gets another definition. Times that are due by the old one are decided by it."""
         state = State.decoded(row.value)
         if state.declared_in is not None and state.declared_in != declared_in:
             raise InputError(f"trigger {trigger.name!r} is declared in {state.declared_in}: change it there")
@@ -149,7 +148,7 @@ class Triggers:
         return state.but(version=version, digest=trigger.digest, error=None, tried_at=0)
 
     def _time_for(self, trigger: Trigger) -> int:
-        """Ends of runs are told by the clock of the store, everything else by that of the calendar."""
+        """Ends of runs go by the clock of the store, everything else by the calendar."""
         return self._store.now() if isinstance(trigger.when, RunFinished) else self._now()
 
     def _is_active(self, run_id: str | None) -> bool:
@@ -157,11 +156,11 @@ class Triggers:
         return row is not None and not row.status.terminal
 
     def pause(self, name: str) -> StoredTrigger:
-        """Fire no more until it is resumed. What was decided before is still started."""
+        """Stop firing until it is resumed. Runs that were decided before are still started."""
         return self._change(name, lambda state, now: state.but(paused=True))
 
     def resume(self, name: str) -> StoredTrigger:
-        """Go on from now: times that passed meanwhile were not missed; `backfill` starts them if they are wanted."""
+        """Continue from now. Times that passed meanwhile are not caught up; `backfill` can start them."""
 
         def resumed(state: State, now: int) -> State:
             return state.but(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
@@ -178,7 +177,7 @@ class Triggers:
         raise _contended(name)
 
     def declare(self, source: str, triggers: Iterable[Trigger]) -> list[StoredTrigger]:
-        """Store what a document or a class declares; what it declared before and no longer does is removed."""
+        """Store the triggers that a document or class declares, and remove those it no longer declares."""
         declared = list(triggers)
         self.check_owner(source, declared)
         stored = [self.add(trigger, declared_in=source) for trigger in declared]
@@ -189,7 +188,7 @@ class Triggers:
         return stored
 
     def check_owner(self, source: str, triggers: Iterable[Trigger]) -> None:
-        """Refuse a name that somebody else has: one trigger would silently take the place of another."""
+        """Refuse a name that another source uses: one trigger would silently replace the other."""
         for trigger in triggers:
             row = reader.get_record(self._store, RECORD, trigger.name)
             owner = source if row is None else State.decoded(row.value).declared_in
@@ -253,16 +252,8 @@ class Triggers:
         row = reader.get_record(self._store, RECORD, name) if isinstance(name, str) and name.isprintable() else None
         if row is None:
             names = [each.key for each in reader.all_records(self._store, RECORD)]
-            close = get_close_matches(str(name)[:100], names, n=1)
-            if close:
-                rest = f"; did you mean {close[0]!r}?"
-            else:
-                rest = (
-                    f"; there are {', '.join(names[:20])}"
-                    if names
-                    else "; there are none: `stepwell trigger add` stores one"
-                )
-            raise InputError(f"there is no trigger {shown(name)}{rest}")
+            none = None if names else "there are none: `stepwell trigger add` stores one"
+            raise InputError(f"there is no trigger {shown(name)}; {suggestion(name, names, none, most=20)}")
         return row
 
     def _change(self, name: str, change: Callable[[State, int], State]) -> StoredTrigger:
@@ -304,7 +295,7 @@ def calendar_clock(store: Store) -> Callable[[], int]:
 
 
 def trigger_book(store: Store) -> Triggers:
-    """The triggers of a store, for who declares some and starts nothing."""
+    """The triggers of a store, to declare some without starting runs."""
 
     def nothing(start: Start) -> bool:
         raise NotHere(f"{start.workflow} is not started here")

@@ -23,14 +23,14 @@ MAX_QUEUE = 1_000
 CLOCK_SET_BACK = 300 * SECOND
 """A mark that lies further in the future was made by a clock that was wrong."""
 RETRY_AFTER = 30 * SECOND
-"""A start that failed is tried again after so long."""
+"""How long after a failed start it is tried again."""
 BUSY_AGAIN = 1 * SECOND
 """How soon to look whether the run before has ended."""
 
 
 class Decision(NamedTuple):
     state: State
-    """What follows; the same object if there is nothing to decide."""
+    """The next state; the same object if there is nothing to decide."""
     missed: tuple[int, int] | None = None
     """The first and the last time that was left out because it was missed."""
     skipped: int = 0
@@ -74,7 +74,7 @@ def decide(trigger: Trigger, state: State, now: int, *, busy: bool) -> Decision:
 
 
 def _due(trigger: Trigger, schedule: Schedule, mark: int, now: int) -> tuple[list[int], tuple[int, int] | None]:
-    """The times later than the mark that fire now, by what is to be caught up; and the first and last that are not."""
+    """The times after the mark that fire now, as `catch_up` says, and the first and last that are left out."""
     if trigger.catch_up == "all":
         return list(islice(takewhile(lambda time: time <= now, schedule.after(mark)), AT_ONCE)), None
     first = next(iter(schedule.after(mark)), None)
@@ -92,7 +92,7 @@ def _due(trigger: Trigger, schedule: Schedule, mark: int, now: int) -> tuple[lis
 
 
 def _with_backfill(state: State, schedule: Schedule) -> State:
-    """Also times that somebody asked for, as many as there is room for."""
+    """Add times of backfills, as many as there is room for."""
     room = AT_ONCE - len(state.pending)
     while state.backfills and room > 0:
         state, times = _of_backfill(state, schedule, room)
@@ -102,7 +102,7 @@ def _with_backfill(state: State, schedule: Schedule) -> State:
 
 
 def _next_in_turn(state: State, schedule: Schedule, busy: bool) -> State:
-    """The next of those that wait, one at a time. What somebody asked for waits for its turn, also with `skip`."""
+    """The next waiting time, one at a time. Backfills wait for their turn, also with `skip`."""
     if busy or state.pending:
         return state
     if state.queue:
@@ -122,7 +122,7 @@ def _of_backfill(state: State, schedule: Schedule, count: int) -> tuple[State, l
 
 
 def next_look(trigger: Trigger, state: State, now: int, *, busy: bool) -> int | None:
-    """When there is something to do again, as far as the state says; None: not before somebody changes something."""
+    """When there is something to do again; None: not before something changes."""
     schedule = schedule_of(trigger, state)
     if state.pending:
         return state.tried_at + RETRY_AFTER if state.error else now

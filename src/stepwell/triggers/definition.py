@@ -1,8 +1,9 @@
-"""`Trigger`: what starts runs of a workflow by itself, checked whole when it is made."""
+"""`Trigger`: starts runs of a workflow automatically. It is checked when it is made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -12,13 +13,16 @@ from ..codec import decode, encode_checked, sha256
 from ..errors import NotJson
 from ..templates import Config, compile_config
 from ..types.codecs import encoded_by_type
-from .kinds import CatchUp, Interval, Kind, Overlap, Problem, RunFinished, StateWritten, TriggerError, Webhook, When
+from ..words import shown
+from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, Problem, TriggerError, When
 from .reading import read
 from .schedule import Cron
 
+MAX_DECLARED = 100
+
 
 class Trigger:
-    """What starts runs of a workflow by itself.
+    """Starts runs of a workflow automatically.
 
         Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin", input={"day": "{{ fire.date }}"})
         Trigger("poll", "fetch", every="15m", overlap="skip")
@@ -97,17 +101,7 @@ class Trigger:
 
     @property
     def kind(self) -> Kind:
-        match self.when:
-            case Cron():
-                return "cron"
-            case Interval():
-                return "every"
-            case Webhook():
-                return "webhook"
-            case RunFinished():
-                return "run_finished"
-            case StateWritten():
-                return "state"
+        return KINDS[type(self.when)]
 
     @property
     def is_schedule(self) -> bool:
@@ -160,3 +154,38 @@ def _as_data(value: Any) -> Any:
             return {key: _as_data(each) for key, each in value.items()}
         case _:
             return value
+
+
+def read_declared(given: Any, workflow: str, named: str, report: Callable[[Path, str], None]) -> tuple[Trigger, ...]:
+    """The triggers that a workflow declares. A single one may have no name: it gets that of the workflow."""
+    if not isinstance(given, list | tuple) or len(given) > MAX_DECLARED:
+        report((), f"a list of at most {MAX_DECLARED} triggers is needed, not {shown(given)}")
+        return ()
+    found: list[Trigger] = []
+    for place, each in enumerate(given):
+        if not isinstance(each, Mapping):
+            report(
+                (place,), f"an object is needed, with cron, every, webhook, run_finished or state, not {shown(each)}"
+            )
+            continue
+        if "workflow" in each:
+            report((place, "workflow"), "it starts the workflow that declares it: leave this out")
+            continue
+        data = {**each, "workflow": workflow}
+        if len(given) == 1 and "name" not in each:
+            data["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")[:100]
+        try:
+            trigger = Trigger.of(data)
+        except TriggerError as error:
+            for problem in error.problems:
+                report((place, *problem.path), problem.message)
+            continue
+        if any(trigger.name == other.name for other in found):
+            report((place, "name"), f"{trigger.name!r} is the name of another one already")
+        found.append(trigger)
+    return tuple(found)
+
+
+def declared_form(trigger: Trigger) -> dict[str, Any]:
+    """A trigger as the document that declares it has it."""
+    return {name: value for name, value in trigger.canonical.items() if name != "workflow"}

@@ -17,9 +17,9 @@ from .kinds import RunFinished
 from .state import State
 
 LOOK_BACK = 30 * SECOND
-"""How much later than others a commit may be seen that ended a run before them."""
+"""How much later than its time the end of a run may become visible."""
 KEEP_EVERY = 3_600 * SECOND
-"""A mark is stored at least so often, so that who starts anew has little to look through."""
+"""How often a mark is stored at least, so that a new process has little to read."""
 
 
 class EndedRun(NamedTuple):
@@ -66,7 +66,7 @@ class EndedRuns:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._looked: dict[str, int] = {}
-        """By trigger: all runs that ended up to this time were given, but for what is seen late."""
+        """By trigger: runs that ended up to this time were handled, except those seen late."""
         self._seen: dict[str, set[tuple[str, int]]] = {}
 
     def since(self, trigger: str, state: State, when: RunFinished) -> Iterator[EndedRun]:
@@ -85,7 +85,7 @@ class EndedRuns:
         self._seen[trigger] = {each for each in seen if each[1] >= oldest}
 
     def hold(self, trigger: str, ended: EndedRun) -> None:
-        """This one, and what ended later, is to be looked at again."""
+        """Handle this run, and those that ended later, again."""
         self._seen[trigger].discard(ended.told)
         self._looked[trigger] = min(self._looked[trigger], ended.at)
 

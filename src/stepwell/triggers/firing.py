@@ -1,4 +1,4 @@
-"""Firing what is due. Any number of processes may do it on one store, and none of them leads.
+"""Fires what is due. Any number of processes may do this on one store, without a leader.
 
 For each trigger: decide (`deciding`), store the decision by compare-and-set, start what it names, store that it was
 started. Whoever is killed in between leaves a decision that the next process carries out, under the same run ids.
@@ -28,10 +28,10 @@ log = logging.getLogger("stepwell")
 ROUNDS = 20
 """How often in a row one trigger decides before the others have their turn."""
 GIVE_UP_AFTER = 86_400 * SECOND
-"""A run is not followed any more if what follows could not be started for so long."""
+"""After this long, a run that could not be started after an ended run is given up."""
 _NEVER = 2**62
 LOOK_AGAIN = 5 * SECOND
-"""Triggers that others have added or changed are noticed after so long."""
+"""How soon changes of triggers by other processes are noticed."""
 
 
 class NotHere(StepwellError):
@@ -40,7 +40,7 @@ class NotHere(StepwellError):
 
 class Starter(Protocol):
     def __call__(self, start: Start) -> bool:
-        """Start a run; False if it is there already. Raises NotHere, or what is wrong with the workflow or the input."""
+        """Start a run; False if it exists already. Raises NotHere, or an error about the workflow or the input."""
         ...
 
 
@@ -54,13 +54,13 @@ class Firing:
         """By digest: a version never changes."""
         self._ended = EndedRuns(store)
         self._next: dict[str, tuple[int, int]] = {}
-        """By name: the version of the record, and when there is something to do for it as it stands."""
+        """By name: the version of the record, and when there is something to do for it."""
         self._looked_at = 0
         self._told: set[tuple[str, str]] = set()
-        """What was logged and need not be again."""
+        """Messages that were logged already."""
 
     def fire_due(self) -> int:
-        """Fire what is due; in how many microseconds to look again."""
+        """Fire what is due; returns the microseconds until the next look."""
         now = self._now()
         if now < self._looked_at:  # the clock was set back
             self._next.clear()
@@ -75,7 +75,7 @@ class Firing:
         return max(0, soonest - self._now())
 
     def _tended(self, row: RecordRow) -> tuple[int, int]:
-        """The version of a record for which nothing more is to be done now, and until when."""
+        """The version of a record after all that is due was done, and when there is more to do."""
         try:
             version, again = self._tend(row)
             return version, _NEVER if again is None else again
@@ -86,11 +86,11 @@ class Firing:
             return row.version, self._now() + LOOK_AGAIN
 
     def _tend(self, row: RecordRow) -> tuple[int, int | None]:
-        """Do what is due for one trigger; its version then, and when there is more to do."""
+        """Do what is due for one trigger; returns its version and when there is more to do."""
         current: RecordRow | None = row
         for _ in range(ROUNDS):
             if current is None:
-                return 0, self._now()  # somebody else has changed it: look again
+                return 0, self._now()  # another process has changed it: read it again
             state = State.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
@@ -125,7 +125,7 @@ class Firing:
         return found
 
     def _put(self, row: RecordRow, state: State) -> RecordRow | None:
-        """Store a state if nobody has changed the record since it was read; None if somebody has."""
+        """Store a state if the record is unchanged since it was read; None if it was changed."""
         value = state.encoded()
         (receipt,) = self._store.commit([PutRecord(RECORD, row.key, value, expected=row.version)])
         return RecordRow(row.key, receipt.version, value) if isinstance(receipt, RecordPut) else None
@@ -142,22 +142,18 @@ class Firing:
         return run is not None and not run.status.terminal
 
     def _start_pending(self, trigger: Trigger, state: State) -> State | None:
-        """Start what was decided. None: it is for another process."""
+        """Start what was decided; None if another process must."""
         for time in state.pending:
             run_id = run_id_at(trigger.name, time)
             try:
                 self._start(make_start(trigger, state, run_id, time))
             except NotHere as error:
-                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                self._leave(trigger, error)
                 return None
             except StoreError:
                 raise
             except StepwellError as error:
-                problem = one_line(f"{time_text(time)}: {error}")
-                self._tell(
-                    trigger.name, f"trigger {trigger.name} could not start a run for {problem}; it is tried again"
-                )
-                return state.but(error=problem, tried_at=self._now())
+                return state.but(error=self._failed(trigger, "for", time_text(time), error), tried_at=self._now())
             rest = tuple(each for each in state.pending if each != time)
             state = state.but(
                 pending=rest, last_run=run_id, last_time=time, fired=state.fired + 1, error=None, tried_at=0
@@ -180,15 +176,12 @@ class Firing:
                 is_new = self._start(start)
             except NotHere as error:
                 self._ended.hold(row.key, ended)
-                self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+                self._leave(trigger, error)
                 break
             except StoreError:
                 raise
             except StepwellError as error:
-                told = one_line(f"run {ended.run_id}: {error}")
-                self._tell(
-                    trigger.name, f"trigger {trigger.name} could not start a run after {told}; it is tried again"
-                )
+                told = self._failed(trigger, "after", f"run {ended.run_id}", error)
                 if self._store.now() - ended.at < GIVE_UP_AFTER:
                     self._ended.hold(row.key, ended)
                     problem = problem or told
@@ -201,6 +194,15 @@ class Firing:
         if made != state:
             self._put(row, made)
         return now + SECOND
+
+    def _leave(self, trigger: Trigger, error: NotHere) -> None:
+        self._tell(trigger.name, f"trigger {trigger.name} is left to others: {one_line(str(error))}")
+
+    def _failed(self, trigger: Trigger, when: str, what: str, error: StepwellError) -> str:
+        """Log that a start did not succeed; what went wrong."""
+        problem = one_line(f"{what}: {error}")
+        self._tell(trigger.name, f"trigger {trigger.name} could not start a run {when} {problem}; it is tried again")
+        return problem
 
     def _explain(self, trigger: Trigger, decision: Decision) -> None:
         if decision.clock_moved:

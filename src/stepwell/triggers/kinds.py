@@ -39,7 +39,7 @@ class TriggerError(DefinitionError):
 
 @dataclass(frozen=True)
 class Interval:
-    """Every so many microseconds, counted from `start`, or from when the trigger was added."""
+    """Every `every` microseconds, counted from `start`, or from when the trigger was added."""
 
     every: int
     start: int | None = None
@@ -68,7 +68,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class StateWritten:
-    """A new state of a pipeline, or one with new content. Whoever scans the pipeline fires it."""
+    """A new state of a pipeline, or one with new content. A scan of the pipeline fires it."""
 
     pipeline: str
     state: str
@@ -78,3 +78,11 @@ class StateWritten:
 
 
 When: TypeAlias = Cron | Interval | Webhook | RunFinished | StateWritten
+KINDS: dict[type, Kind] = {
+    Cron: "cron",
+    Interval: "every",
+    Webhook: "webhook",
+    RunFinished: "run_finished",
+    StateWritten: "state",
+}
+"""What each is called in a definition."""

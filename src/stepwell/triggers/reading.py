@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from ..clock import MAX_SECONDS, SECOND, is_seconds, utc_text
@@ -14,19 +13,9 @@ from ..errors import InputError
 from ..ids import checked_run_id
 from ..secrets import SecretRef
 from ..templates import TemplateError, compile_config, compile_expression
-from ..words import shown
-from .kinds import (
-    GRACE_SECONDS,
-    CatchUp,
-    Interval,
-    Overlap,
-    Path,
-    Problem,
-    RunFinished,
-    StateWritten,
-    Webhook,
-    When,
-)
+from ..words import shown, suggestion
+from . import kinds
+from .kinds import GRACE_SECONDS, Interval, Path, Problem, RunFinished, StateWritten, Webhook, When
 from .schedule import Cron, time_zone
 from .schemes import SCHEMES
 
@@ -36,7 +25,7 @@ MAX_INPUT = 1024 * 1024
 MAX_TAGS = 16
 MAX_TAG = 100
 MAX_RATE = 100_000
-KINDS = ("cron", "every", "webhook", "run_finished", "state")
+KINDS = tuple(kinds.KINDS.values())
 _ANY = ("name", "workflow", "input", "priority", "tags", "description")
 _SCHEDULED = ("catch_up", "overlap", "grace_seconds")
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -62,92 +51,139 @@ _UNITS = (604_800, 86_400, 3_600, 60, 1)
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
+class Fields:
+    """Reads the fields of an object, and adds what is wrong to `problems`, each with its path."""
+
+    def __init__(self, data: Mapping[str, Any], problems: list[Problem], path: Path = ()) -> None:
+        self.data, self.problems, self._path = data, problems, path
+
+    def refuse(self, message: str, *path: str | int) -> None:
+        self.problems.append(Problem((*self._path, *path), message))
+
+    def need(self, field: str, needed: str) -> None:
+        """Refuse the value of a field, which is shown."""
+        self.refuse(f"{needed} is needed, not {shown(self.data.get(field))}", field)
+
+    def object(self, field: str, what: str, known: Sequence[str]) -> Fields | None:
+        """The fields of an object in a field; None if there is something else."""
+        inner = self.data[field]
+        if not isinstance(inner, dict):
+            self.need(field, what)
+            return None
+        found = Fields(inner, self.problems, (*self._path, field))
+        found.check_names(known, "a webhook" if field == "webhook" else field)
+        return found
+
+    def check_names(self, known: Sequence[str], what: str) -> None:
+        for key in self.data:
+            if key not in known:
+                self.refuse(f"{what} has no field {shown(key)}; {suggestion(key, known)}", key)
+
+    def choice(self, field: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.data.get(field, default)
+        if isinstance(value, str) and value in choices:
+            return value
+        self.need(field, f"one of {', '.join(choices)}")
+        return default
+
+    def seconds(self, field: str, default: float) -> float:
+        value = self.data.get(field, default)
+        if is_seconds(value):
+            return float(value)
+        self.need(field, "a number of seconds from 0")
+        return default
+
+    def whole(self, field: str, default: int, least: int, most: int) -> int:
+        value = self.data.get(field, default)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        self.need(field, f"a whole number from {least} to {most}")
+        return default
+
+    def workflow(self) -> str:
+        value = self.data.get("workflow")
+        if isinstance(value, str) and value.strip() and len(value) <= 1_000 and value.isprintable():
+            return value
+        self.need("workflow", "the name of a stored document, or package.module:Class,")
+        return ""
+
+    def check_templates(self, field: str, names: Sequence[str]) -> None:
+        wrong: list[tuple[Path, TemplateError]] = []
+        compiled = compile_config(self.data[field], problems=wrong)
+        for at, error in wrong:
+            self.refuse(error.problem, field, *at)
+        for at, reference in compiled.references:
+            if reference.name not in names:
+                message = f"the template names {reference.name!r}; there are {', '.join(names)}"
+                self.refuse(message, field, *at)
+
+
 def read(data: Any, problems: list[Problem]) -> dict[str, Any] | None:
     """The attributes of a trigger; None, and problems, if it is written wrongly."""
     if not isinstance(data, dict):
         problems.append(Problem((), f"an object with name, workflow and one of {', '.join(KINDS)} is needed"))
         return None
-    kinds = [kind for kind in KINDS if kind in data]
-    if len(kinds) != 1:
-        what = " and ".join(kinds) if kinds else "none of them"
-        problems.append(Problem((), f"one of {', '.join(KINDS)} says when it fires; this has {what}"))
-        _check_fields(data, sorted({name for fields in FIELDS.values() for name in fields}), "a trigger", problems)
+    fields = Fields(data, problems)
+    present = [kind for kind in KINDS if kind in data]
+    if len(present) != 1:
+        what = " and ".join(present) if present else "none of them"
+        fields.refuse(f"one of {', '.join(KINDS)} says when it fires; this has {what}")
+        fields.check_names(sorted({name for names in FIELDS.values() for name in names}), "a trigger")
         return None
-    (kind,) = kinds
-    _check_fields(data, FIELDS[kind], f"a trigger with {kind}", problems)
+    (kind,) = present
+    fields.check_names(FIELDS[kind], f"a trigger with {kind}")
     made: dict[str, Any] = {
-        "name": _name(data, problems),
-        "workflow": _workflow(data.get("workflow"), ("workflow",), problems),
-        "when": _WHEN[kind](data, problems),
+        "name": _name(fields),
+        "workflow": fields.workflow(),
+        "when": _WHEN[kind](fields),
         "input": data.get("input", DEFAULT_INPUT.get(kind, {})),
-        "catch_up": _choice(data, "catch_up", get_args(CatchUp), "last", problems),
-        "overlap": _choice(data, "overlap", get_args(Overlap), "allow", problems),
-        "grace_seconds": _seconds(data, "grace_seconds", GRACE_SECONDS, problems),
-        "priority": _whole(data, "priority", 0, -(2**31), 2**31 - 1, problems),
-        "tags": _tags(data, problems),
-        "description": _description(data, problems),
+        "catch_up": fields.choice("catch_up", get_args(kinds.CatchUp), "last"),
+        "overlap": fields.choice("overlap", get_args(kinds.Overlap), "allow"),
+        "grace_seconds": fields.seconds("grace_seconds", GRACE_SECONDS),
+        "priority": fields.whole("priority", 0, -(2**31), 2**31 - 1),
+        "tags": _tags(fields),
+        "description": _description(fields),
     }
-    _check_input(made["input"], kind, problems)
+    if "input" in data:
+        _check_input(fields, NAMES[kind])
     when = made["when"]
     if isinstance(when, RunFinished) and when.workflow == made["workflow"].rpartition(":")[2].partition("@")[0]:
-        problems.append(Problem(("run_finished", "workflow"), "a workflow that starts itself would never stop"))
+        fields.refuse("a workflow that starts itself would never stop", "run_finished", "workflow")
     if problems:
         return None
     return {**made, "canonical": _canonical(kind, made)}
 
 
-def _check_fields(data: Mapping[str, Any], known: Sequence[str], what: str, problems: list[Problem]) -> None:
-    for key in data:
-        if key not in known:
-            close = get_close_matches(key, known, n=1) if len(key) <= MAX_NAME else []
-            rest = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
-            problems.append(Problem((key,), f"{what} has no field {shown(key)}{rest}"))
-
-
-def _name(data: Mapping[str, Any], problems: list[Problem]) -> str:
-    name = data.get("name")
+def _name(fields: Fields) -> str:
+    name = fields.data.get("name")
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
-    problems.append(
-        Problem(("name",), f"1 to {MAX_NAME} letters, digits or . _ - are needed, not {shown(data.get('name'))}")
-    )
+    fields.refuse(f"1 to {MAX_NAME} letters, digits or . _ - are needed, not {shown(name)}", "name")
     return ""
 
 
-def _workflow(value: Any, path: Path, problems: list[Problem]) -> str:
-    if isinstance(value, str) and value.strip() and len(value) <= 1_000 and value.isprintable():
-        return value
-    needed = "the name of a stored document, or package.module:Class,"
-    problems.append(Problem(path, f"{needed} is needed, not {shown(value)}"))
-    return ""
-
-
-def _cron(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
-    timezone = data.get("timezone", "UTC")
+def _cron(fields: Fields) -> When | None:
+    timezone = fields.data.get("timezone", "UTC")
     try:
         time_zone(timezone)
     except InputError as error:
-        problems.append(Problem(("timezone",), str(error)))
+        fields.refuse(str(error), "timezone")
         timezone = "UTC"
     try:
-        return Cron(data["cron"], timezone)
+        return Cron(fields.data["cron"], timezone)
     except InputError as error:
-        problems.append(Problem(("cron",), str(error)))
+        fields.refuse(str(error), "cron")
         return None
 
 
-def _every(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
-    seconds = duration(data["every"])
+def _every(fields: Fields) -> When | None:
+    seconds = duration(fields.data["every"])
     if seconds is None or not 1 <= seconds <= MAX_SECONDS:
-        needed = "a duration from 1 second to 10 years, as 90s, 15m, 1h30m or 7d,"
-        problems.append(Problem(("every",), f"{needed} is needed, not {shown(data['every'])}"))
+        fields.need("every", "a duration from 1 second to 10 years, as 90s, 15m, 1h30m or 7d,")
         return None
-    start = None
-    if "start" in data:
-        start = moment(data["start"])
-        if start is None:
-            needed = "a time with its offset, as 2026-03-01T06:00:00Z,"
-            problems.append(Problem(("start",), f"{needed} is needed, not {shown(data['start'])}"))
+    start = moment(fields.data.get("start"))
+    if start is None and "start" in fields.data:
+        fields.need("start", "a time with its offset, as 2026-03-01T06:00:00Z,")
     return Interval(int(seconds * SECOND), start)
 
 
@@ -177,125 +213,88 @@ def moment(value: Any) -> int | None:
         return None
 
 
-def _webhook(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
-    given = data["webhook"]
-    if not isinstance(given, dict):
-        problems.append(Problem(("webhook",), f"an object with scheme and secret is needed, not {shown(given)}"))
-        return None
-    found: list[Problem] = []
+def _webhook(fields: Fields) -> When | None:
     known = ("scheme", "secret", "header", "window_seconds", "delivery", "rate_per_minute")
-    _check_fields(given, known, "a webhook", found)
-    scheme = _choice(given, "scheme", tuple(SCHEMES), "hmac", found)
-    secret = SecretRef.of(given.get("secret"))
+    given = fields.object("webhook", "an object with scheme and secret", known)
+    if given is None:
+        return None
+    chosen = given.choice("scheme", tuple(SCHEMES), "hmac")
+    scheme = SCHEMES[chosen]
+    secret = SecretRef.of(given.data.get("secret"))
     if secret is None:
-        # What is there is not shown: somebody may have written the secret itself.
-        found.append(Problem(("secret",), "a reference is needed, secret:NAME; the secret itself is never stored"))
-    header = given.get("header")
+        # The value is not shown: it may be the secret itself.
+        given.refuse("a reference is needed, secret:NAME; the secret itself is never stored", "secret")
+    header = given.data.get("header")
     if header is not None:
-        if "header" not in SCHEMES[scheme].settable:
-            message = f"the scheme {scheme} has its own header, {SCHEMES[scheme].header}"
-            found.append(Problem(("header",), message))
+        if "header" not in scheme.settable:
+            given.refuse(f"the scheme {chosen} has its own header, {scheme.header}", "header")
         elif not isinstance(header, str) or not _HEADER.fullmatch(header):
-            found.append(Problem(("header",), f"the name of a header is needed, not {shown(header)}"))
-    window = _seconds(given, "window_seconds", 300.0, found)
-    if "window_seconds" in given and not SCHEMES[scheme].timed:
-        found.append(Problem(("window_seconds",), f"the scheme {scheme} does not say when a request was sent"))
-    delivery = given.get("delivery")
-    if delivery is not None:
-        if isinstance(delivery, str):
-            _check_templates(delivery, ("delivery",), ("body", "headers", "query"), found)
-        else:
-            found.append(Problem(("delivery",), f"a template is needed, as {{{{ body.id }}}}, not {shown(delivery)}"))
-    rate = _whole(given, "rate_per_minute", 60, 1, MAX_RATE, found)
-    problems += [each._replace(path=("webhook", *each.path)) for each in found]
-    if found or secret is None:
+            given.need("header", "the name of a header")
+    window = given.seconds("window_seconds", 300.0)
+    if "window_seconds" in given.data and not scheme.timed:
+        given.refuse(f"the scheme {chosen} does not say when a request was sent", "window_seconds")
+    delivery = given.data.get("delivery")
+    if isinstance(delivery, str):
+        given.check_templates("delivery", ("body", "headers", "query"))
+    elif delivery is not None:
+        given.need("delivery", "a template, as {{ body.id }},")
+    rate = given.whole("rate_per_minute", 60, 1, MAX_RATE)
+    if fields.problems or secret is None:
         return None
-    return Webhook(secret, scheme, header.lower() if header else None, window, delivery, rate)
+    return Webhook(secret, chosen, header.lower() if header else None, window, delivery, rate)
 
 
-def _run_finished(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
-    given = data["run_finished"]
-    if isinstance(given, str):
-        given = {"workflow": given}
-    if not isinstance(given, dict):
-        problems.append(Problem(("run_finished",), f"an object with workflow is needed, not {shown(given)}"))
+def _run_finished(fields: Fields) -> When | None:
+    if isinstance(fields.data["run_finished"], str):
+        fields.data = {**fields.data, "run_finished": {"workflow": fields.data["run_finished"]}}
+    given = fields.object("run_finished", "an object with workflow", ("workflow", "status"))
+    if given is None:
         return None
-    found: list[Problem] = []
-    _check_fields(given, ("workflow", "status"), "run_finished", found)
-    workflow = _workflow(given.get("workflow"), ("workflow",), found)
+    workflow = given.workflow()
     if ":" in workflow or "@" in workflow:
-        message = f"the name of a workflow is needed, without module or version, not {shown(workflow)}"
-        found.append(Problem(("workflow",), message))
-    status = given.get("status", ["COMPLETED"])
+        given.need("workflow", "the name of a workflow, without module or version,")
+    status = given.data.get("status", ["COMPLETED"])
     chosen = [status] if isinstance(status, str) else status
     if not isinstance(chosen, list) or not chosen or not all(each in ENDED for each in chosen):
-        found.append(Problem(("status",), f"one or some of {', '.join(ENDED)} are needed, not {shown(status)}"))
+        given.refuse(f"one or some of {', '.join(ENDED)} are needed, not {shown(status)}", "status")
         chosen = []
-    problems += [each._replace(path=("run_finished", *each.path)) for each in found]
     return RunFinished(workflow, tuple(each for each in ENDED if each in chosen))
 
 
-def _state(data: Mapping[str, Any], problems: list[Problem]) -> When | None:
-    given = data["state"]
-    if not isinstance(given, dict):
-        problems.append(
-            Problem(("state",), f"an object with pipeline and stateType or path is needed, not {shown(given)}")
-        )
+def _state(fields: Fields) -> When | None:
+    known = ("pipeline", "stateType", "path", "filter")
+    given = fields.object("state", "an object with pipeline and stateType or path", known)
+    if given is None:
         return None
-    found: list[Problem] = []
-    _check_fields(given, ("pipeline", "stateType", "path", "filter"), "state", found)
-    what = [given[key] for key in ("stateType", "path") if key in given]
+    before = len(fields.problems)
+    what = [given.data[key] for key in ("stateType", "path") if key in given.data]
     if len(what) != 1:
-        found.append(Problem((), "stateType (a stage) or path (a pattern), one of them, is needed"))
-    for key, value in given.items():
+        given.refuse("stateType (a stage) or path (a pattern), one of them, is needed")
+    for key, value in given.data.items():
         if not isinstance(value, str) or not value.strip() or len(value) > 1_000 or not value.isprintable():
-            found.append(Problem((key,), f"some text is needed, not {shown(value)}"))
-    if "pipeline" not in given:
-        found.append(Problem((), "pipeline, the name of a pipeline, is needed"))
-    if not found and "filter" in given:
+            given.need(key, "some text")
+    if "pipeline" not in given.data:
+        given.refuse("pipeline, the name of a pipeline, is needed")
+    condition = given.data.get("filter")
+    if len(fields.problems) == before and condition is not None:
         try:
-            compile_expression(given["filter"])
+            compile_expression(condition)
         except TemplateError as error:
-            found.append(Problem(("filter",), str(error)))
-    problems += [each._replace(path=("state", *each.path)) for each in found]
-    return None if found else StateWritten(given["pipeline"], what[0], given.get("filter"))
+            given.refuse(str(error), "filter")
+    return None if fields.problems else StateWritten(given.data["pipeline"], what[0], condition)
 
 
 _WHEN = {"state": _state, "cron": _cron, "every": _every, "webhook": _webhook, "run_finished": _run_finished}
 
 
-def _choice(data: Mapping[str, Any], field: str, choices: tuple[str, ...], default: str, found: list[Problem]) -> str:
-    value = data.get(field, default)
-    if isinstance(value, str) and value in choices:
+def _tags(fields: Fields) -> dict[str, str]:
+    value = fields.data.get("tags", {})
+    if not isinstance(value, dict) or len(value) > MAX_TAGS or not all(map(_is_tag, (*value, *value.values()))):
+        fields.refuse(f"at most {MAX_TAGS} texts by name are needed, not {shown(value)}", "tags")
+    elif {"trigger", "fire"} & value.keys():
+        fields.refuse("the tags trigger and fire are set by the trigger itself", "tags")
+    else:
         return value
-    found.append(Problem((field,), f"one of {', '.join(choices)} is needed, not {shown(value)}"))
-    return default
-
-
-def _seconds(data: Mapping[str, Any], field: str, default: float, found: list[Problem]) -> float:
-    value = data.get(field, default)
-    if is_seconds(value):
-        return float(value)
-    found.append(Problem((field,), f"a number of seconds from 0 is needed, not {shown(value)}"))
-    return default
-
-
-def _whole(data: Mapping[str, Any], field: str, default: int, least: int, most: int, found: list[Problem]) -> int:
-    value = data.get(field, default)
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-        return value
-    found.append(Problem((field,), f"a whole number from {least} to {most} is needed, not {shown(value)}"))
-    return default
-
-
-def _tags(data: Mapping[str, Any], problems: list[Problem]) -> dict[str, str]:
-    value = data.get("tags", {})
-    if isinstance(value, dict) and len(value) <= MAX_TAGS and all(map(_is_tag, (*value, *value.values()))):
-        if not {"trigger", "fire"} & value.keys():
-            return value
-        problems.append(Problem(("tags",), "the tags trigger and fire are set by the trigger itself"))
-        return {}
-    problems.append(Problem(("tags",), f"at most {MAX_TAGS} texts by name are needed, not {shown(value)}"))
     return {}
 
 
@@ -303,32 +302,22 @@ def _is_tag(value: Any) -> bool:
     return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()
 
 
-def _description(data: Mapping[str, Any], problems: list[Problem]) -> str | None:
-    value = data.get("description")
+def _description(fields: Fields) -> str | None:
+    value = fields.data.get("description")
     if value is None or (isinstance(value, str) and len(value) <= MAX_DESCRIPTION):
         return value
-    problems.append(Problem(("description",), f"a text of at most {MAX_DESCRIPTION:,} characters is needed"))
+    fields.refuse(f"a text of at most {MAX_DESCRIPTION:,} characters is needed", "description")
     return None
 
 
-def _check_input(value: Any, kind: str, problems: list[Problem]) -> None:
+def _check_input(fields: Fields, names: Sequence[str]) -> None:
+    value = fields.data["input"]
     if not isinstance(value, dict | str):
-        problems.append(Problem(("input",), f"an object, or a template that gives one, is needed, not {shown(value)}"))
-        return
-    if len(encode_checked(value)) > MAX_INPUT:
-        problems.append(Problem(("input",), f"at most {MAX_INPUT:,} bytes are allowed"))
-        return
-    _check_templates(value, ("input",), NAMES[kind], problems)
-
-
-def _check_templates(value: Any, path: Path, names: Sequence[str], problems: list[Problem]) -> None:
-    wrong: list[tuple[Path, TemplateError]] = []
-    compiled = compile_config(value, problems=wrong)
-    problems += [Problem((*path, *at), error.problem) for at, error in wrong]
-    for at, reference in compiled.references:
-        if reference.name not in names:
-            message = f"the template names {reference.name!r}; there are {', '.join(names)}"
-            problems.append(Problem((*path, *at), message))
+        fields.need("input", "an object, or a template that gives one,")
+    elif len(encode_checked(value)) > MAX_INPUT:
+        fields.refuse(f"at most {MAX_INPUT:,} bytes are allowed", "input")
+    else:
+        fields.check_templates("input", names)
 
 
 def _canonical(kind: str, made: Mapping[str, Any]) -> dict[str, Any]:
@@ -357,7 +346,7 @@ def _canonical(kind: str, made: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_key(text: str) -> str:
-    """A key that somebody chose for a fire: it becomes a part of the id of its run."""
+    """A key for a fire, which becomes a part of the run id."""
     checked_run_id(text)
     if len(text) > 80:
         raise InputError(f"key {shown(text)} is too long: at most 80 characters are allowed")

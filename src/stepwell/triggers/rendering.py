@@ -1,4 +1,4 @@
-"""The input of a run that a trigger starts: its template, and what it may name."""
+"""Renders the input of runs that triggers start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Start(NamedTuple):
-    """A run that is to be started. The same id is the same run, whoever asks and however often."""
+    """A run to start. The same id is the same run, however often it is started."""
 
     run_id: str
     workflow: str
@@ -37,7 +37,7 @@ def time_text(time: int) -> str:
 
 
 def run_id_at(trigger: str, time: int) -> str:
-    """The id of the run that a trigger starts for a time: not for a version of the trigger, which may change meanwhile."""
+    """The id of the run of a trigger for a time. It does not depend on the version of the trigger."""
     return f"{trigger}:{time_text(time)}"
 
 

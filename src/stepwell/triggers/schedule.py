@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import SECOND
 from ..errors import InputError
-from ..words import shown
+from ..words import shown, suggestion
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -67,7 +68,7 @@ class Cron:
 
     @cached_property
     def expression(self) -> str:
-        """What it stands for, without nicknames."""
+        """The five or six fields, without nicknames."""
         return NICKNAMES.get(self.text.strip().lower(), self.text)
 
     @cached_property
@@ -100,9 +101,8 @@ class Cron:
         last = at
         for local in self._calendar(_local(at, self.zone)):
             time = _first_moment(local, self.zone)
-            if (
-                time > last
-            ):  # several that lie in one gap fire together; the second pass of a repeated hour does not fire
+            # Several that lie in one gap fire together; the second pass of a repeated hour does not fire.
+            if time > last:
                 last = time
                 yield time
 
@@ -112,7 +112,7 @@ class Cron:
             for local in self._calendar(_local(at, self.zone)):
                 time = _number(local - offset)
                 if _offset(time, self.zone) != offset:
-                    # The clock was changed on the way: from there on, go by what it shows then.
+                    # The clock was changed in between: continue with the local time after the change.
                     at = _first_change(at, time, offset, self.zone)
                     if self._matches(at):
                         yield at
@@ -127,10 +127,12 @@ class Cron:
         return next(self._calendar(local - _SECOND), None) == local
 
     def _calendar(self, local: datetime) -> Iterator[datetime]:
-        """The local times that match, later than `local`, as if no clock were ever changed."""
+        """The local times that match, later than `local`, as if no clock were ever changed. It gives up after 50 years without
+        a match."""
         walk = copy(self._walk)
         walk.dt = local.replace(microsecond=0)
-        return _LocalTimes(walk)
+        with suppress(OverflowError):  # calendars end
+            yield from walk
 
     @cached_property
     def _walk(self) -> CronSim:
@@ -140,7 +142,7 @@ class Cron:
 
 @dataclass(frozen=True)
 class Every:
-    """Every so many microseconds of real time, counted from `start`."""
+    """Every `interval` microseconds of real time, counted from `start`."""
 
     interval: int
     start: int
@@ -175,28 +177,8 @@ def time_zone(name: str) -> tzinfo:
             return ZoneInfo(name)
     except (OSError, ValueError, KeyError):  # a folder, a path that leads elsewhere, an unknown name
         pass
-    from difflib import get_close_matches
-
-    known = sorted(available_timezones())
-    close = get_close_matches(str(name)[:MAX_TEXT], known, n=1)
-    rest = f"; did you mean {close[0]!r}?" if close else "; a name as 'Europe/Berlin' or 'UTC' is needed"
-    raise InputError(f"there is no time zone {shown(name)}{rest}")
-
-
-class _LocalTimes:
-    """What a cron expression matches. The library gives up after 50 years without a match, and calendars end."""
-
-    def __init__(self, walk: CronSim) -> None:
-        self._walk = walk
-
-    def __iter__(self) -> _LocalTimes:
-        return self
-
-    def __next__(self) -> datetime:
-        try:
-            return next(self._walk)
-        except OverflowError:
-            raise StopIteration from None
+    meant = suggestion(name, sorted(available_timezones()), "a name as 'Europe/Berlin' or 'UTC' is needed")
+    raise InputError(f"there is no time zone {shown(name)}; {meant}")
 
 
 def _check_text(text: object) -> None:
@@ -232,7 +214,7 @@ _RANGES = {
 
 
 def _what_is_wrong(said: str, fields: list[str]) -> str:
-    """The library names the field; people also want to see it, and what may stand there."""
+    """The error of the library names only the field; add its text and the allowed values."""
     name = said.removeprefix("Bad ")
     if name not in _RANGES:
         return said
@@ -241,7 +223,7 @@ def _what_is_wrong(said: str, fields: list[str]) -> str:
     return f"{field} {shown(fields[place])} is not possible: {_RANGES[name]}; also lists (1,2), ranges (1-5) and steps (*/15)"
 
 
-# Local times and moments. A zone is asked by moments: what it says about local times at a change depends on `fold`.
+# Local times and moments. Zones are asked about moments, because local times at a change are ambiguous.
 
 
 def _moment(time: int) -> datetime:
@@ -271,7 +253,7 @@ def _first_moment(local: datetime, zone: tzinfo) -> int:
 
 
 def _first_change(before: int, after: int, offset: timedelta, zone: tzinfo) -> int:
-    """The second, later than `before` and not later than `after`, from which on the offset is no longer `offset`."""
+    """The first second after `before`, at most `after`, at which the offset is no longer `offset`."""
     low, high = before // SECOND, after // SECOND
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""How senders of webhooks prove who they are: a secret that they send, or a signature of the raw body."""
+"""How senders of webhooks authenticate: by a secret, or a signature of the raw body."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Headers = Mapping[str, str]
 
 
 class Proof(NamedTuple):
-    """What a request offers: what is compared, and when it says it was sent."""
+    """The credentials in a request, and when it says it was sent."""
 
     offered: tuple[str, ...]
-    """Values of which one must be what was expected; a sender whose secret is being changed signs with both."""
+    """One of these must be as expected; a sender signs with both secrets while one is replaced."""
     sent_at: float | None = None
 
 
 class Scheme(NamedTuple):
-    """One way to prove who sends."""
+    """One way to authenticate."""
 
     header: str
     """Where the secret or the signature is."""
     read: Callable[[Headers, str], Proof]
-    """What a request offers, by its headers and the name of the header."""
+    """Reads the credentials from the headers; gets the name of the header."""
     expect: Callable[[str, bytes, Headers], tuple[str, ...]]
-    """What it must offer: by the secret, the raw body, and the headers that are signed along."""
+    """The expected values, from the secret, the raw body and the signed headers."""
     timed: bool = False
-    """It says when it was sent, under the signature, so what is too old is refused."""
+    """It has a signed time, so old requests are refused."""
     delivery: str | None = None
     """A template of what tells one delivery from another; None: the scheme has nothing for it."""
     settable: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def _bearer(headers: Headers, name: str) -> Proof:
 
 
 def _hex_or_base64(headers: Headers, name: str) -> Proof:
-    """`sha256=` and the like before it is left out: which algorithm is used is not for the sender to say."""
+    """A prefix like `sha256=` is ignored: the sender does not choose the algorithm."""
     value = headers.get(name)
     return Proof(() if value is None else (value.rpartition("sha256=")[2].strip(),))
 
@@ -151,7 +151,7 @@ SCHEMES: Mapping[str, Scheme] = {
 
 
 def same(offered: tuple[str, ...], expected: tuple[str, ...]) -> bool:
-    """Whether one of what was offered is what was expected, compared in a time that tells nothing about either."""
+    """Whether an offered value is an expected one, compared in constant time."""
     found = False
     for each in offered[:10]:
         for right in expected:

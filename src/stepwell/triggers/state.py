@@ -1,4 +1,4 @@
-"""What is kept of a trigger besides its definition: one record, changed only by who has read its latest version."""
+"""The stored state of a trigger: one record, changed by compare-and-set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECORD = "trigger"
 
 
 class Backfill(NamedTuple):
-    """Times of the past that somebody asked for: later than `after`, up to `until`. `after` moves on as they are started."""
+    """Past times to start: after `after`, up to `until`. `after` advances as they are started."""
 
     after: int
     until: int
@@ -21,7 +21,7 @@ class Backfill(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """Where a trigger stands. Times are microseconds since 1970, by the clock of the store."""
+    """The state of a trigger. Times are microseconds since 1970, by the clock of the store."""
 
     version: int
     """Which version of its definition counts."""
@@ -33,9 +33,9 @@ class State:
     """All times up to this one are decided: started, waiting in `pending` or `queue`, or left out."""
     paused: bool = False
     declared_in: str | None = None
-    """The document or class that declares it; what is no longer declared there is removed. None: somebody added it."""
+    """The document or class that declares it, and whose later versions may remove it. None: it was added by hand."""
     pending: tuple[int, ...] = ()
-    """Times that are decided to fire, and not known to have been started. Whoever sees them starts them."""
+    """Times that must fire and may not have been started yet. Any process starts them."""
     queue: tuple[int, ...] = ()
     """Times that wait until the run before has ended."""
     backfills: tuple[Backfill, ...] = ()
@@ -50,7 +50,7 @@ class State:
     tried_at: int = 0
     """When a start last failed: it is tried again after a while."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """What a newer Stepwell keeps here, left as it is."""
+    """Fields of a newer Stepwell, left as they are."""
 
     def encoded(self) -> bytes:
         found = asdict(self)

@@ -1,4 +1,4 @@
-"""Receiving a webhook: who sent it, whether it is new, and the run that it starts."""
+"""Receives webhooks: authenticates them, recognises repeated deliveries, and starts their runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def receive(
 ) -> Received:
     """Start the run of a request, or find the one that the same delivery started before.
 
-    `admit` is asked once the sender is known: seconds to wait if there were too many requests.
+    `admit` is called for authenticated requests; it returns seconds to wait if there were too many.
     """
     when = trigger.when
     assert isinstance(when, Webhook)
@@ -90,7 +90,7 @@ def receive(
 
 
 def check_sender(when: Webhook, request: Request, secret: str, now: int) -> float | None:
-    """Refuse who does not know the secret; when it was sent, if the scheme says so. What was wrong is told to nobody."""
+    """Refuse a request without the right secret; returns when it was sent, if the scheme has a time."""
     scheme = SCHEMES[when.scheme]
     proof = scheme.read(request.headers, _header(when))
     expected = scheme.expect(secret, request.body, request.headers)
@@ -142,7 +142,7 @@ def _header(when: Webhook) -> str:
 
 
 def _delivery(when: Webhook, request: Request, names: Mapping[str, Any], sent_at: float | None) -> str:
-    """What tells this delivery from others, as a part of a run id: the sender's id of it, or what was signed."""
+    """Identifies a delivery, as a part of a run id: by the sender's id for it, or by what was signed."""
     scheme = SCHEMES[when.scheme]
     template = when.delivery or scheme.delivery
     found: Any = None
@@ -155,7 +155,7 @@ def _delivery(when: Webhook, request: Request, names: Mapping[str, Any], sent_at
     if found not in (None, ""):
         told = b"id\0" + json.dumps(found, sort_keys=True).encode()
     elif scheme.signed:
-        # The same bytes under the same signature are the same delivery: nobody can tell them from a copy.
+        # The same bytes under the same signature are the same delivery, or a copy that cannot be told from it.
         told = f"body\0{sent_at}\0".encode() + request.body
     else:
         return time_ordered()
@@ -163,7 +163,7 @@ def _delivery(when: Webhook, request: Request, names: Mapping[str, Any], sent_at
 
 
 class RateLimit:
-    """So many requests a minute, with a burst of as many as ten seconds' worth. Counts in this process."""
+    """Limits requests per minute, with bursts of ten seconds' worth. Counts in this process only."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -175,7 +175,7 @@ class RateLimit:
         burst = max(1.0, per_minute / 6)
         with self._lock:
             now = self._now()
-            if len(self._left) > 10_000:  # whoever comes from ever new addresses must not fill the memory
+            if len(self._left) > 10_000:  # requests from ever new addresses must not fill the memory
                 self._left.clear()
             left, at = self._left.get(name, (burst, now))
             left = min(burst, left + (now - at) * per_minute / 60)

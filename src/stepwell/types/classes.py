@@ -34,7 +34,7 @@ def write_class(annotation: Any, made: Converter) -> Write:
 
 
 def read_typed_dict(annotation: Any, made: Converter) -> Read:
-    """Not by cattrs, which would keep fields that nobody knows."""
+    """Not by cattrs, which would keep unknown fields."""
     from cattrs.errors import AttributeValidationNote, ClassValidationError
 
     fields, words = fields_of(annotation), shown(annotation)
@@ -73,7 +73,7 @@ def write_typed_dict(annotation: Any, made: Converter) -> Write:
 
 
 def read_named_tuple(annotation: Any, made: Converter) -> Read:
-    """Items that are not there have their default, items that nobody knows are left out."""
+    """Missing items get their default, unknown items are left out."""
     from cattrs.errors import IterableValidationError, IterableValidationNote
 
     fields, words = fields_of(annotation), shown(annotation)

@@ -34,7 +34,7 @@ class Codec:
         return data
 
     def decode(self, data: Any) -> Any:
-        """The value that JSON stands for; Misfit if the annotation asks for something else."""
+        """The value that JSON represents; Misfit if it does not fit the annotation."""
         from .converter import reader
 
         return _told(reader(self.annotation), data)
@@ -57,14 +57,14 @@ when_registered(codec_of.cache_clear)
 
 
 def to_json(value: Any) -> Any:
-    """A value as JSON by its own type, for where no annotation says more; what JSON cannot keep stays as it is."""
+    """A value as JSON by its own type, without an annotation. What JSON cannot hold is left as it is."""
     from .converter import writer
 
     return _told(writer(Any), value)
 
 
 def encoded_by_type(value: Any) -> bytes:
-    """The canonical bytes of a value of which no annotation says more than its own type does; NotJson if it cannot be kept.
+    """The canonical bytes of a value, by its own type; NotJson if it cannot be stored.
 
     Plain JSON, which is what there is mostly, is only encoded.
     """

@@ -72,7 +72,7 @@ def in_order(items: list[Any]) -> list[Any]:
         return sorted(items)
     try:
         return sorted(items, key=text)
-    except Exception:  # something in it is no JSON, and will be refused
+    except Exception:  # an item is not JSON and will be refused
         return items
 
 
@@ -148,7 +148,7 @@ def _key_reader(annotation: Any, made: Converter) -> Callable[[str], Any]:
         for data in key_data(key):
             try:
                 return made.structure(data, annotation)
-            except Exception:  # it is no number, but perhaps a text
+            except Exception:  # try the next meaning
                 continue
         raise Wrong(_wrong_key(annotation, key))
 
@@ -160,7 +160,7 @@ def _wrong_key(annotation: Any, key: Any) -> str:
 
 
 def _written_key(key: Any, read: Callable[[str], Any]) -> Any:
-    """A key as text, if that is read as the same key again; else as it is, to be refused."""
+    """A key as text, if it is read back as the same key; else unchanged, to be refused."""
     written = key_text(key)
     if isinstance(written, str) and not isinstance(key, str):
         try:

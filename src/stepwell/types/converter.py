@@ -51,7 +51,7 @@ def converter() -> Converter:
 
 
 def forget() -> None:
-    """A type was registered: it may be part of what was made before."""
+    """Drop the cached functions: a newly registered type may be part of them."""
     with _making:
         converter.cache_clear()
         reader.cache_clear()
@@ -71,7 +71,7 @@ def reader(annotation: Any) -> Callable[[Any], Any]:
 
 @cache
 def writer(annotation: Any) -> Write:
-    """Writes a value as JSON, as far as it can be: whatever is not what the annotation asks for is written as what it is."""
+    """Writes a value as JSON. Parts that do not fit the annotation are written by their own type."""
     with _making:
         return converter().get_unstructure_hook(annotation)
 
@@ -80,30 +80,21 @@ def _origin_in(*kinds: Any) -> Callable[[Any], bool]:
     return lambda annotation: (get_origin(annotation) or annotation) in kinds
 
 
+def _is_class(fits: Callable[[type], bool]) -> Callable[[Any], bool]:
+    return lambda annotation: isinstance(annotation, type) and fits(annotation)
+
+
 def _is_kind(*kinds: str) -> Callable[[Any], bool]:
     return lambda annotation: kind_of(annotation) in kinds
 
 
-def _is_variable(annotation: Any) -> bool:
-    """Of a generic class that nobody says more about."""
-    return isinstance(annotation, TypeVar)
-
-
-def _is_enum(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Enum)
-
-
-def _is_foreign(annotation: Any) -> bool:
-    return isinstance(annotation, type) and annotation in registered
-
-
-_TABLE: list[tuple[Callable[[Any], bool], Callable[[Any, Converter], Read], Callable[[Any, Converter], Write]],] = [
+_TABLE: list[tuple[Callable[[Any], bool], Callable[[Any, Converter], Read], Callable[[Any, Converter], Write]]] = [
     (_origin_in(None, type(None)), scalars.read_none, scalars.write_anything),
     (_origin_in(Any, object), scalars.read_anything, scalars.write_anything),
     (_origin_in(float), scalars.read_number, scalars.write_number),
-    (_is_variable, scalars.read_anything, scalars.write_anything),
+    (lambda annotation: isinstance(annotation, TypeVar), scalars.read_anything, scalars.write_anything),
     (_origin_in(Literal), scalars.read_literal, scalars.write_enum),
-    (_is_enum, scalars.read_enum, scalars.write_enum),
+    (_is_class(lambda cls: issubclass(cls, Enum)), scalars.read_enum, scalars.write_enum),
     (_origin_in(*LISTS), containers.read_list, containers.write_list),
     (_origin_in(*SETS), containers.read_set, containers.write_set),
     (_origin_in(tuple), containers.read_tuple, containers.write_tuple),
@@ -113,6 +104,6 @@ _TABLE: list[tuple[Callable[[Any], bool], Callable[[Any, Converter], Read], Call
     (_is_kind("TypedDict"), classes.read_typed_dict, classes.write_typed_dict),
     (_is_kind("NamedTuple"), classes.read_named_tuple, classes.write_named_tuple),
     (_is_kind("pydantic"), classes.read_model, classes.write_model),
-    (_is_foreign, scalars.read_foreign, scalars.write_foreign),
+    (_is_class(registered.__contains__), scalars.read_foreign, scalars.write_foreign),
 ]
 """By annotation, how it is read and written. Where several fit, the last counts."""

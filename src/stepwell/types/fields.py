@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import typing
 from collections.abc import Mapping
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Required,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Required, TypeVar, get_args, get_origin
 
 from .misfit import Unsupported
 
@@ -29,7 +15,7 @@ Kind = Literal["dataclass", "attrs", "TypedDict", "NamedTuple", "pydantic"]
 
 class Field(NamedTuple):
     name: str
-    """As it is in JSON."""
+    """Its name in JSON."""
     annotation: Any
     required: bool
 
@@ -39,21 +25,16 @@ def kind_of(annotation: Any) -> Kind | None:
     cls = get_origin(annotation) or annotation
     if not isinstance(cls, type):
         return None
-    if is_pydantic(cls):
+    model = getattr(sys.modules.get("pydantic"), "BaseModel", None)  # a model exists only if pydantic is imported
+    if model is not None and issubclass(cls, model):
         return "pydantic"
     if dataclasses.is_dataclass(cls):
         return "dataclass"
     if "__attrs_attrs__" in dir(cls):
         return "attrs"
-    if is_typeddict(cls):
+    if typing.is_typeddict(cls):
         return "TypedDict"
     return "NamedTuple" if issubclass(cls, tuple) and hasattr(cls, "_fields") else None
-
-
-def is_pydantic(cls: type) -> bool:
-    """Whether it is a pydantic model. Nobody has one who has not imported pydantic."""
-    base = getattr(sys.modules.get("pydantic"), "BaseModel", None)
-    return base is not None and issubclass(cls, base)
 
 
 def fields_of(annotation: Any) -> list[Field]:
@@ -93,7 +74,7 @@ def fields_of(annotation: Any) -> list[Field]:
 
 
 def _typed_dict_field(name: str, hint: Any, required: bool) -> Field:
-    """What `__required_keys__` says is wrong where annotations are texts, before Python 3.14."""
+    """`__required_keys__` is wrong for annotations that are strings, before Python 3.14."""
     while get_origin(hint) in (Required, NotRequired):
         required = get_origin(hint) is Required
         (hint,) = get_args(hint)
@@ -104,7 +85,7 @@ def _hints(annotation: Any) -> dict[str, Any]:
     """The annotations of a class, those of its type parameters filled in."""
     cls = get_origin(annotation) or annotation
     try:
-        hints = get_type_hints(cls, include_extras=True)
+        hints = typing.get_type_hints(cls, include_extras=True)
     except Exception as error:
         raise Unsupported(
             f"{cls.__qualname__}: an annotation of it cannot be read ({type(error).__name__}: {error}); what fields are "
@@ -115,11 +96,11 @@ def _hints(annotation: Any) -> dict[str, Any]:
 
 
 def _variables(annotation: Any) -> dict[Any, Any]:
-    """What stands for each type variable, of the class and of those it is derived from."""
+    """The value of each type variable of the class and its bases."""
     cls = get_origin(annotation) or annotation
     found: dict[Any, Any] = dict(zip(getattr(cls, "__parameters__", ()), get_args(annotation), strict=False))
     for base in getattr(cls, "__orig_bases__", ()):
-        if get_origin(base) not in (None, Generic):
+        if get_origin(base) not in (None, typing.Generic):
             own = filled_in(base, found)
             found = {**_variables(own), **found}
     return found
@@ -138,7 +119,7 @@ def filled_in(annotation: Any, variables: Mapping[Any, Any]) -> Any:
 def unwrapped(annotation: Any) -> Any:
     """An annotation without what says nothing about the type: Annotated, Final, NewType, names of types."""
     while True:
-        if get_origin(annotation) in (Annotated, Final, ClassVar, Required, NotRequired):
+        if get_origin(annotation) in (Annotated, Final, typing.ClassVar, Required, NotRequired):
             annotation = get_args(annotation)[0]
         elif hasattr(annotation, "__supertype__"):
             annotation = annotation.__supertype__

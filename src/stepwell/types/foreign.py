@@ -1,4 +1,4 @@
-"""Types of other libraries, as people taught them: the one registry of this room, because a type is the same everywhere."""
+"""The registry of types of other libraries. It is global, because a type is the same everywhere."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def register(cls: type[Value], encode: Callable[[Value], Any], decode: Callable[
 
 
 def when_registered(forget: Callable[[], None]) -> None:
-    """Have what was worked out before forgotten whenever somebody teaches a type."""
+    """Call `forget` whenever a type is registered."""
     with _lock:
         _listeners.append(forget)

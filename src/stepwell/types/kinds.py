@@ -1,4 +1,4 @@
-"""What an annotation asks for, looked at once when a workflow is written: which JSON it is, and whether it can be kept at all.
+"""What an annotation asks for: which JSON it is, and whether it can be stored. Examined once, when a workflow is defined.
 
 Nothing is converted here, so nothing has to be loaded that converts.
 """
@@ -22,11 +22,20 @@ EVERY_FORM: frozenset[Form] = frozenset({"null", "bool", "int", "float", "text",
 LISTS = (list, *(getattr(collections.abc, name) for name in ("Sequence", "MutableSequence", "Collection", "Iterable")))
 SETS = (set, frozenset, collections.abc.Set, collections.abc.MutableSet)
 DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_FORMS: Mapping[Any, Form] = {NoneType: "null", bool: "bool", int: "int", float: "float", str: "text"}
+FORMS: Mapping[type, Form] = {
+    NoneType: "null",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "text",
+    list: "list",
+    tuple: "list",
+    dict: "object",
+}
 
 
 class Object(NamedTuple):
-    """A class that is a JSON object, as far as it is told from others."""
+    """A class that is a JSON object: what distinguishes it from others."""
 
     name: str
     fields: frozenset[str]
@@ -73,7 +82,7 @@ _SCALARS: dict[Any, Kind] = {
 
 
 def look_at(annotation: Any, open_classes: Mapping[Any, Kind] | None = None) -> Kind:
-    """What an annotation asks for; Unsupported if that cannot be kept. `open_classes` are being looked at already."""
+    """The kind of an annotation; Unsupported if it cannot be stored. `open_classes` are being examined already."""
     seen = {} if open_classes is None else open_classes
     annotation = unwrapped(annotation)
     if isinstance(annotation, type) and annotation in registered:
@@ -113,14 +122,6 @@ ADVICE = (
 )
 
 
-def is_plain(annotation: Any) -> bool:
-    """Whether it is plain JSON. What cannot be kept is not."""
-    try:
-        return look_at(annotation).plain
-    except Unsupported:
-        return False
-
-
 def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
     if annotation in seen:
         return seen[annotation]
@@ -140,15 +141,15 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
 
 
 def _has_root(annotation: Any) -> bool:
-    """Whether it is a pydantic RootModel, which is no object but what its root is."""
+    """Whether it is a pydantic RootModel, which is written as its root."""
     return bool(getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False))
 
 
 def _object(annotation: Any, fields: list[Field]) -> Object:
-    # What is stored of a class has all its fields; of a TypedDict, and of a model that leaves some out, the required ones.
+    # A stored dataclass has all its fields; a TypedDict, or a model that leaves some out, has the required ones.
     all_there = kind_of(annotation) in ("dataclass", "attrs")
     tags = {
-        field.name: frozenset(map(_stored_literal, get_args(unwrapped(field.annotation))))
+        field.name: frozenset(map(data_of, get_args(unwrapped(field.annotation))))
         for field in fields
         if get_origin(unwrapped(field.annotation)) is Literal and (field.required or all_there)
     }
@@ -156,17 +157,18 @@ def _object(annotation: Any, fields: list[Field]) -> Object:
     return Object(shown(annotation), frozenset(field.name for field in fields), required, tags)
 
 
-def _stored_literal(value: Any) -> Any:
+def data_of(value: Any) -> Any:
+    """The value of a member of an Enum, which is what is stored."""
     return value.value if isinstance(value, Enum) else value
 
 
 def _literal(annotation: Any, choices: tuple[Any, ...]) -> Kind:
-    values = frozenset(map(_stored_literal, choices))
+    values = frozenset(map(data_of, choices))
     if any(type(each) not in (str, int, bool, NoneType) for each in values):
         raise Unsupported(f"{shown(annotation)}: a Literal of JSON has strings, ints, bools and None")
     plain = not any(isinstance(each, Enum) for each in choices)
     text = "one of " + ", ".join(map(repr, choices))
-    return Kind(text, frozenset(_FORMS[type(each)] for each in values), plain, values)
+    return Kind(text, frozenset(FORMS[type(each)] for each in values), plain, values)
 
 
 def _enum(cls: type[Enum]) -> Kind:
@@ -181,7 +183,7 @@ def _enum(cls: type[Enum]) -> Kind:
     kinds = {base for value in values for base in (bool, int, float, str, NoneType) if isinstance(value, base)}
     if bool in kinds and not any(type(value) is int for value in values):
         kinds -= {int}
-    return Kind(cls.__qualname__, frozenset(_FORMS[kind] for kind in kinds), values=frozenset(values))
+    return Kind(cls.__qualname__, frozenset(FORMS[kind] for kind in kinds), values=frozenset(values))
 
 
 def _dict(annotation: Any, arguments: tuple[Any, ...], seen: Mapping[Any, Kind]) -> Kind:

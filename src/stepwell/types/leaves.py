@@ -88,7 +88,7 @@ _FORMS = {
 
 
 def read_leaf(kind: type, value: Any) -> Any:
-    """The value of a text; Wrong if it is none of this type."""
+    """The value of a text; Wrong if it is not of this type."""
     if isinstance(value, str):
         try:
             return LEAVES[kind].read(value)
@@ -101,11 +101,11 @@ def needed(what: str, value: object) -> Wrong:
     return Wrong(f"{what} is needed, got {briefly(value)} ({type(value).__name__})")
 
 
-# The keys of JSON objects are texts: numbers, truth values and what is one text anyway can be kept as such.
+# Keys of JSON objects are texts. Numbers, booleans and types that are one text can be keys, too.
 
 
 def key_text(value: Any) -> Any:
-    """A key as JSON has it; what cannot be one is returned as it is, for others to refuse."""
+    """A key as JSON; a value that cannot be one is returned unchanged, to be refused."""
     if isinstance(value, Enum):
         return key_text(value.value)
     if type(value) is bool:

@@ -1,4 +1,4 @@
-"""What is wrong with a type, or with a value that was held against one."""
+"""Errors about types, and about values that do not fit them."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class Misfit(Exception):
 
 
 class Wrong(ValueError):
-    """One value is not what is needed: where it was found is told by whoever looked for it."""
+    """One value is not as needed. Its place is added by the caller."""

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
 from .foreign import registered
-from .kinds import shown
+from .kinds import data_of, shown
 from .leaves import LEAVES, needed, read_leaf
 from .misfit import Wrong
 
@@ -19,7 +19,7 @@ Read = Callable[[Any, Any], Any]
 
 
 def read_scalar(data: Any, cls: Any) -> Any:
-    """Also of what is derived from a scalar, such as an IntEnum: cattrs finds it by its base."""
+    """Also for classes derived from a scalar, such as an IntEnum, which cattrs finds by their base."""
     if issubclass(cls, Enum):
         return read_member(data, cls)
     if cls is float and type(data) is int:
@@ -34,12 +34,12 @@ def read_as_leaf(data: Any, cls: Any) -> Any:
 
 
 def write_text(made: Converter) -> Write:
-    """Also of a text that is an Enum, or of another class derived from str."""
+    """Also for an Enum that is a str, and other classes derived from str."""
 
     def write(value: Any) -> Any:
         if type(value) is str:
             return value
-        data = _data_of(value)
+        data = data_of(value)
         return str.__str__(data) if isinstance(data, str) else made.unstructure(data)
 
     return write
@@ -50,7 +50,7 @@ def read_number(_: Any, made: Converter) -> Read:
 
 
 def write_number(_: Any, made: Converter) -> Write:
-    """A float is always written as one, so that it is the same JSON again once it was read."""
+    """Always written as a float, so that it is the same JSON after it was read."""
 
     def write(value: Any) -> Any:
         if type(value) is int:
@@ -83,12 +83,12 @@ def read_anything(_: Any, made: Converter) -> Read:
 
 
 def write_anything(_: Any, made: Converter) -> Write:
-    """By its own class. An `object()` has no other, and stays what it is, for others to refuse."""
+    """Written by its own class. An `object()` is returned unchanged, to be refused."""
     return lambda value: value if type(value) is object or value is None else made.unstructure(value)
 
 
 def read_member(data: Any, cls: Any) -> Any:
-    data = data.value if isinstance(data, Enum) else data  # a text or number that is an Enum is written as it is
+    data = data_of(data)  # a text or number that is an Enum is written as it is
     for member in cls:
         if member.value == data and type(member.value) is type(data):
             return member
@@ -105,25 +105,21 @@ def read_enum(cls: Any, made: Converter) -> Read:
 
 
 def write_enum(_: Any, made: Converter) -> Write:
-    return lambda value: made.unstructure(value.value if isinstance(value, Enum) else value)
+    return lambda value: made.unstructure(data_of(value))
 
 
 def read_literal(annotation: Any, made: Converter) -> Read:
-    choices = {(type(data), data): each for each in get_args(annotation) for data in [_data_of(each)]}
+    choices = {(type(data), data): each for each in get_args(annotation) for data in [data_of(each)]}
     words = "one of " + ", ".join(repr(data) for _, data in choices)
 
     def read(data: Any, _: Any) -> Any:
-        data = _data_of(data)
+        data = data_of(data)
         try:
             return choices[type(data), data]
         except (KeyError, TypeError):
             raise needed(words, data) from None
 
     return read
-
-
-def _data_of(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
 
 
 def read_foreign(annotation: Any, made: Converter) -> Read:

@@ -29,13 +29,13 @@ class Shape(NamedTuple):
     text: str
     problems: Callable[[Any, str], Sequence[str]]
     fits: Callable[[Any], bool]
-    """Quickly, of plain JSON: whether it is that. What is inside `Any` is not looked at."""
+    """A quick check for plain JSON, which does not look inside `Any`."""
     codec: Codec | None = None
-    """What converts it; None when it is plain JSON, which is kept as it is."""
+    """Converts it; None for plain JSON."""
     annotation: Any = None
 
     def stored(self, value: Any) -> Any:
-        """A value that was found to fit, as it is kept."""
+        """A value that fits, as it is stored."""
         return value if self.codec is None else self.codec.encode(value)
 
     def misfits(self, value: Any) -> Sequence[Problem]:
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
         return found or [Problem((), f"{self.text} is needed, got {briefly(value)} ({type(value).__name__})")]
 
     def received(self, data: Any) -> Any:
-        """What was kept, as somebody receives it whose annotation this is."""
+        """Stored data, converted for a receiver with this annotation."""
         return data if self.codec is None else self.codec.decode(data)
 
 
@@ -107,7 +107,7 @@ def _scalar(annotation: Any) -> Shape:
     text, types = _SCALARS[annotation]
 
     def problems(value: Any, path: str) -> Sequence[str]:
-        # To Python True is an int; to a person who asked for a number it is a mistake.
+        # True is an int in Python, but a mistake where a number is asked for.
         if not isinstance(value, types) or (isinstance(value, bool) and types[0] is not bool):
             return [_refusal(path, text, value)]
         return _not_json(value, path) if isinstance(value, float) else ()

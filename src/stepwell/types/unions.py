@@ -10,19 +10,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 from typing import Union as TypingUnion
 
 from .fields import unwrapped
-from .kinds import DICTS, LISTS, SETS, Form, Kind, look_at
+from .kinds import DICTS, FORMS, LISTS, SETS, Form, Kind, look_at
 from .leaves import needed
-
-_FORMS: Mapping[type, Form] = {
-    NoneType: "null",
-    bool: "bool",
-    int: "int",
-    float: "float",
-    str: "text",
-    list: "list",
-    tuple: "list",
-    dict: "object",
-}
 
 
 def is_union(annotation: Any) -> bool:
@@ -59,13 +48,13 @@ class Union(NamedTuple):
                 return member  # of a Literal
             if isinstance(value, _class_of(member)) and not (isinstance(value, bool) and member is not bool):
                 return member
-        if type(value) is int:  # a whole number is a float where there is no other
+        if type(value) is int:  # an int is a float if the union has no int
             return next((member for member in self.members if unwrapped(member) is float), None)
         return None
 
 
 def _form(data: Any) -> Form | None:
-    return next((form for kind, form in _FORMS.items() if isinstance(data, kind)), None)
+    return next((form for kind, form in FORMS.items() if isinstance(data, kind)), None)
 
 
 def _is_among(data: Any, values: frozenset[Any]) -> bool:

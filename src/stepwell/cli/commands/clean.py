@@ -34,7 +34,7 @@ def cancel(connection: Connection, text: str, *, grace: float) -> None:
 
 
 def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
-    """Wait for what runs to stop. Perhaps nobody works on this run any more, so the sweeping is done here."""
+    """Wait until the running bodies have stopped. There may be no worker left for this run, so sweep here."""
     give_up_at = time.monotonic() + grace + PATIENCE
     while True:
         status = reader.require_run(store, row.id).status
@@ -69,7 +69,7 @@ def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_
 
 
 def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
-    """Delete these runs, small ones many in a commit. What somebody has retried meanwhile stays, and is not returned."""
+    """Delete runs, many small ones in a commit, and return them. A run that was retried meanwhile is kept."""
     gone: list[RunRow] = []
     for batch in _batches(rows):
         while batch:
@@ -83,7 +83,7 @@ def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
 
 
 def _batches(rows: Sequence[RunRow]) -> Iterator[list[RunRow]]:
-    """Others wait while a commit is made, so it should not be about too many nodes."""
+    """Keeps commits small, because other writers wait for each of them."""
     batch: list[RunRow] = []
     for row in rows:
         if batch and sum(each.nodes for each in batch) + row.nodes > NODES_AT_ONCE:

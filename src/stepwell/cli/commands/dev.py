@@ -1,4 +1,4 @@
-"""`stepwell dev`: a server and a worker that begins anew whenever somebody changes the code."""
+"""`stepwell dev`: a server, and a worker that is restarted whenever the code changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from ...errors import InputError, StepwellError
 from ...runner import Engine
-from ...store import open_store, public
+from ...store import public
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain
@@ -21,7 +21,7 @@ from ..exits import complain
 LOOK_EVERY = 0.5
 """Seconds between two looks at the files."""
 END_SECONDS = 15.0
-"""How long a worker may take to end what it runs: a little longer than it waits for its bodies."""
+"""How long a worker may take to stop; it waits a little less for its bodies."""
 MAX_FILES = 20_000
 _LEFT_OUT = {"node_modules", "__pycache__", "site-packages", "venv", "build", "dist"}
 
@@ -34,11 +34,11 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
     connection.need_store("dev")
     documents = [each for each in what or () if is_file(each)]
     modules = [each for each in what or () if not is_file(each)]
-    store = open_store(connection.settings.store)
-    try:
+    with connection.store(make=True) as store:
         serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
         saving = Saving(connection, serving.service.engine, documents)
-        saving.save_all()
+        for file in saving.files:
+            saving.save(file)
         worker = WorkerProcess(modules, connection.settings.store)
         watching = Watching(worker, saving)
 
@@ -51,24 +51,18 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
         finally:
             watching.stop()
             worker.stop()
-    finally:
-        store.close()
 
 
 class Saving:
-    """The documents that were named: saved when the command begins, and whenever one of them changes."""
+    """The documents that were named: saved at the start and whenever one changes."""
 
     def __init__(self, connection: Connection, engine: Engine, files: Sequence[str]) -> None:
         self._connection = connection
         self._engine = engine
         self.files = [Path(file) for file in files]
 
-    def save_all(self) -> None:
-        for file in self.files:
-            self.save(file)
-
     def save(self, file: Path) -> None:
-        """What is wrong with it is told, and the version before stays."""
+        """Save a document. If it has problems, print them and keep the version before."""
         try:
             saved = self._engine.save(load_file(self._connection, str(file)))
         except StepwellError as error:
@@ -78,7 +72,7 @@ class Saving:
 
 
 class WorkerProcess:
-    """`stepwell work` in a process of its own: code is never reloaded, but read anew by another process."""
+    """`stepwell work` in a process of its own: changed code is loaded by a new process, never reloaded."""
 
     def __init__(self, modules: Sequence[str], store: str) -> None:
         self._command = [sys.executable, "-m", "stepwell", "work", *modules, "--store", store]
@@ -90,7 +84,7 @@ class WorkerProcess:
         self._told = False
 
     def stop(self) -> None:
-        """It may end what it runs; what takes longer is lost with it, and is done again."""
+        """Let running bodies end. What takes too long is killed and run again."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -103,14 +97,14 @@ class WorkerProcess:
         self._process = None
 
     def look(self) -> None:
-        """Say that it ended by itself, as it does when the code cannot be imported."""
+        """Report a worker that ended on its own, as it does when the code cannot be imported."""
         if not self._told and self._process is not None and self._process.poll() is not None:
             self._told = True
             typer.echo("the worker has ended; it is started again when a file changes", err=True)
 
 
 class Watching:
-    """Looks whether files have changed, in a thread."""
+    """Watches files for changes, in a thread."""
 
     def __init__(self, worker: WorkerProcess, saving: Saving) -> None:
         self._worker, self._saving = worker, saving
@@ -144,7 +138,7 @@ class Watching:
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Every Python file below a folder, but for what is hidden, installed or built."""
+    """The Python files below a folder, except in hidden, installed and build folders."""
     count = 0
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _LEFT_OUT)
@@ -157,7 +151,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _seen(files: Sequence[Path] | Iterator[Path]) -> dict[Path, tuple[int, int]]:
-    """When each was last changed, and its size."""
+    """The modification time and size of each file."""
     found: dict[Path, tuple[int, int]] = {}
     for file in files:
         try:

@@ -50,9 +50,8 @@ def _print(found: Comparison, *, whole: bool) -> None:
         made = table("node", "differs in", "first", "second", "attempts", "took", "ratio", wrapped=("node",))
         for pair in shown:
             statuses = (coloured(facts.status if facts else _ABSENT) for facts in (pair.first, pair.second))
-            made.add_row(
-                plain(pair.name), ", ".join(pair.differs), *statuses, _attempts(pair), _took(pair), _ratio(pair)
-            )
+            ratio = "" if pair.ratio is None else f"{pair.ratio:.2f}x"
+            made.add_row(plain(pair.name), ", ".join(pair.differs), *statuses, _attempts(pair), _took(pair), ratio)
         screen.print()
         screen.print(made)
     for pair in shown:
@@ -91,7 +90,3 @@ def _attempts(pair: Pair) -> str:
 
 def _took(pair: Pair) -> str:
     return " / ".join((duration(facts.seconds) if facts else "") or _ABSENT for facts in (pair.first, pair.second))
-
-
-def _ratio(pair: Pair) -> str:
-    return "" if pair.ratio is None else f"{pair.ratio:.2f}x"

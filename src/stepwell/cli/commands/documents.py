@@ -16,11 +16,10 @@ from ...handlers import Handlers
 from ...model import VersionRow, parted
 from ...runner.documents import Documents, StoredWorkflow
 from ...store import Store, reader
-from ...words import iso
+from ...words import iso, suggestion
 from ..connect import Connection
-from ..documents import document_input, is_file, json_object, load_file
+from ..documents import Pairs, is_file, json_object, load_file, typed_input
 from ..exits import ExitCode
-from ..inputs import Pairs
 from ..show.words import ago, count, plain
 from ..streams import json_text, say
 
@@ -28,65 +27,50 @@ from ..streams import json_text, say
 def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """Exit code 2 if anything is wrong with any of them."""
     handlers = connection.handlers()
-    told: list[dict[str, Any]] = []
-    wrong = 0
-    for file in files:
-        problems: list[Problem] = []
-        document: Document | None = None
-        if is_pipeline_file(file):
-            told.append(check_pipeline(connection, file, handlers, as_json=as_json))
-            wrong += len(told[-1]["problems"])
-            continue
-        try:
-            document = load_file(connection, file, handlers)
-        except DocumentError as error:
-            problems = [each for each in error.problems if isinstance(each, Problem)]
-        wrong += len(problems)
-        if as_json:
-            name = {} if document is None else {"name": document.name, "nodes": len(document.nodes)}
-            told.append({"file": file, **name, "problems": [each.as_json() for each in problems]})
-        elif document is not None:
-            say(f"{plain(file)}: {plain(document.name)}, {count(len(document.nodes), 'node')}, nothing is wrong")
-        for each in problems if not as_json else ():
-            say(plain(f"{file}:{each.line}:{each.column}: {each.path}: {each.message}"))
+    found = [_checked(connection, file, handlers) for file in files]
+    wrong = sum(len(each["problems"]) for each in found)
     if as_json:
-        say(json_text(told))
-    elif wrong:
-        typer.echo(f"{count(wrong, 'problem')} in {count(len(files), 'file')}", err=True)
+        say(json_text(found))
+    else:
+        for each in found:
+            _tell(each)
+        if wrong:
+            typer.echo(f"{count(wrong, 'problem')} in {count(len(files), 'file')}", err=True)
     if wrong:
         raise typer.Exit(ExitCode.USAGE)
+
+
+def _checked(connection: Connection, file: str, handlers: Handlers) -> dict[str, Any]:
+    """What a document or pipeline file contains, or its problems."""
+    try:
+        if not is_pipeline_file(file):
+            document = load_file(connection, file, handlers)
+            return {"file": file, "name": document.name, "nodes": len(document.nodes), "problems": []}
+        from ...pipeline.finding import load_pipeline
+
+        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
+    except DocumentError as error:
+        return {"file": file, "problems": [each.as_json() for each in error.problems if isinstance(each, Problem)]}
+    unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
+    stages = list(pipeline.stages)
+    return {"file": file, "name": pipeline.name, "stages": stages, "problems": [], "notFollowed": unknown}
+
+
+def _tell(found: dict[str, Any]) -> None:
+    for each in found["problems"]:
+        say(plain(f"{found['file']}:{each['line']}:{each['column']}: {each['path']}: {each['message']}"))
+    if not found["problems"]:
+        parts = count(found["nodes"], "node") if "nodes" in found else count(len(found["stages"]), "stage")
+        say(f"{plain(found['file'])}: {plain(found['name'])}, {parts}, nothing is wrong")
+    for stage, unknown in found.get("notFollowed", {}).items():
+        for what, where in unknown.items():
+            say(plain(f"  {stage}: changes of {what} are not noticed ({where})"))
 
 
 def is_pipeline_file(file: str) -> bool:
     from ...pipeline.document.load import is_pipeline
 
     return file != "-" and is_pipeline(file)
-
-
-def check_pipeline(connection: Connection, file: str, handlers: Handlers, *, as_json: bool) -> dict[str, Any]:
-    """The same for a document whose mode is "pipeline"."""
-    from ...pipeline.finding import load_pipeline
-
-    try:
-        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
-    except DocumentError as error:
-        problems = [each for each in error.problems if isinstance(each, Problem)]
-        for each in problems if not as_json else ():
-            say(plain(f"{file}:{each.line}:{each.column}: {each.path}: {each.message}"))
-        return {"file": file, "problems": [each.as_json() for each in problems]}
-    unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
-    if not as_json:
-        say(f"{plain(file)}: {plain(pipeline.name)}, {count(len(pipeline.stages), 'stage')}, nothing is wrong")
-        for stage, parts in unknown.items():
-            for what, where in parts.items():
-                say(plain(f"  {stage}: changes of {what} are not noticed ({where})"))
-    return {
-        "file": file,
-        "name": pipeline.name,
-        "stages": list(pipeline.stages),
-        "problems": [],
-        "notFollowed": unknown,
-    }
 
 
 def schema(connection: Connection) -> None:
@@ -102,26 +86,22 @@ def render(
 
     document = _found(connection, file)
     given = _outputs(outputs)
-    say(json_text(rendered(document, _node(document, node), given, document_input(document, inputs, input_file))))
+    say(json_text(rendered(document, _node(document, node), given, typed_input(document.input, inputs, input_file))))
 
 
 def try_(
     connection: Connection, file: str, node: str, *, outputs: str | None, inputs: Pairs, input_file: str | None
 ) -> None:
-    """The output of the node to stdout; what is shown of a failed run otherwise, and its exit code."""
+    """Prints the output of the node, or the error and exit code of a failed run."""
     from ...runner.trying import tried
 
     document = _found(connection, file)
-    given = _outputs(outputs)
-    output = tried(
-        document, _node(document, node), given, document_input(document, inputs, input_file), connection.handlers(),
-        connection.settings.jobs,
-    )  # fmt: skip
-    say(json_text(output))
+    given = _outputs(outputs), typed_input(document.input, inputs, input_file)
+    say(json_text(tried(document, _node(document, node), *given, connection.handlers(), connection.settings.jobs)))
 
 
 def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
-    """All of them are checked before the first is stored."""
+    """Checks all files before it stores the first."""
     from ...pipeline.document.stored import save_pipeline
     from ...pipeline.finding import load_pipeline
 
@@ -147,9 +127,8 @@ def activate(connection: Connection, name: str) -> None:
     with connection.store() as store:
         documents = _documents(connection, store, name)
         done = documents.activate(name)
-    use = "run" if documents.kind == "document" else "pipeline build -p"
-    verb = "starts it" if documents.kind == "document" else "builds it"
-    say(plain(f"{done} is active: `{connection.command(f'{use} {done.name}')}` {verb}"))
+    use, does = ("run", "starts") if documents.kind == "document" else ("pipeline build -p", "builds")
+    say(plain(f"{done} is active: `{connection.command(f'{use} {done.name}')}` {does} it"))
 
 
 def workflows(connection: Connection, *, as_json: bool) -> None:
@@ -183,7 +162,7 @@ def workflow(
 
 
 def _documents(connection: Connection, store: Store, text: str) -> Documents:
-    """Where a name is stored: among the workflows, or the pipelines."""
+    """The stored workflows or the stored pipelines, whichever have this name."""
     name, _ = parted(text)
     is_pipeline = reader.get_version(store, "document", name) is None and reader.get_version(store, "pipeline", name)
     return Documents(store, connection.handlers(), "pipeline" if is_pipeline else "document")
@@ -200,15 +179,11 @@ def _found(connection: Connection, text: str) -> Document:
 def _node(document: Document, name: str) -> str:
     if document.node(name) is None:
         known = [node.id for node in document.nodes]
-        near = difflib.get_close_matches(name, known, n=1)
-        rest = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:20])}"
-        raise InputError(f"{document.name} has no node {name!r}; {rest}")
+        raise InputError(f"{document.name} has no node {name!r}; {suggestion(name, known, most=20)}")
     return name
 
 
 def _outputs(file: str | None) -> dict[str, Any]:
-    if file is None:
-        return {}
     problems: list[str] = []
     found = json_object("--outputs", file, problems)
     if problems:

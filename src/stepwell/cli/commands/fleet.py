@@ -1,4 +1,4 @@
-"""The commands that are services of a fleet: worker, orchestrator."""
+"""The commands for fleets: worker, orchestrator, workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import closing
 from types import FrameType
 
 import typer
@@ -13,6 +14,8 @@ import typer
 from ...errors import InputError
 from ...store import Store, open_store, public
 from ..connect import Connection
+from ..show.words import ago, count, duration, plain
+from ..streams import json_text, say
 from .run import import_all, served_modules
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -42,7 +45,13 @@ def worker(
     from ...runner.celery.command import run_worker
     from ...runner.celery.install import install
 
-    app = make_app(_broker(connection, broker))
+    broker = broker or connection.settings.broker
+    if broker is None:
+        raise InputError(
+            "a Celery worker needs a broker: --broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml. "
+            "Without one, `stepwell work` works on runs, too"
+        )
+    app = make_app(broker)
     options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
     installed = install(
         app,
@@ -73,12 +82,9 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    store = told_store(connection, broker)
-    typer.echo(f"looking after {store.url}", err=True)
-    try:
+    with closing(told_store(connection, broker)) as store:
+        typer.echo(f"looking after {store.url}", err=True)
         Orchestrator(store, connection.engine(store)).run(lambda: bool(asked))
-    finally:
-        store.close()
 
 
 def told_store(connection: Connection, broker: str | None = None) -> Store:
@@ -93,16 +99,40 @@ def told_store(connection: Connection, broker: str | None = None) -> Store:
     return BrokeredStore(lambda: open_store(url), HintSender(make_app(broker)), patient=True)
 
 
-def _broker(connection: Connection, given: str | None) -> str:
-    broker = given or connection.settings.broker
-    if broker is None:
-        raise InputError(
-            "a Celery worker needs a broker: --broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml. "
-            "Without one, `stepwell work` works on runs, too"
-        )
-    return broker
-
-
 def _check_level(level: str) -> None:
     if level.upper() not in LEVELS:
         raise InputError(f"--log-level {level}: there are {', '.join(LEVELS)}")
+
+
+def workers(connection: Connection, *, as_json: bool) -> None:
+    from ...runner.reports.workers import describe_workers, worker_record
+
+    with connection.store() as store:
+        found, now = describe_workers(store), store.now()
+    if as_json:
+        say(json_text([worker_record(each, now) for each in found]))
+        return
+    if not found:
+        typer.echo(f"no workers in {connection.settings.store}", err=True)
+        return
+    from ..show.screen import console, table
+
+    made = table("worker", "where", "queues", "serves", "lease", "renewed", "holds", wrapped=("serves", "holds"))
+    for each in found:
+        where = each.celery or each.host or "?"
+        left = each.lease_until - now
+        lease = duration(left / 1_000_000) if left > 0 and each.may_live else "dead" if not each.may_live else "run out"
+        serves = ", ".join(f"{name}@{digest[:8]}" for name, digest in each.serves) or "-"
+        held = ", ".join(f"{hold.node} of {hold.run_id[:12]}" for hold in each.holds[:3])
+        more = f" and {len(each.holds) - 3} more" if len(each.holds) > 3 else ""
+        made.add_row(
+            plain(each.id[:12]),
+            plain(f"{where} ({each.pid})"),
+            plain(", ".join(each.queues) if each.queues is not None else "all"),
+            plain(serves),
+            lease,
+            ago(each.renewed_at, now),
+            "hears of nothing, though there is work" if each.idle else plain(held + more) or "-",
+        )
+    console().print(made)
+    typer.echo(count(len(found), "worker"), err=True)

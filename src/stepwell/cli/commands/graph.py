@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,13 +14,10 @@ from ...runner.runs.records import graph_record
 from ...runner.runs.stored import StoredRun
 from ...store import reader
 from ..connect import Connection
-from ..documents import is_file, load_file, stored_document
+from ..documents import Pairs, is_file, load_file, stored_document
 from ..find import find_run
 from ..show.words import count
 from ..streams import json_text, results, say
-
-if TYPE_CHECKING:
-    from ..inputs import Pairs
 
 
 def graph(
@@ -38,7 +34,9 @@ def graph(
     if mermaid + dot + frozen + as_json + (svg is not None) > 1:
         raise typer.BadParameter("only one of --mermaid, --dot, --svg, --frozen and --json can be chosen")
     if frozen:
-        return _print_frozen(connection, what)
+        with connection.store() as store:
+            run = StoredRun(store, find_run(store, what))
+            return say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
     workflow, found, statuses = _graph(connection, what, inputs)
     if svg is not None:
         _draw(what, found, statuses, svg)
@@ -46,12 +44,6 @@ def graph(
         say(json_text(graph_record(workflow, found, statuses)))
     else:
         say((to_dot if dot else to_mermaid)(found, statuses), end="")
-
-
-def _print_frozen(connection: Connection, text: str) -> None:
-    with connection.store() as store:
-        run = StoredRun(store, find_run(store, text))
-        say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
 
 
 def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
@@ -76,7 +68,7 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
 
 
 def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
-    """A run id may have a colon in it, as a target has: what is no target may be a run."""
+    """A run id may contain a colon, like a target, so what cannot be imported may still be a run."""
     no_target: DefinitionError | None = None
     if is_file(what):
         document = load_file(connection, what)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...codec import text as text_of
 from ...errors import InputError
 from ...handlers import Handler
+from ...words import suggestion
 from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say
@@ -21,9 +21,7 @@ def handlers(connection: Connection, name: str | None, *, as_json: bool) -> None
         say(json_text([_data(each) for each in found])) if as_json else _list(connection, found)
         return
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        told = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise InputError(f"there is no handler {plain(name)!r}; {told}")
+        raise InputError(f"there is no handler {plain(name)!r}; {suggestion(name, known)}")
     say(json_text(_data(known[name]))) if as_json else _show(known[name])
 
 
@@ -81,13 +79,13 @@ def _fields(title: str, schema: Mapping[str, Any]) -> None:
         return
     made = table(title, "type", "default", "", wrapped=("type", ""))
     for row in rows:
-        made.add_row(*map(Text, row))  # a list in brackets is no style
+        made.add_row(*map(Text, row))  # so that Rich does not read brackets as markup
     console().print(made)
     say("")
 
 
 def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    """Of each field of a schema: name, type, default (`required` if it has none), and what it is."""
+    """Name, type, default (or `required`) and description of each field of a schema."""
     needed = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         default = "required" if name in needed else text_of(field["default"]) if "default" in field else ""
@@ -98,7 +96,7 @@ def fields(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def kind_of(field: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """The type of a field in a few words."""
+    """The type of a field, in words."""
     if "$ref" in field:
         field = root.get("$defs", {}).get(str(field["$ref"]).rpartition("/")[2], {})
     if "enum" in field:

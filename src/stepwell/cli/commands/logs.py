@@ -24,7 +24,7 @@ from ..streams import json_text, say
 
 LOOK_EVERY = 0.2
 SHARE_OF_TIME = 0.05
-"""Looking must not slow down the work, so a large run is looked at less often."""
+"""Polling must not slow down the work, so a large run is polled less often."""
 
 _COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
 
@@ -55,7 +55,7 @@ def _check(attempt: int | None) -> None:
 
 
 def _follow(lines: NewLines, *, as_json: bool) -> None:
-    """Until the run has ended. That is asked first: what was said before its end is then still shown."""
+    """Print new lines until the run has ended. Asks for the status first, so that the last lines are still printed."""
     run = lines.run
     while True:
         row = reader.get_run(run.store, run.row.id)
@@ -73,7 +73,7 @@ def _follow(lines: NewLines, *, as_json: bool) -> None:
 
 
 def _print(run: StoredRun, found: Sequence[tuple[LineRow, LogLine]]) -> None:
-    """A line each: time, node and attempt, level, who said it and what. Further lines of a message are set in."""
+    """One line each: time, node and attempt, level, logger and message. Continuation lines are indented."""
     specs = run.graph.in_order
     for row, line in found:
         moment = f"{local(line.at)}.{datetime.fromtimestamp(line.at / SECOND).microsecond // 1_000:03}"

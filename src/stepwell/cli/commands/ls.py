@@ -14,14 +14,14 @@ from ...runner.runs.records import run_record
 from ...runner.runs.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
+from ..find import tag_of
 from ..show.advice import pause_told
 from ..show.words import ago, duration, plain
 from ..streams import json_text, say
-from ..tags import named_value
 
 PAGE = 1_000
 SHORT_ID = 12
-"""Hex digits of a run id that stand for its time; two runs of one millisecond are shown with more."""
+"""Hex digits of a run id that encode its time; more are shown for runs of the same millisecond."""
 
 
 def ls(
@@ -35,7 +35,7 @@ def ls(
     limit: int,
     as_json: bool,
 ) -> None:
-    tags = tuple(sorted(map(named_value, tag or ())))
+    tags = tuple(sorted(map(tag_of, tag or ())))
     with connection.store() as store:
         created = None if since is None else store.now() - _microseconds(since)
         statuses = () if status is None else (_status(status),)

@@ -11,6 +11,7 @@ import typer
 from ...errors import InputError
 from ...pipeline.finding import find_target, is_stored_name
 from ..connect import Connection
+from ..documents import read_bytes
 from ..exits import ExitCode
 from ..streams import json_text, say
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipeline | RemotePipeline]:
-    """What a command is about: pipelines of this machine, or of the server; of that, without a name, all."""
+    """The pipelines a command is about: local ones, or those of the server (all if none is named)."""
     if (transport := place.transport) is not None:
         from ...client.pipelines import remote_pipelines
 
@@ -53,7 +54,7 @@ def _pipeline(place: Connection, name: str) -> Pipeline:
 
 
 def _tell(results: Sequence[Mapping[str, Any]]) -> None:
-    """One pipeline is told as an object, several as a list of them."""
+    """Print one result as an object, several as a list."""
     say(json_text(results[0] if len(results) == 1 else results))
 
 
@@ -144,15 +145,12 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
         if report.produced or report.failed:
             typer.echo(report_text(report.to_json()), err=True)
 
-    def went_wrong(error: Exception) -> None:
-        typer.echo(f"{type(error).__name__}: {error}", err=True)
-
     with Watcher(
         pipelines,
         place.settings.store,
         interval=interval,
         on_build=told,
-        on_problem=went_wrong,
+        on_problem=lambda error: typer.echo(f"{type(error).__name__}: {error}", err=True),
         reloader=reloader,
         **place.settings.for_workers,
     ) as watcher:
@@ -210,14 +208,7 @@ def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None)
     (pipeline, *others) = find_pipelines(place, named)
     if others:
         raise InputError("name one pipeline: -p module:name")
-    if file == "-":
-        content = sys.stdin.buffer.read()
-    else:
-        try:
-            with open(file, "rb") as source:
-                content = source.read()
-        except OSError as error:
-            raise InputError(f"{file}: {error.strerror}") from None
+    content = read_bytes(file)
     pipeline.put(path, content)
     say(f"{path}: {len(content):,} bytes")
 

@@ -36,7 +36,7 @@ def export(connection: Connection, text: str, file: str, *, missing_code_ok: boo
 
 
 def _modules(run: Run) -> list[str]:
-    """The modules that a cassette of a run names, which somebody must allow who replays it; not more than a few."""
+    """Modules that must be allowed to replay a cassette of this run, three at most."""
     target = run.row.target
     addresses = [spec.job for spec in run.graph if spec.job is not None] if target is None else [target]
     return sorted({address.partition(":")[0] for address in addresses if ":" in address})[:3]

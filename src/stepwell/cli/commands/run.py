@@ -17,24 +17,23 @@ import typer
 from ...define import Builder, Workflow
 from ...define.document import Document
 from ...errors import DefinitionError, InputError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus, Unfinished
+from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
 from ...runner.runs.stored import StoredRun
-from ...store import Store, reader
+from ...store import reader
 from ..connect import Connection
-from ..documents import document_input, is_file, load_file, names_document, typed_input
+from ..documents import Pairs, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report
-from ..find import find_node, find_run, find_step
-from ..inputs import Pairs, changed_input, import_module, make_startable, workflows_in
+from ..find import find_fork_point, find_node, find_run, tag_of
+from ..inputs import changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
-from ..tags import named_value
 
 LINES_AT_ONCE = 20
-"""Ended runs that are each worth a line, of those that ended since the last look."""
+"""Ended runs that get a line each; the others are counted."""
 STOPPING = "stopping: what runs may end within 10 s; Ctrl-C again leaves it to others"
 
 
@@ -48,7 +47,7 @@ def run(
     tag: Sequence[str] | None,
     **options: Any,
 ) -> None:
-    options["tags"] = dict(map(named_value, tag or ()))
+    options["tags"] = dict(map(tag_of, tag or ()))
     workflow: Workflow | Builder | Document | str | None = None
     if is_file(target):
         workflow = load_file(connection, target)
@@ -60,14 +59,14 @@ def run(
         elif workflow is None:
             workflow = engine.documents.find(target)
         if isinstance(workflow, Document):
-            options["input"] = document_input(workflow, inputs, input_file)
+            options["input"] = typed_input(workflow.input, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
         begun.append(started)
         _work_to_the_end(connection, engine, started.row)
 
 
 def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | None:
-    """What a class that the workers of the server have takes as its input; None if they have none of this name."""
+    """The input schema of a class that the server's workers have; None if they have no class of this name."""
     if connection.transport is None:
         return None
     from ...client.transport import path_of
@@ -103,31 +102,25 @@ def fork(
         row = find_run(store, text)
         engine = connection.engine(store)
         run = engine.get(row.id)
-        where = find_step(run, at)
-        if isinstance(where, str) and run.step_of(where) is None:
-            find_node(run, where)
+        where = find_fork_point(run, at)
         changes = _changes(engine, row, inputs) if inputs else {}
 
     def begin(engine: Engine) -> Run:
         made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
-        _say_what_is_shared(engine.store, made)
+        shared = sum(1 for _ in reader.rows(engine.store, ListJournal(made.id, kinds=("shared",))))
+        nodes = count(len(made.graph), "node")
+        typer.echo(f"forked from {origin_of(made.row)}: {shared:,} of {nodes} shared", err=True)
         return made
 
     _go_on(connection, begin, wait=not no_wait, status="{}")
 
 
 def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
-    """What `--input` changes of the input of a run, of a class or of a document."""
+    """The input values that `--input` changes."""
     source = engine.code.graphs.of(row).source
     if source is not None:
         return typed_input(source.input, inputs, None)
     return changed_input(row.id, engine.code.target_of(row), inputs)
-
-
-def _say_what_is_shared(store: Store, fork: Run) -> None:
-    row = fork.row
-    shared = sum(1 for _ in reader.rows(store, ListJournal(row.id, kinds=("shared",))))
-    typer.echo(f"forked from {origin_of(row)}: {shared:,} of {count(len(fork.graph), 'node')} shared", err=True)
 
 
 @advised
@@ -157,7 +150,7 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
 
 
 def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, status: str = "{} again") -> None:
-    """Have a run go on: here, to its end, or only on record."""
+    """Continue a run: work on it here to its end, or only record the request."""
     if wait:
         with _kept(connection) as begun, connection.worker() as engine:
             begun.append(ask(engine))
@@ -181,7 +174,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
             engine.serve(workflows)
             _say_what_is_served(engine, once=once)
             while True:
-                # Whether anything is left is asked first: what ends meanwhile is then still shown.
+                # Asked first, so that runs that end meanwhile are still reported.
                 left = not once or _anything_left(engine, taken)
                 _say_what_ended(engine, ended)
                 if not left:
@@ -193,7 +186,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
 
 
 def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Until the run has ended; when somebody interrupts it, what runs may end too."""
+    """Work until the run has ended. On Ctrl-C, running bodies may finish."""
     try:
         _follow_to_the_end(connection, engine, row)
     except KeyboardInterrupt:
@@ -203,7 +196,7 @@ def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> Non
 
 
 def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Show progress until the run has ended, then how; anything but COMPLETED is an exit code of its own."""
+    """Show progress, then how the run ended. Every status but COMPLETED has its own exit code."""
     nodes = count(len(engine.code.graphs.of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
@@ -219,7 +212,7 @@ def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> N
         advise(connection, {**next_steps(ended.row), f"why {row.id}": "says more"})
         raise typer.Exit(ExitCode.CONFLICT) from None
     except RunFailed as error:
-        # What to do about a missing job stands in lines of its own.
+        # The advice about a missing job is on lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
         advise(
             connection,
@@ -235,7 +228,7 @@ def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> N
 
 @contextmanager
 def _kept(connection: Connection) -> Iterator[list[Run]]:
-    """Whatever ends the work early: say that the run is kept, and how it goes on."""
+    """When work ends early, say that the run is kept and how to continue it."""
     begun: list[Run] = []
     try:
         with _terminated_as_interrupted():
@@ -257,7 +250,7 @@ def _kept(connection: Connection) -> Iterator[list[Run]]:
 
 
 def _completed_after_all(connection: Connection, run_id: str) -> bool:
-    """Whether a run that was interrupted has completed all the same; if so, its end is shown as that of any other."""
+    """Whether an interrupted run completed after all; if so, its result is shown as usual."""
     from ..show.summary import print_end, print_result
 
     with connection.store() as store:
@@ -271,7 +264,7 @@ def _completed_after_all(connection: Connection, run_id: str) -> bool:
 
 
 def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
-    """What can be done with a run now. What promised to run at most once and did not end in time has failed it."""
+    """What can be done with a run now. It may have FAILED, by a node that must not run twice."""
     with connection.store() as store:
         row = reader.get_run(store, run_id)
     if row is not None and row.status.terminal:
@@ -281,7 +274,7 @@ def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """A service manager's SIGTERM ends work as Ctrl-C does."""
+    """Make SIGTERM, as service managers send it, end work like Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -294,19 +287,14 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
-    """Import every module; all but the last of those that are broken are reported here, that one by raising.
-
-    The workflows that are defined in them.
-    """
+    """Imports the modules and gives their workflows. Of several broken modules the last is raised, the others are reported."""
     broken: list[DefinitionError] = []
     found: dict[type[Workflow], None] = {}
     for module in modules:
         try:
             if ":" in module:
-                name = module.partition(":")[0]
-                raise DefinitionError(
-                    f"{module}: give the module only, as in `stepwell work {name}`; all in it is served"
-                )
+                alone = f"`stepwell work {module.partition(':')[0]}`"
+                raise DefinitionError(f"{module}: give the module only, as in {alone}; all in it is served")
             found |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)
@@ -318,7 +306,7 @@ def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
 
 
 def served_modules(modules: Sequence[str]) -> tuple[str, ...]:
-    """The modules whose jobs a worker allows: those it was given, and ours if one of them makes pipelines."""
+    """The modules whose jobs a worker may run: those given, and ours if one of them defines pipelines."""
     if "stepwell.pipeline.registry" not in sys.modules:
         return tuple(modules)
     from ...pipeline.building.found import jobs_of
@@ -331,27 +319,20 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     for needed in reader.list_unfinished(engine.store):
         if engine.serving.can_serve(needed) is False:
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {_why_not(engine, needed)}')}", err=True)
-
-
-def _why_not(engine: Engine, needed: Unfinished) -> str:
-    return (engine.serving.why_not(needed) or "some of its nodes have no code here").partition("\n")[0]
+            reason, *_ = (engine.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
+            typer.echo(f"not served: {plain(f'{needed.workflow}: {reason}')}", err=True)
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
-    """Of what can be served here. With `queues`, what is left to others is not waited for."""
-    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # what is paused waits for somebody, not for a worker
+    """Whether there are runs to work on here. With `queues`, nodes of other queues do not count."""
+    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # a paused run waits for a person, not for a worker
     for needed in reader.list_unfinished(engine.store):
         if engine.serving.can_serve(needed) is not False:
-            runs = reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest)
-            if any(queues is None or _has_active(engine, run, queues) for run in runs):
-                return True
+            for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):
+                active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+                if queues is None or any(node.lane.queue in queues for node in active):
+                    return True
     return False
-
-
-def _has_active(engine: Engine, run: RunRow, queues: Sequence[str]) -> bool:
-    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-    return any(node.lane.queue in queues for node in active)
 
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import typer
@@ -36,15 +37,12 @@ def serve(
     if not no_runner:
         worker = {name: value for name, value in settings.for_workers.items() if name != "jobs"}
         worker["workflows"] = workflows
-    named = tuple(pipeline or ()) or settings.pipelines
-    if named:
+    pipelines = []
+    if named := tuple(pipeline or ()) or settings.pipelines:
         from .pipeline import find_pipelines
 
         pipelines = find_pipelines(connection, named)
-    else:
-        pipelines = []
-    store = told_store(connection) if no_runner else open_store(settings.store)
-    try:
+    with closing(told_store(connection) if no_runner else open_store(settings.store)) as store:
         serving = Serving(
             store,
             host=host,
@@ -59,11 +57,9 @@ def serve(
         told = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
 
         def begin() -> None:
-            # What there is now stays as long as the process: looking through it for garbage would stop everything for 60 ms.
+            # What exists now lives as long as the process, and collecting it would pause everything for 60 ms.
             gc.collect()
             gc.freeze()
             typer.echo(told, err=True)
 
         serving.run(begin)
-    finally:
-        store.close()

@@ -1,11 +1,12 @@
-"""`stepwell show` and `audit`: one run, as people see it, and whether its rows agree."""
+"""`stepwell show`, `why` and `audit`: one run for people, why it has its status, and whether its rows are consistent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
+from ...codec import text as json_line
 from ...runner.runs.records import full_record
 from ...runner.runs.stored import StoredRun
 from ..connect import Connection
@@ -13,10 +14,6 @@ from ..documents import is_file, load_file, stored_document
 from ..find import find_node, find_run
 from ..show.words import count, plain
 from ..streams import json_text, say
-
-if TYPE_CHECKING:
-    from ...define.document import Document
-    from ...store import Store
 
 
 def show(connection: Connection, text: str, node: str | None, *, traceback: bool, whole: bool, as_json: bool) -> None:
@@ -27,7 +24,10 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
     with connection.store() as store:
         stored = stored_document(connection, store, text)
         if stored is not None:
-            return _show_stored(connection, store, stored, as_json=as_json)
+            from ..show.document import print_document
+
+            version = connection.engine(store).documents.version_of(stored.name, stored.digest)
+            return print_document(stored, version, as_json=as_json)
         run = StoredRun(store, find_run(store, text))
         if node is not None:
             from ..show.node import node_data, print_node
@@ -42,13 +42,6 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
         from ..show.screen import console
 
         print_run(console(), run, connection.command, tracebacks=traceback, whole=whole)
-
-
-def _show_stored(connection: Connection, store: Store, document: Document, *, as_json: bool) -> None:
-    from ..show.document import print_document
-
-    version = connection.engine(store).documents.version_of(document.name, document.digest)
-    print_document(document, version, as_json=as_json)
 
 
 def audit(connection: Connection, text: str, *, as_json: bool) -> None:
@@ -67,3 +60,31 @@ def audit(connection: Connection, text: str, *, as_json: bool) -> None:
         say(f"run {run.id}, {run.status}: every invariant holds, over {looked_at}")
     if problems:
         raise typer.Exit(1)
+
+
+def why(connection: Connection, text: str, node: str | None, *, as_json: bool) -> None:
+    with connection.store() as store:
+        run = StoredRun(store, find_run(store, text))
+        if node is not None:
+            find_node(run, node)
+        answer = run.why(node)
+        config = None if node is None else _config(run, node)
+    if as_json:
+        say(json_text(answer.to_dict() | ({} if config is None else {"config": config})))
+        return
+    say(answer.text(command=connection.command))
+    if config is not None:
+        say(f"  config {plain(json_line(config['written']))}")
+        if config["rendered"] is not None:
+            say(f"  rendered {plain(json_line(config['rendered']))}")
+
+
+def _config(run: StoredRun, node: str) -> dict[str, Any] | None:
+    """The config of a node of a document, as written and as rendered for its latest attempt."""
+    index = run.index_of(node)
+    spec = run.graph.in_order[index]
+    if not spec.templated:
+        return None
+    (view,) = run.nodes(index)
+    found = [attempt.outcome["config"] for attempt in view.attempts if "config" in attempt.outcome]
+    return {"written": dict(spec.args), "rendered": found[-1] if found else None}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from ...errors import GraphError, InputError
+from ...errors import GraphError
 from ...model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
 from ...runner import Run
 from ...runner.code.versions import changes
@@ -17,8 +15,9 @@ from ...runner.runs.control import Touched
 from ...store import reader
 from ...store.living import living
 from ..connect import Connection
+from ..documents import read_bytes
 from ..exits import ExitCode, complain
-from ..find import find_node, find_run, find_step
+from ..find import find_fork_point, find_node, find_run
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, plain
 from ..streams import json_text, say
@@ -62,7 +61,7 @@ def freeze(connection: Connection, text: str) -> None:
 
 @advised
 def import_graph(connection: Connection, text: str, file: str) -> None:
-    data = _content(file)
+    data = read_bytes(file)
     with connection.store() as store:
         run = connection.engine(store).get(find_run(store, text).id)
         before = run.graph
@@ -144,10 +143,7 @@ def _preview(run: Run, verb: str, node: str | None, given: Mapping[str, Any]) ->
         case "cancel":
             return run.cancel(grace_seconds=given["grace"], dry_run=True)
         case "fork":
-            where = find_step(run, given["at"])
-            if isinstance(where, str) and run.step_of(where) is None:
-                find_node(run, where)
-            return run.fork(where, dry_run=True)
+            return run.fork(find_fork_point(run, given["at"]), dry_run=True)
         case _:
             touched: list[Touched] = getattr(run, verb)(dry_run=True)
             return touched
@@ -171,10 +167,3 @@ def _summary(row: RunRow, verb: str, touched: int, running: int) -> str:
     nodes = f"{count(touched, 'node')} would change" if touched else "no node would change"
     end = f", {running:,} at work may end" if verb == "pause" and running else ""
     return f"run {row.id} is {row.status} and would be {_BECOMES[verb]}: {nodes}{end}; nothing has been done"
-
-
-def _content(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: it cannot be read: {error.strerror or error}") from None

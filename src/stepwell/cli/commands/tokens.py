@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import typer
 
 from ...server.access.tokens import Token, all_tokens, create_token, revoke_token
-from ...store import open_store
 from ...words import iso
 from ..connect import Connection
 from ..show.words import plain
@@ -16,12 +15,9 @@ from ..streams import json_text, say
 
 def create(connection: Connection, *, scope: Sequence[str] | None, name: str, days: float, as_json: bool) -> None:
     connection.need_store("token")
-    store = open_store(connection.settings.store)
-    try:
+    with connection.store(make=True) as store:
         text, token = create_token(store, scope or ("read",), name=name, days=days)
         now = store.now()
-    finally:
-        store.close()
     if as_json:
         say(json_text({"token": text, **_record(token, now)}))
         return

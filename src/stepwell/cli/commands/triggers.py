@@ -1,4 +1,4 @@
-"""`stepwell trigger`: what starts runs by itself."""
+"""`stepwell trigger`: schedules, webhooks and other triggers of runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ...client.triggers import RemoteTrigger, RemoteTriggers
 from ...clock import SECOND
 from ...errors import InputError
 from ...runner.triggers import EngineTriggers, load_triggers
-from ...store import open_store
 from ...triggers.book import StoredTrigger
 from ...triggers.definition import Trigger
 from ...triggers.firing import NotHere
@@ -23,24 +22,16 @@ from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...words import one_line
 from ..connect import Connection
-from ..documents import is_file
-from ..inputs import Pairs
+from ..documents import Pairs, is_file
 from ..show.words import plain
 from ..streams import json_text, say
 
 
 @contextmanager
 def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers | RemoteTriggers]:
-    """The triggers of the store, or of the server; `make`: also of a store that is not there yet."""
-    if not make or connection.asks_server:
-        with connection.store() as store:
-            yield connection.engine(store).triggers
-        return
-    store = open_store(connection.settings.store)
-    try:
+    """The triggers of the store, or of the server; with `make` the store is made if need be."""
+    with connection.store(make=make) as store:
         yield connection.engine(store).triggers
-    finally:
-        store.close()
 
 
 def ls(connection: Connection, *, as_json: bool) -> None:
@@ -61,7 +52,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
 
 def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
-    """When it fires next, and how it stands."""
+    """When it fires next, and its state."""
     told = "paused" if each.paused else "active"
     if each.error is not None:
         told = f"in trouble: {one_line(plain(each.error))}"
@@ -71,7 +62,7 @@ def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
 
 
 def when(trigger: Trigger) -> str:
-    """When it fires, in a few words."""
+    """When it fires, in words."""
     data = trigger.canonical
     match trigger.kind:
         case "cron":
@@ -146,7 +137,7 @@ def add(
 
 
 def _given(inputs: Pairs) -> dict[str, Any] | None:
-    """Inputs as they were typed: each value is JSON if it can be, and else a text."""
+    """Inputs as typed: each value is read as JSON if possible, else as text."""
     if not inputs:
         return None
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What to type next, wherever a run stands and whatever was refused."""
+"""Commands to suggest after an outcome or a refusal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def advise(connection: Connection, advice: Mapping[str, str]) -> None:
-    """Commands that may be wanted next, each with what it does."""
+    """Print commands that may be useful next, each with its purpose."""
     commands = {connection.command(words): purpose for words, purpose in advice.items()}
     width = max(map(len, commands), default=0)
     for command, purpose in commands.items():
@@ -30,7 +30,7 @@ def advise(connection: Connection, advice: Mapping[str, str]) -> None:
 
 
 def pause_told(row: RunRow) -> str:
-    """Why a run is paused, in a few words."""
+    """Why a run is paused, in short."""
     if row.reason == NODE_FAILED:
         return "a node failed"
     if (row.reason or "").startswith(POSSIBLE_RENAME):
@@ -45,7 +45,7 @@ def pause_told(row: RunRow) -> str:
 def advised(
     command: Callable[Concatenate[Connection, Arguments], None],
 ) -> Callable[Concatenate[Connection, Arguments], None]:
-    """A command whose refusals say what can be done instead."""
+    """Makes a command suggest what to do when it is refused."""
 
     @functools.wraps(command)
     def advising(connection: Connection, /, *args: Arguments.args, **options: Arguments.kwargs) -> None:

@@ -1,11 +1,10 @@
-"""Progress on a terminal: a bar that stays in its place. What bodies print appears above it."""
+"""A progress bar on a terminal. Output of bodies appears above it."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -37,12 +36,10 @@ class Bar:
 
     def __enter__(self) -> Display:
         self._live.start()
-        refresh_capture()  # what bodies print is recorded as they print it, not as it is drawn above the bar
+        refresh_capture()  # so that output of bodies is recorded before the bar redraws it
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._live.stop()
 
     def update(self, tally: Tally) -> None:
@@ -67,7 +64,7 @@ class Bar:
             Text(taken, style="dim"),
         )
         counts = Text("  ").join(
-            _amount(number, word, style)
+            Text(f"{number:,} {word}", style=style if number else "dim")
             for number, word, style in (
                 (tally.done, "done", "green"),
                 (tally.running, "running", "blue"),
@@ -84,7 +81,7 @@ class Bar:
 
 
 def _node_bars(tally: Tally) -> Table:
-    """A small bar for every node that says how far it is; without a total it moves to and fro."""
+    """A small bar for every node that reports progress; without a total it pulses."""
     grid = Table.grid(padding=(0, 1))
     for name, progress in tally.bars:
         share = progress.fraction
@@ -96,12 +93,8 @@ def _node_bars(tally: Tally) -> Table:
     return grid
 
 
-def _amount(number: int, word: str, style: str) -> Text:
-    return Text(f"{number:,} {word}", style=style if number else "dim")
-
-
 def _line(text: Text) -> Text:
-    """Never more than one line, or the bar would jump."""
+    """Keeps a text on one line, or the bar would jump."""
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from ...codec import decode
 from ...codec import text as json_line
-from ...model.outputs import output_of
 from ...runner.runs.stored import StoredRun
 from ...runner.runs.views import AttemptView
 from ...store import reader
@@ -18,11 +17,11 @@ MAX_SHOWN = 2_000
 
 
 def node_data(run: StoredRun, index: int) -> dict[str, Any]:
-    """One node: what it does, each attempt with its config as it was rendered, and what it returned."""
+    """One node: its job, its attempts with their rendered configs, and its output."""
     (view,) = run.nodes(index)
     spec = run.graph.in_order[index]
     outputs = reader.get_outputs(run.store, run.row.id, (index,))
-    output = decode(output_of(outputs[index])) if index in outputs else None
+    output = decode(outputs[index]) if index in outputs else None
     return {
         "run": run.row.id,
         "id": view.id,
@@ -66,7 +65,7 @@ def print_node(data: dict[str, Any]) -> None:
 
 
 def print_config(data: dict[str, Any]) -> None:
-    """What the config of a node is as it is written, and as the latest attempt that had one got it."""
+    """Print the config of a node, as written and as rendered for its latest attempt."""
     if not data["config"]:
         return
     rendered = [attempt["config"] for attempt in data["attempts"] if attempt["config"] is not None]

@@ -1,4 +1,4 @@
-"""How a run is getting on, while somebody watches: a bar on a terminal (`bar.py`), a line now and then elsewhere."""
+"""The progress of a run: a bar on a terminal (`bar.py`), a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 
 import typer
 
@@ -21,7 +20,7 @@ from .words import duration, how_far, plain
 
 LOOK_EVERY = 0.1
 SHARE_OF_TIME = 0.05
-"""Looking must not slow down the work: counting 100,000 nodes takes a while, so it is then done less often."""
+"""Polling must not slow down the work: counting 100,000 nodes takes a while, so it is done less often."""
 
 _DONE = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
 _BEFORE = (NodeStatus.PENDING, NodeStatus.READY, NodeStatus.WAITING)
@@ -32,7 +31,7 @@ _NAMES_IN_A_LINE = 4
 
 
 def follow(engine: Engine, row: RunRow) -> None:
-    """Show the progress of a run until it has ended, or waits for a decision and nothing of it runs."""
+    """Show the progress of a run until it has ended, or is paused and none of its nodes run."""
     with _display() as display:
         while True:
             began = time.monotonic()
@@ -43,7 +42,7 @@ def follow(engine: Engine, row: RunRow) -> None:
                 status = engine.wait(row.id, pause)
             except RunStillActive:
                 continue
-            # What runs may end, and what it did is recorded: to give it up now would mean doing it again.
+            # Running bodies may end and are recorded; leaving now would mean running them again.
             if status.terminal or (now.paused and not now.running):
                 return
             time.sleep(pause)
@@ -102,10 +101,7 @@ class Lines:
     def __enter__(self) -> Display:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
+    def __exit__(self, *raised: object) -> None: ...
 
     def update(self, tally: Tally) -> None:
         now = self._now()

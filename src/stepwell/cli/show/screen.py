@@ -1,4 +1,4 @@
-"""What people see: consoles, colours, tables. Rich is loaded here, so import this only when there is something to show."""
+"""Consoles, colours and tables. This loads Rich, so import it only when there is something to print."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINES_UP_TO = 60
 
 
 def console(*, err: bool = False) -> Console:
-    """A console. What is no terminal gets long lines, unless COLUMNS says how long they may be."""
+    """A console. Without a terminal, lines are not wrapped unless COLUMNS is set."""
     stream = sys.stderr if err else results()
     width = None if stream.isatty() or "COLUMNS" in os.environ else ENDLESS
     return Console(file=None if err else stream, stderr=err, width=width, highlight=False, emoji=False)

@@ -1,4 +1,4 @@
-"""How a run ended, and what it was for."""
+"""How a run ended, and its result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def print_end(run: StoredRun) -> None:
         print_tree(Screen(to), rows, run.graph, run.store.now())
         to.print()
     status = run.row.status
-    mark, style = _MARKS.get(status, ("•", ""))  # somebody may have retried it this very moment
+    mark, style = _MARKS.get(status, ("•", ""))  # it may just have been retried
     taken = "" if run.seconds is None else f" in {duration(run.seconds)}"
     to.print(Text.assemble((f"{mark} ", style), coloured(status), f"{taken}: ", counted(run.counts())))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import NamedTuple, Protocol
 
 from ...model.lines import Progress
@@ -12,7 +11,7 @@ NAMES_UP_TO = 12
 
 
 class Tally(NamedTuple):
-    """How a run stands. The four numbers need not add up: nodes that were cancelled are none of them."""
+    """The progress of a run. The numbers need not add up: cancelled nodes are in none of them."""
 
     total: int
     done: int
@@ -29,9 +28,7 @@ class Tally(NamedTuple):
 class Display(Protocol):
     def __enter__(self) -> Display: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
     def update(self, tally: Tally) -> None: ...
 

@@ -146,7 +146,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
     if not given:
         return ()
     from ...codec import json_path
-    from ...triggers.declaring import read_declared
+    from ...triggers.definition import read_declared
 
     wrong: list[str] = []
     found = read_declared(

@@ -136,7 +136,7 @@ class Document:
         if self.tags:
             made["tags"] = self.tags if isinstance(self.tags, dict) else list(self.tags)
         if self.triggers:
-            from ...triggers.declaring import declared_form
+            from ...triggers.definition import declared_form
 
             made["triggers"] = [declared_form(trigger) for trigger in self.triggers]
         return made | {"nodes": [canonical_node(node) for node in self.nodes]}
@@ -295,7 +295,7 @@ def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...] | dict[s
 def _triggers(data: dict[str, Any], name: str, problems: Collected) -> tuple[Trigger, ...]:
     if "triggers" not in data:
         return ()
-    from ...triggers.declaring import read_declared
+    from ...triggers.definition import read_declared
 
     return read_declared(
         data["triggers"], name or "?", name, lambda path, message: problems.add(("triggers", *path), message)

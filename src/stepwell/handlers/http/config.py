@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from ...secrets import SecretRef
+from ..strict import Strict
 
 Parse = Literal["auto", "json", "text", "base64"]
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}")
@@ -48,13 +49,9 @@ def checked_headers(headers: Mapping[str, Any]) -> Mapping[str, Any]:
     return headers
 
 
-def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
-
-
 Method = Annotated[
     Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"],
-    BeforeValidator(_upper),
+    BeforeValidator(lambda value: value.upper() if isinstance(value, str) else value),
     Field(description="all but GET, HEAD and OPTIONS send an Idempotency-Key"),
 ]
 Text = str | SecretRef
@@ -62,10 +59,8 @@ Scalar = str | int | float | bool | SecretRef | None
 Headers = Annotated[dict[str, Text], AfterValidator(checked_headers)]
 
 
-class Sent(BaseModel):
+class Sent(Strict):
     """What every request can say."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=False)
 
     method: Method = "GET"
     headers: Headers = Field({}, description="one line of text each, or secret:NAME")
@@ -81,11 +76,8 @@ class Sent(BaseModel):
 
     @model_validator(mode="after")
     def _one_body(self) -> Sent:
-        given = [
-            name
-            for name, value in (("json", self.json_), ("form", self.form), ("body", self.body))
-            if value is not None
-        ]
+        bodies = {"json": self.json_, "form": self.form, "body": self.body}
+        given = [name for name, value in bodies.items() if value is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)}: only one of them can be sent")
         if given and self.method in ("GET", "HEAD"):
@@ -105,9 +97,7 @@ class HttpRequest(Sent, _Where):
     redirects: int = Field(5, ge=0, le=20, description="how many are followed; each is checked as the first URL is")
 
 
-class Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Answer(Strict):
     result: Any = Field(description="the body: data if it is JSON, else text, or base64 if it is neither")
     status_code: int = Field(description="200, or another that is no failure")
     headers: dict[str, str] = Field(description="names in lower case; without cookies and credentials")

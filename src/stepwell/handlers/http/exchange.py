@@ -101,7 +101,8 @@ class _Exchange:
                     if _origin(following) != _origin(url):
                         if content is not None and has_secrets:
                             raise PermanentError(f"redirected to {_shown(following)} with a body that holds secrets")
-                        headers = {name: value for name, value in headers.items() if not self._is_credential(name)}
+                        secret = CREDENTIALS | self._secret_headers
+                        headers = {name: value for name, value in headers.items() if name.lower() not in secret}
                     url = following
         raise AssertionError("the last answer was returned or refused")
 
@@ -116,9 +117,6 @@ class _Exchange:
             raise PermanentError(f"redirected to {_shown(following)}, which is not service {self._asked.service!r}")
         return following
 
-    def _is_credential(self, name: str) -> bool:
-        return name.lower() in CREDENTIALS or name.lower() in self._secret_headers
-
     async def _taken(self, response: httpx.Response, url: httpx.URL, method: str) -> dict[str, Any]:
         content = await read_body(response, self._asked.max_bytes, is_head=method == "HEAD")
         failed = response.status_code >= 400
@@ -126,7 +124,7 @@ class _Exchange:
         try:
             result, encoding = parsed(content, response.headers.get("content-type", ""), parse)
         except PermanentError:
-            if not failed:  # what a failure says need not be what it says it is
+            if not failed:  # the body of an error need not have the type it claims
                 raise
             result, encoding = parsed(content, "", "text")
         found: dict[str, Any] = {
@@ -152,11 +150,7 @@ class _Exchange:
 
     def _headers(self) -> dict[str, str]:
         asked = self._asked
-        headers: dict[str, str] = {
-            "User-Agent": f"stepwell/{__version__}",
-            "Accept": "*/*",
-            "Accept-Encoding": "gzip",
-        }
+        headers = {"User-Agent": f"stepwell/{__version__}", "Accept": "*/*", "Accept-Encoding": "gzip"}
         if asked.method not in SAFE:
             headers[_IDEMPOTENCY_KEY] = quote(asked.idempotency_key, safe=":-_.~/@+=")
         if asked.json is not None:

@@ -30,7 +30,7 @@ class Outgoing:
     redirects: int = 5
     service: str | None = None
     private: bool = False
-    """The host of the URL may be at a private address: somebody named it in the settings."""
+    """The host of the URL may have a private address, because the settings name it."""
     idempotency_key: str = ""
 
 
@@ -50,13 +50,13 @@ def recorded(
     Of a service its name and the path: where it is and what it wants to be told may be other there where it is replayed.
     """
     found: dict[str, Any] = {"method": method, **where}
-    told = {name.lower(): value for name, value in sorted((headers or {}).items()) if _is_told(name, value)}
+    told = {
+        name.lower(): value
+        for name, value in sorted((headers or {}).items())
+        if isinstance(value, SecretRef) or name.lower() not in CREDENTIALS
+    }
     said = {"query": list(query), "headers": told, "json": json, "form": form, "body": body}
     return found | {name: named(value) for name, value in said.items() if value not in (None, {}, [])}
-
-
-def _is_told(name: str, value: Text) -> bool:
-    return isinstance(value, SecretRef) or name.lower() not in CREDENTIALS
 
 
 def named(value: Any) -> Any:

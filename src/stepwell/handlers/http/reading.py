@@ -1,4 +1,4 @@
-"""How answers are read: never more than was allowed, packed or not, and as the data they say they are."""
+"""Reads answers: within the size limit, and by their content type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from ...codec import MAX_DEPTH
+from ...codec import MAX_DEPTH, decode_strictly
 from ...errors import PermanentError
 from ...masking import holds_secret, mask
 from ...replay.effects.record import masked_value
@@ -18,17 +18,18 @@ from ...replay.httpx import SECRET_HEADERS
 from .config import Parse
 
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds. Who asks for more is asked again after a day."""
-# They describe the connection and not what was said.
+"""Seconds; longer delays are cut to this."""
+# They describe the connection, not the content.
 _CARRIAGE = frozenset(
     {"connection", "content-encoding", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _HIDDEN = SECRET_HEADERS | _CARRIAGE | {"www-authenticate", "proxy-authenticate"}
+_CHARSETS = ("utf-8", "utf8", "us-ascii", "iso-8859-1", "latin-1", "windows-1252")
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool = False) -> bytes:
-    """What was answered, unpacked. Whoever sends more than `max_bytes`, packed or unpacked, is not listened to any longer."""
+    """The body of an answer, decompressed. More than `max_bytes`, compressed or not, is an error."""
     if is_head:
         return b""  # its headers speak of a body that is not sent
     told = response.headers.get("content-length", "")
@@ -97,9 +98,7 @@ def _charset(content_type: str) -> str:
         name, _, value = part.strip().partition("=")
         if name.strip().lower() == "charset":
             chosen = value.strip().strip("\"'").lower()
-            return (
-                chosen if chosen in ("utf-8", "utf8", "us-ascii", "iso-8859-1", "latin-1", "windows-1252") else "utf-8"
-            )
+            return chosen if chosen in _CHARSETS else "utf-8"
     return "utf-8"
 
 
@@ -114,7 +113,7 @@ def _json(content: bytes, kind: str) -> Any:
         return None
     try:
         text = content.decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_no_number)
+        value = decode_strictly(text)
     except RecursionError:
         raise PermanentError(f"the answer is JSON of more than {MAX_DEPTH} levels") from None
     except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
@@ -122,10 +121,6 @@ def _json(content: bytes, kind: str) -> Any:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is no text, or has numbers without end"
         raise PermanentError(f"the answer {said} is not: {reason}. `parse: text` takes it as text") from None
     return masked_value(value) if holds_secret(text) else value
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(text)
 
 
 def shown_headers(response: httpx.Response) -> dict[str, str]:
@@ -148,7 +143,7 @@ def retry_after(headers: httpx.Headers, now: float) -> float | None:
 
 
 def _its_time(headers: httpx.Headers, now: float) -> float:
-    """The time that the other side has, if it says so: its clock may be wrong, and what it asks for is relative to it."""
+    """The time by the server's clock, if it is given: a Retry-After date is relative to that clock."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, TypeError, OverflowError):

@@ -61,7 +61,7 @@ def http_request(access: Access) -> Handler:
 
 
 def sent(config: Sent) -> dict[str, Any]:
-    """What a request says besides where it goes and who asks."""
+    """The parts of a request other than its address and credentials."""
     return {
         "headers": config.headers,
         "query": tuple(_pairs(config.query.items())),
@@ -83,7 +83,7 @@ def _pairs(items: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Text]]:
 async def answered(
     ctx: Any, access: Access, request: Mapping[str, Any], make: Callable[[], Outgoing], expected: Iterable[int] = ()
 ) -> dict[str, Any]:
-    """Send a request as a recorded effect; TransientError or PermanentError if it failed, else what was answered.
+    """Send a request as a recorded effect and return the answer; TransientError or PermanentError if it failed.
 
     `make` is called where it is sent: a replay is given the answer, and needs neither the settings nor httpx.
     """
@@ -94,7 +94,7 @@ async def answered(
 
     try:
         answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
-    except NotJson as error:  # half a surrogate pair, or too many levels: asked again it would answer the same
+    except NotJson as error:  # half a surrogate pair, or nested too deeply: a retry would get the same
         raise PermanentError(str(error)) from None
     wait = answer.pop("retry_after", None)
     status = answer["status_code"]

@@ -21,7 +21,7 @@ _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
 
 
 def checked_path(path: str) -> str:
-    """A path that stays below the base URL of its service, whoever reads it and however often it is unquoted."""
+    """A path that stays below the base URL of its service, however often it is unquoted."""
     if any(character.isspace() or not character.isprintable() or character in "\\?#" for character in path):
         raise ValueError("a path may hold no blanks, line ends, backslashes, ? and #: `query` takes parameters")
     plain = path

@@ -1,1 +1,1 @@
-"""Who may do what: tokens, sessions of browsers, and the guard that every request passes."""
+"""Access control: tokens, browser sessions, and the guard that every request passes."""

@@ -1,4 +1,4 @@
-"""Who callers are: looked up in the store, and remembered for a second.
+"""Finds the tokens of callers in the store, and caches them for a second.
 
 A token that another process makes or revokes counts within that second, one that this process revokes at once.
 """
@@ -22,19 +22,19 @@ REMEMBERED_SECONDS = 1.0
 
 
 class Caller(NamedTuple):
-    """A token that somebody has shown, and whether it is `valid`, `revoked` or `expired`."""
+    """A token that was presented, and whether it is `valid`, `revoked` or `expired`."""
 
     token: Token
     status: str
     until: float = 0.0
-    """When to look again, on the monotonic clock."""
+    """When the cached result expires, on the monotonic clock."""
 
 
 class Callers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found: Recent[tuple[str, str], Caller] = Recent(1_000)
-        """By kind and hash. What is not known is looked up each time."""
+        """By kind and hash. Unknown tokens are not cached."""
         self._no_token_until = 0.0
         self._has_tokens = False
         """Once there was a token, that never changes."""

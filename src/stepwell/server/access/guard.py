@@ -1,7 +1,7 @@
-"""The guard: every request passes it, whatever route, stream or mount it is for. What it does not let through, nobody sees.
+"""The guard: every request passes it, whatever its route.
 
-In this order: which name the server was called by (a page that had its name resolved to this address is refused), which page
-asks (cross-site requests are refused), how large the body is, and who asks.
+It checks, in this order: the host name (against DNS rebinding), the origin (against cross-site requests), the size of the body,
+and the caller.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..problems import Problem, problem_of, problem_response
 from .callers import Caller, Callers
-from .scopes import SCOPES
-from .scopes import Scope as Right
 from .sessions import COOKIE
-from .tokens import Token
+from .tokens import SCOPES, Token
+from .tokens import Scope as Right
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-"""Headers that a proxy adds: then the address that is seen is the proxy's and says nothing about who asks."""
+"""Headers that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
 """Bytes of a request: a document may have 32 MiB."""
@@ -50,11 +49,11 @@ class Principal(NamedTuple):
 
 
 LOCAL = Principal("loopback", (SCOPES[-1],))
-"""Somebody on this machine, while no token was ever made."""
+"""A caller on this machine, as long as no token was ever made."""
 
 
 class Guard:
-    """`open_paths` need nobody to be known: health checks, and webhooks, which check their callers themselves."""
+    """`open_paths` need no token: health checks, and webhooks, which check their callers themselves."""
 
     def __init__(self, app: ASGIApp, callers: Callers, hosts: Collection[str], open_paths: Collection[str]) -> None:
         self.app = app
@@ -77,19 +76,13 @@ class Guard:
             self._check_host(headers)
             _check_origin(scope["method"], headers)
             body.check_length(headers)
-            if not self._is_open(scope["path"]):
+            if scope["path"] not in self._open and not scope["path"].startswith(self._open_below):
                 scope[PRINCIPAL] = await self._who(scope, headers)
             await self.app(scope, body.receive, answer.send)
-        except Problem as problem:
-            if not answer.begun:
-                await problem_response(problem, scope["path"])(scope, receive, answer.send)
         except Exception as error:
             told = problem_of(error)
             if not answer.begun:
                 await problem_response(told, scope["path"])(scope, receive, answer.send)
-
-    def _is_open(self, path: str) -> bool:
-        return path in self._open or (bool(self._open_below) and path.startswith(self._open_below))
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -103,7 +96,7 @@ class Guard:
             )
 
     async def _who(self, scope: Scope, headers: Headers) -> Principal:
-        """Whoever asks; a Problem if nobody is known, or the token is not valid."""
+        """The caller; a Problem if it has no valid token."""
         given = headers.getlist("authorization")
         if len(given) > 1:
             raise _unknown("more than one Authorization header")
@@ -153,18 +146,13 @@ def host_name(text: str) -> str | None:
         _ = parts.port
     except ValueError:
         return None
-    if (
-        name is None
-        or "@" in text
-        or parts.netloc != text
-        or not all(each.isalnum() or each in ".-_:" for each in name)
-    ):
+    if name is None or "@" in text or parts.netloc != text:
         return None
-    return name.rstrip(".") or None
+    return name.rstrip(".") or None if all(each.isalnum() or each in ".-_:" for each in name) else None
 
 
 def _is_address(name: str) -> bool:
-    """An address was resolved by nobody, so no page can have had it resolved to another one."""
+    """An address is safe as a host: DNS rebinding needs a name."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -173,7 +161,7 @@ def _is_address(name: str) -> bool:
 
 
 def own_names() -> set[str]:
-    """What this machine calls itself."""
+    """The names of this machine."""
     return {socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
@@ -216,7 +204,7 @@ def _cookie(headers: Headers) -> str | None:
 
 
 class _Body:
-    """Counts what comes of a body, and refuses what is too much of it."""
+    """Refuses a body that is too large."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -242,7 +230,7 @@ def _too_large() -> Problem:
 
 
 class _Answer:
-    """Adds the headers that every answer has, and knows whether it has begun."""
+    """Adds the headers that every answer has, and remembers whether it has begun."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

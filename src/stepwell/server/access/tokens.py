@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...clock import SECOND, is_seconds
 from ...codec import decode, encode, sha256
@@ -17,7 +17,6 @@ from ...errors import InputError, StoreCorrupt
 from ...model import ListRecords, PutRecord, RecordPut, RecordRow
 from ...store import Store, reader
 from ...words import shown
-from .scopes import Scope, checked_scopes
 
 KIND = "token"
 PREFIX = "sw"
@@ -25,6 +24,34 @@ MAX_NAME = 200
 DEFAULT_DAYS = 90.0
 LONGEST_DAYS = 3_650.0
 _TRIES = 20
+
+
+Scope: TypeAlias = Literal["read", "run", "author", "admin"]
+
+SCOPES: tuple[Scope, ...] = ("read", "run", "author", "admin")
+MEANINGS: dict[Scope, str] = {
+    "read": "look at workflows, runs, logs, outputs and pipelines",
+    "run": "start runs of what is stored, and steer them",
+    "author": "store documents and triggers, edit graphs: decides what runs",
+    "admin": "delete runs, look at tokens",
+}
+
+
+def allows(scopes: Iterable[str], needed: Scope) -> bool:
+    """
+    >>> allows(["author"], "run"), allows(["read"], "run")
+    (True, False)
+    """
+    return any(SCOPES.index(scope) >= SCOPES.index(needed) for scope in scopes if scope in SCOPES)
+
+
+def checked_scopes(given: Iterable[str]) -> tuple[Scope, ...]:
+    chosen = tuple(given)
+    wrong = [scope for scope in chosen if scope not in SCOPES]
+    if wrong or not chosen:
+        told = f"there is no scope {shown(wrong[0])}" if wrong else "a token needs a scope"
+        raise InputError(f"{told}; there are {', '.join(SCOPES)}, each of which includes those before it")
+    return tuple(scope for scope in SCOPES if scope in chosen)
 
 
 class Token(NamedTuple):
@@ -47,7 +74,7 @@ class Token(NamedTuple):
 def create_token(
     store: Store, scopes: Iterable[str] = ("read",), *, name: str = "", days: float = DEFAULT_DAYS
 ) -> tuple[str, Token]:
-    """A new token: its text, which nobody can find out later, and its record."""
+    """A new token: its text, which is not stored, and its record."""
     if not isinstance(name, str) or len(name) > MAX_NAME or not name.isprintable():
         raise InputError(f"name={shown(name)}: at most {MAX_NAME} printable characters are needed")
     if not is_seconds(days, positive=True) or days > LONGEST_DAYS:
@@ -64,7 +91,7 @@ def create_token(
 
 
 def find_token(store: Store, text: str) -> Token | None:
-    """The record of the token that somebody shows; None if there is none like that. Whether it is valid is not looked at."""
+    """The record of a presented token, valid or not; None if it is unknown."""
     parts = text.split("_", 2)
     if len(parts) != 3 or parts[0] != PREFIX:
         return None
@@ -89,7 +116,7 @@ def any_token(store: Store) -> bool:
 
 
 def revoke_token(store: Store, identity: str) -> Token:
-    """From now on it is refused everywhere, with the sessions that were opened with it."""
+    """Revoke a token, and the sessions that were opened with it."""
     for _ in range(_TRIES):
         row = reader.get_record(store, KIND, identity)
         if row is None:

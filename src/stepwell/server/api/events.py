@@ -25,27 +25,24 @@ from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
 from ..streams.feed import AT_ONCE, MAX_CHANGED, SLACK, Watcher, pages_of_ended, pages_of_unfinished
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, moved, stream, written_event
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, moved, stream, written_event
 from .nodes import journal_entry
 
 routes = Routes("events")
 
 OLDEST = 24 * 3_600 * SECOND
-"""How long a place in the stream of all runs can be come back to."""
+"""For how long a client can resume the stream of all runs."""
 LOG_SECONDS = 0.25
 """Between two looks at the log of a run."""
 TOKEN_SECONDS = HEARTBEAT_SECONDS / 2
-"""Between two looks whether the token of a stream is still valid: so it ends within a heartbeat."""
-_SSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
-}
+"""How often the token of a stream is checked, so that a stream ends within a heartbeat of its token."""
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=100, description="Where the client left off.")
 ]
 
 
 class Visitor:
-    """Who listens to a stream: a stream ends with the token it was opened with, however busy it is."""
+    """The listener of a stream, which ends with the token it was opened with."""
 
     def __init__(self, service: Service, request: Request) -> None:
         self._service = service
@@ -54,7 +51,7 @@ class Visitor:
         self._checked_at = time.monotonic()
 
     async def may_stay(self) -> bool:
-        """Asked often; looked up once in a heartbeat."""
+        """Whether the token is still valid. Looks it up only once in a while."""
         if self._token is None or time.monotonic() < self._checked_at + TOKEN_SECONDS:
             return True
         self._checked_at = time.monotonic()
@@ -70,7 +67,7 @@ def _place(last: str | None) -> int | None:
     return int(last)
 
 
-@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_run(
     run_id: str,
     service: Given,
@@ -115,12 +112,12 @@ async def _run_events(
 
 
 class _Journal:
-    """What one stream has told of a run."""
+    """The journal of a run, as far as one stream has sent it."""
 
     def __init__(self, service: Service, row: RunRow, place: int, watcher: Watcher) -> None:
         self._service, self.row, self._place, self._watcher = service, row, place, watcher
         self.behind = True
-        """There may be more in the store than the feed has brought."""
+        """There may be more entries in the store than the feed has sent."""
 
     async def next(self) -> list[dict[str, Any]]:
         pushed, dropped, _ = self._watcher.take()
@@ -153,7 +150,7 @@ class _Journal:
         return now is None or now.created_at != self.row.created_at
 
 
-@routes.get("/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> StreamingResponse:
     """How runs stand, whenever that changes: all of them, without a gap. The same may be told twice; runs have no order among
     each other. First come all runs that have not ended.
@@ -194,14 +191,14 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
 
 
 def _missed(service: Service, since: int | None) -> Iterator[list[RunRow]]:
-    """What is told first, page by page: runs that have not ended, and those that ended since then."""
+    """What is sent first, page by page: unfinished runs, and runs that ended since then."""
     yield from pages_of_unfinished(service.store)
     if since is not None:
         yield from pages_of_ended(service.store, since - SLACK)
 
 
 def _written(service: Service, row: RunRow) -> str:
-    """Every stream tells the same of a run."""
+    """The JSON of a run, shared by all streams."""
     key = row.id, row.created_at, row.seq
     found = service.feed.written.get(key)
     if found is None:
@@ -223,7 +220,7 @@ def _run(row: RunRow) -> dict[str, Any]:
     }
 
 
-@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_logs(
     run_id: str,
     service: Given,

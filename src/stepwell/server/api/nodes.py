@@ -14,7 +14,6 @@ from ...graph import Graph, to_frozen
 from ...ids import AttemptId
 from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
 from ...model.lines import LOG, in_order_of_time
-from ...model.outputs import output_of
 from ...replay.history.checkpoint import effect_data
 from ...runner.reports.effects import page_of_effects
 from ...runner.runs.records import graph_record, line_record
@@ -66,7 +65,7 @@ def list_nodes(
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, tuple(status or ()))])
     removed = run.graph.removed
     items = [_node(run, row) for row in rows if row.index not in removed]
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
 @routes.get("/runs/{run_id}/nodes/{node}", "read")
@@ -123,7 +122,7 @@ def _outputs(service: Service, run: StoredRun, indexes: tuple[int, ...]) -> list
     made = []
     for index in indexes:
         if index in found:
-            data = output_of(found[index])
+            data = found[index]
             node = specs[index].id
             made.append(
                 {
@@ -148,7 +147,7 @@ def list_outputs(
     after = paging.read_number(cursor, -1)
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, (NodeStatus.COMPLETED,))])
     items = _outputs(service, run, tuple(row.index for row in rows))
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
 @routes.get(
@@ -169,7 +168,7 @@ def get_output(run_id: str, node: Node, service: Given, request: Request) -> Res
     found = reader.get_outputs(service.store, run.row.id, (index,))
     if index not in found:
         raise Problem(404, f"node {node[:200]!r} of run {run.row.id} has not completed", run_id=run.row.id)
-    return ranged(output_of(found[index]), request.headers)
+    return ranged(found[index], request.headers)
 
 
 @routes.get("/runs/{run_id}/journal", "read")
@@ -186,7 +185,7 @@ def list_journal(
     (rows,) = service.store.read([ListJournal(run.row.id, after, limit, tuple(kind or ()))])
     order = run.graph.order
     items = [journal_entry(row, order) for row in rows]
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
 def journal_entry(row: Any, order: Any) -> dict[str, Any]:
@@ -215,7 +214,7 @@ def list_logs(
     asked = ListLines(run.row.id, index, limit, _line_cursor(cursor), attempt, LOG)
     (rows,) = service.store.read([asked])
     items = [line_record(run, row, line) for row, line in in_order_of_time(rows)]
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
 def _line_cursor(cursor: str | None) -> tuple[AttemptId, int] | None:
@@ -243,7 +242,7 @@ def list_effects(
     found, following = page_of_effects(
         service.store, run.row.id, run.graph.order, index=index, number=attempt, after=_line_cursor(cursor), limit=limit
     )
-    return Page.model_validate({"items": list(map(effect_data, found)), "next": paging.written(following)})
+    return paging.page(list(map(effect_data, found)), following)
 
 
 @routes.get("/runs/{run_id}/checkpoints", "read")
@@ -287,7 +286,7 @@ def get_frozen_graph(run_id: str, service: Given) -> Response:
 
 
 def _frozen(graph: Graph, created_at: int) -> Response:
-    """As it is: what is not said of a node is its default."""
+    """The frozen form as it is; options at their default are left out."""
     return Response(encode(to_frozen(graph, created_at / SECOND)), media_type="application/json")
 
 

@@ -22,16 +22,13 @@ from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
 from ..streams.looks import States
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, event, stream
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, stream
 from .events import Visitor
 
 routes = Routes("pipelines")
 
 CLOSING_SECONDS = 0.5
 """How soon a stream that has nothing to tell sees that the server is closing."""
-_SSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
-}
 
 
 def _pipeline(service: Service, name: str) -> Pipeline:
@@ -75,23 +72,19 @@ def list_states(
     limit: paging.Limit = 100,
 ) -> Page[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
-    after = paging.read(cursor)
-    if after is not None and not (
-        isinstance(after, list) and len(after) == 2 and all(isinstance(x, str) for x in after)
-    ):
-        raise paging.wrong()
+    after = paging.read_pair(cursor)
     found = sorted(_states(_pipeline(service, name)), key=_place)
     chosen = [
         each.to_json()
         for each in found
-        if (after is None or _place(each) > tuple(after))
+        if (after is None or _place(each) > after)
         and (status is None or each.standing.status == status)
         and (stage is None or each.stage == stage)
         and (entity is None or each.entity == entity)
     ]
     page = chosen[:limit]
     more = [page[-1]["stage"], page[-1]["entity"]] if len(chosen) > limit else None
-    return Page.model_validate({"items": page, "next": paging.written(more)})
+    return paging.page(page, more)
 
 
 def _states(pipeline: Pipeline) -> list[StateView]:
@@ -116,7 +109,7 @@ def list_entities(
     names = sorted(entity for entity in counts if after is None or entity > after)
     items = [{"entity": entity, "counts": counts[entity]} for entity in names[:limit]]
     more = names[limit - 1] if len(names) > limit else None
-    return Page.model_validate({"items": items, "next": paging.written(more)})
+    return paging.page(items, more)
 
 
 @routes.get("/pipelines/{name}/graph", "read")
@@ -172,7 +165,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     if service.worker is None and not living(service.store):
         raise Problem(409, "this server has no runner, and no worker is alive that could make states: start one")
     if given.targets:
-        pipeline.view().chosen(given.targets)  # which says what is not there, before it begins
+        pipeline.view().chosen(given.targets)  # which refuses unknown targets before the scan begins
     engine = service.worker or service.engine
     build = Build(pipeline, engine, given.targets, force=given.force, existing=given.existing)
     if not service.builds.begin(pipeline, build):
@@ -222,7 +215,7 @@ def clean_states(name: str, service: Given, body: models.Clean | None = None) ->
     return models.Changed(changed=_pipeline(service, name).clean(dry_run=given.dry_run))
 
 
-@routes.get("/pipelines/{name}/events", "read", response_class=StreamingResponse, responses=_SSE)
+@routes.get("/pipelines/{name}/events", "read", response_class=StreamingResponse, responses=RESPONSES)
 async def follow_pipeline(name: str, service: Given, request: Request) -> StreamingResponse:
     """How states stand, whenever that changes. First come all of them; after a break they come again.
 

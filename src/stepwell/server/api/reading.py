@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ...model.wire import Unreadable, answer_to_wire, query_from_wire
+from ..models import Body
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given
@@ -14,13 +15,12 @@ from ..service import Given
 routes = Routes("reading")
 
 MAX_ROWS = 200_000
-"""Rows of one answer. What is larger has to be read page by page."""
+"""Rows of one answer. More must be read page by page."""
 
 
-class Questions(BaseModel):
+class Questions(Body):
     """Queries, each with its name and its fields, as in {"query": "GetRun", "run_id": "r-1"}."""
 
-    model_config = ConfigDict(extra="forbid")
     queries: list[dict[str, Any]] = Field(max_length=500, examples=[[{"query": "GetRun", "run_id": "r-1"}]])
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...clock import SECOND
 from ...codec import decode
@@ -17,19 +17,20 @@ from ...runner.runs.records import run_record
 from ...runner.runs.stored import StoredRun
 from ...store import reader
 from .. import paging
-from ..models import Page, RunDetail, RunModel
+from ..models import Body, Page, RunDetail, RunModel
 from ..report_models import AuditModel, ComparisonModel, MetricsModel, Results, WhyModel
 from ..routes import Routes
 from ..service import Given, Service
-from ..starting import StartRequest, start_given, start_run
+from ..starting import StartInline, StartRequest, start_given, start_run
 
 routes = Routes("runs")
 
+IdempotencyKey = Annotated[str | None, Header(max_length=500, description="The same key is the same run.")]
 
-class RunFilter(BaseModel):
+
+class RunFilter(Body):
     """Which runs. All that is given must hold."""
 
-    model_config = ConfigDict(extra="forbid")
     status: list[RunStatus] = Field(default_factory=list, max_length=10)
     workflow: str | None = Field(default=None, max_length=500)
     tag: list[str] = Field(default_factory=list, max_length=32, description="NAME=VALUE.", examples=[["customer=7"]])
@@ -102,7 +103,7 @@ def list_runs(
     before = paging.read_number(cursor, -1)
     page = reader.list_runs(service.store, chosen._replace(limit=limit, before=None if before < 0 else before))
     items = [listed(service, row) for row in page.runs]
-    return Page.model_validate({"items": items, "next": paging.written(page.cursor)})
+    return paging.page(items, page.cursor)
 
 
 @routes.post(
@@ -113,21 +114,16 @@ def start_named(
     service: Given,
     response: Response,
     body: StartRequest | None = None,
-    idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Any:
     """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
-    run, is_new = start_run(service, name, body or StartRequest(), idempotency_key)
+    return _started(service, response, *start_run(service, name, body or StartRequest(), idempotency_key))
+
+
+def _started(service: Service, response: Response, run: RunRow, is_new: bool) -> dict[str, Any]:
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)
-
-
-class StartInline(StartRequest):
-    """A run of what comes with the request: a document, or the frozen form of a graph."""
-
-    document: dict[str, Any] | None = None
-    graph: dict[str, Any] | None = Field(default=None, description="As GET /runs/{run_id}/graph/frozen gives it.")
-    workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
 
 
 @routes.post("/runs", "author", status_code=201, response_model=RunModel, responses={200: {"model": RunModel}})
@@ -135,13 +131,10 @@ def start_inline(
     body: StartInline,
     service: Given,
     response: Response,
-    idempotency_key: Annotated[str | None, Header(max_length=500, description="The same key is the same run.")] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Any:
     """Start a run of a document that is not stored, or of a graph. Jobs that it names run where they are registered."""
-    run, is_new = start_given(service, body, body.document, body.graph, body.workflow, idempotency_key)
-    response.status_code = 201 if is_new else 200
-    response.headers["Location"] = f"/api/v1/runs/{run.id}"
-    return listed(service, run)
+    return _started(service, response, *start_given(service, body, idempotency_key))
 
 
 @routes.get("/runs/{run_id}", "read")
@@ -189,7 +182,7 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
     run = service.stored(run_id)
     if node is not None:
         service.index_of(run, node)
-    # Where the store is, is nothing for whoever asks a server.
+    # A client must not learn where the store is.
     return WhyModel.model_validate(replace(run.why(node), store=DEFAULT_STORE).to_dict())
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ...errors import InputError, RunConflict, StepwellError
 from ...model import RunRow, RunStatus
@@ -14,7 +13,7 @@ from ...runner import Run
 from ...runner.runs.control import Touched
 from ...store import reader
 from .. import paging
-from ..models import RunModel, Steered, SteeredMany, SteeredOne
+from ..models import Body, RunModel, Steered, SteeredMany, SteeredOne
 from ..problems import Problem, problem_of
 from ..routes import Routes
 from ..service import Given, Service
@@ -27,8 +26,7 @@ MAX_BULK = 1_000
 Verb: TypeAlias = Literal["retry", "reattempt", "cancel", "pause", "resume", "fork"]
 
 
-class Ask(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Ask(Body):
     dry_run: bool = Field(default=False, description="Only say which nodes would change, and into what.")
 
 
@@ -56,10 +54,9 @@ class Fork(Ask):
     run_id: str | None = Field(default=None, max_length=200)
 
 
-class Bulk(BaseModel):
+class Bulk(Body):
     """Which runs, and what is asked of them."""
 
-    model_config = ConfigDict(extra="forbid")
     filter: RunFilter = RunFilter()
     limit: int = Field(default=100, ge=1, le=MAX_BULK, description="At most so many runs.")
     cursor: str | None = Field(default=None, max_length=500, description="`next` of the answer before: go on after it.")
@@ -79,60 +76,43 @@ class Bulk(BaseModel):
     )
 
 
-def _asked(service: Service, run_id: str, ask: Callable[[Run], Any], *, dry_run: bool) -> Steered:
+def _asked(service: Service, run_id: str, verb: Verb, body: Ask, *given: str) -> Steered:
+    """Ask a run for what a body says: its fields are the options of the verb."""
     run = service.run(run_id)
-    touched: list[Touched] = ask(run) if dry_run else []
-    if not dry_run:
-        ask(run)
-    nodes = [each._asdict() for each in touched]
-    return Steered.model_validate({"run": run.id, "status": run.status, "dry_run": dry_run, "nodes": nodes})
+    touched: list[Touched] = getattr(run, verb)(*given, **body.model_dump())
+    nodes = [each._asdict() for each in touched] if body.dry_run else []
+    return Steered.model_validate({"run": run.id, "status": run.status, "dry_run": body.dry_run, "nodes": nodes})
 
 
 @routes.post("/runs/{run_id}/retry", "run")
 def retry_run(run_id: str, service: Given, body: GoOn | None = None) -> Steered:
     """Run again only what did not complete."""
-    given = body or GoOn()
-    if given.dry_run:
-        return _asked(service, run_id, lambda run: run.retry(dry_run=True), dry_run=True)
-    return _asked(service, run_id, lambda run: run.retry(accept=given.accept), dry_run=False)
+    return _asked(service, run_id, "retry", body or GoOn())
 
 
 @routes.post("/runs/{run_id}/resume", "run")
 def resume_run(run_id: str, service: Given, body: Resume | None = None) -> Steered:
     """Go on with a paused run."""
-    given = body or Resume()
-    if given.dry_run:
-        return _asked(service, run_id, lambda run: run.resume(dry_run=True), dry_run=True)
-    return _asked(service, run_id, lambda run: run.resume(accept=given.accept, input=given.input), dry_run=False)
+    return _asked(service, run_id, "resume", body or Resume())
 
 
 @routes.post("/runs/{run_id}/pause", "run")
 def pause_run(run_id: str, service: Given, body: Ask | None = None) -> Steered:
     """Start nothing more until it is resumed. What runs may end, and is recorded."""
-    dry = body is not None and body.dry_run
-    return _asked(service, run_id, lambda run: run.pause(dry_run=True) if dry else run.pause(), dry_run=dry)
+    return _asked(service, run_id, "pause", body or Ask())
 
 
 @routes.post("/runs/{run_id}/cancel", "run")
 def cancel_run(run_id: str, service: Given, body: Cancel | None = None) -> Steered:
     """Start nothing more, ask what runs to stop, and fence it after the grace."""
-    given = body or Cancel()
-    grace = given.grace_seconds
-    if given.dry_run:
-        return _asked(service, run_id, lambda run: run.cancel(grace_seconds=grace, dry_run=True), dry_run=True)
-    return _asked(service, run_id, lambda run: run.cancel(grace_seconds=grace), dry_run=False)
+    return _asked(service, run_id, "cancel", body or Cancel())
 
 
 @routes.post("/runs/{run_id}/nodes/{node}/reattempt", "run")
 def reattempt_node(run_id: str, node: Node, service: Given, body: Reattempt | None = None) -> Steered:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
-    given = body or Reattempt()
     service.index_of(service.stored(run_id), node)
-    if given.dry_run:
-        ask: Callable[[Run], Any] = lambda run: run.reattempt(node, cascade=given.cascade, dry_run=True)  # noqa: E731
-    else:
-        ask = lambda run: run.reattempt(node, cascade=given.cascade)  # noqa: E731
-    return _asked(service, run_id, ask, dry_run=given.dry_run)
+    return _asked(service, run_id, "reattempt", body or Reattempt(), node)
 
 
 @routes.post(
@@ -150,7 +130,7 @@ def fork_run(run_id: str, service: Given, response: Response, body: Fork | None 
         service.index_of(service.stored(run_id), given.at)
     if given.dry_run:
         response.status_code = 200
-        return _asked(service, run_id, lambda run: run.fork(given.at, input=given.input, dry_run=True), dry_run=True)
+        return _asked(service, run_id, "fork", given)
     made = run.fork(given.at, input=given.input, run_id=given.run_id)
     response.headers["Location"] = f"/api/v1/runs/{made.id}"
     return RunModel.model_validate(listed(service, made.row))
@@ -159,7 +139,8 @@ def fork_run(run_id: str, service: Given, response: Response, body: Fork | None 
 @routes.post("/runs/{run_id}/freeze", "author")
 def freeze_run(run_id: str, service: Given) -> Steered:
     """Have a run keep the graph it has: it no longer follows its class."""
-    return _asked(service, run_id, lambda run: run.freeze(), dry_run=False)
+    run = service.run(run_id).freeze()
+    return Steered(run=run.id, status=run.status, dry_run=False)
 
 
 _MATCHES: dict[Verb, tuple[RunStatus, ...]] = {

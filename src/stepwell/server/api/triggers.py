@@ -23,7 +23,7 @@ from ...triggers.webhook import MAX_BODY
 from ...words import iso
 from .. import paging
 from ..hooks import start_by
-from ..models import Page
+from ..models import Body, Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
@@ -71,8 +71,7 @@ class TriggerVersion(BaseModel):
     active: bool
 
 
-class Fire(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Fire(Body):
     input: dict[str, Any] | None = Field(default=None, description="Takes the place of the trigger's own.")
     key: str | None = Field(default=None, max_length=80, description="The same key is the same run.")
 

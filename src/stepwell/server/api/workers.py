@@ -21,7 +21,7 @@ def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Lim
     (rows,) = service.store.read([ListWorkers(paging.read_text(cursor), limit)])  # type: ignore[arg-type]
     now = service.store.now()
     items = [_worker(row, now) for row in rows]
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
 def _worker(row: WorkerRow, now: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -19,7 +19,7 @@ from ...store import reader
 from ...words import iso
 from .. import paging
 from ..drawing import Format, drawn
-from ..models import Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
+from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
 from ..problems import Problem, problem_of
 from ..routes import Routes
 from ..service import Given, Service
@@ -65,26 +65,20 @@ async def _document(request: Request, service: Service) -> Document:
 @routes.get("/workflows", "read")
 def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
     """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
-    place = paging.read(cursor)
-    if place is not None and not (
-        isinstance(place, list) and len(place) == 2 and all(isinstance(x, str) for x in place)
-    ):
-        raise Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")
-    kind, after = place or ["document", None]
+    kind, after = paging.read_pair(cursor) or ("document", None)
     items: list[dict[str, Any]] = []
     if kind == "document":
         (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
         items = [_workflow(row) for row in rows]
         if rows.cursor is not None:
-            following = paging.written(["document", rows.cursor])
-            return Page.model_validate({"items": items, "next": following})
+            return paging.page(items, ["document", rows.cursor])
         after = None
     classes = [_class(each) for each in registered_workflows(service.store, after, limit - len(items))]
     items += classes
     more = ["class", classes[-1]["name"]] if classes and len(items) == limit else None
     if len(items) == limit and not classes:
         more = ["class", ""]
-    return Page.model_validate({"items": items, "next": paging.written(more)})
+    return paging.page(items, more)
 
 
 def _class(workflow: RegisteredWorkflow) -> dict[str, Any]:
@@ -189,11 +183,10 @@ def list_versions(
         }
         for row in rows
     ]
-    return Page.model_validate({"items": items, "next": paging.written(rows.cursor)})
+    return paging.page(items, rows.cursor)
 
 
-class Activate(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Activate(Body):
     version: int | None = Field(default=None, ge=1, lt=2**31, description="null: the newest, also of those to come.")
 
 

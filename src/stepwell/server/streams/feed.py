@@ -1,7 +1,7 @@
-"""One thread that looks what has happened, for all streams together.
+"""One thread that polls the store for all streams.
 
-A stream has a place of its own in what it follows, and reads from the store whatever it missed. So the feed may drop what a
-slow client does not take: a stream costs a bounded amount of memory, whoever is at the other end.
+Every stream knows its position and reads what it missed from the store. So the feed may drop events that a slow client does not
+take, and a stream needs bounded memory.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ from ...runner.events import Events, ObservedStore
 from ...runner.recent import Recent
 from ...store import Store
 from ..problems import Problem
+from .sse import Listener
 
 log = logging.getLogger("stepwell")
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks whether another process has changed something."""
+"""Seconds between two polls for changes by other processes."""
 SOONEST = 0.01
-"""Seconds between two looks, however much happens."""
+"""Minimum of seconds between two polls."""
 SHARE_OF_TIME = 0.1
-"""Looking must not slow down the work: what takes long is done less often,"""
+"""Polling must not slow down the work, so slow polls are done less often,"""
 LONGEST_PAUSE = 1.0
-"""but not much less: on a busy machine everything takes long now and then."""
+"""but at least this often: on a busy machine everything is slow now and then."""
 AT_ONCE = 500
 MAX_WAITING = 2_000
 """Events that wait for a slow client; then it reads them from the store, when it can take them."""
 MAX_STREAMS = 2_000
 RUNS_AT_ONCE = 1_000
-"""Unfinished runs that one look takes in: the newest, and of older ones the next so many."""
+"""Unfinished runs that one poll reads: this many of the newest, and as many of the older ones."""
 MAX_CHANGED = 10_000
-"""Runs that one look at all of them gives; those who follow all runs are told to begin anew when there are more."""
+"""Changed runs that one poll reports; if there are more, streams of all runs are reset."""
 SLACK = 10 * SECOND
-"""A commit may be seen later than the time it bears: so much is read again."""
+"""A commit may become visible later than its time, so this much is read again."""
 
 
 class Taken(NamedTuple):
@@ -56,17 +57,16 @@ class Taken(NamedTuple):
     """When the look at all runs began that brought the last of it: of what had ended by then, nothing is missing."""
 
 
-class Watcher:
-    """One stream: the loop it is on, and what waits for it."""
+class Watcher(Listener):
+    """One stream, and what waits for it."""
 
     def __init__(self, run_id: RunId | None) -> None:
+        super().__init__()
         self.run_id = run_id
         self.waiting: list[JournalRow | RunRow] = []
         self.overflowed = False
         self._as_of = 0
         self.closed = False
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
         self._lock = threading.Lock()
 
     def push(self, rows: list[JournalRow] | list[RunRow], as_of: int = 0) -> None:
@@ -79,24 +79,11 @@ class Watcher:
                 self.waiting += rows
         self.wake()
 
-    def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # its loop was closed
-            self._loop.call_soon_threadsafe(self._changed.set)
-
     def take(self) -> Taken:
         with self._lock:
             taken = Taken(self.waiting, self.overflowed, self._as_of)
             self.waiting, self.overflowed = [], False
         return taken
-
-    async def wait(self, seconds: float) -> bool:
-        """Until there is something, or the server ends; False if that takes longer."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
 
 
 class Feed:
@@ -106,16 +93,16 @@ class Feed:
         self._lock = threading.Lock()
         self._watchers: set[Watcher] = set()
         self._places: dict[RunId, int] = {}
-        """Of every run that somebody follows: the last entry of its journal that was read."""
+        """For every run that is followed: the last entry of its journal that was read."""
         self._seen: Recent[RunId, tuple[int, int]] = Recent(100_000)
-        """Of runs in general: how they stood when they were last told, (created at, seq)."""
+        """For streams of all runs: (created_at, seq) of each run when it was last sent."""
         self.written: Recent[tuple[RunId, int, int], str] = Recent(2_000)
-        """How runs stand, as it was told last: written once for all streams."""
+        """The JSON of runs, written once for all streams."""
         self._ended_since = 0
         self._older: int | None = None
-        """Where to go on among the unfinished runs that are not the newest."""
+        """The cursor among the older unfinished runs."""
         self._rounds = 0
-        """How often the older ones are to be gone through to the end: again after each change."""
+        """How many more passes over the older runs are needed."""
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -130,7 +117,7 @@ class Feed:
         return self._closed
 
     async def pause(self, seconds: float) -> None:
-        """For streams that look by themselves: a little while, or less when the server ends."""
+        """Sleep, for streams that poll; ends early when the server closes."""
         waited = 0.0
         while waited < seconds and not self._closed:
             await asyncio.sleep(min(0.25, seconds - waited))
@@ -139,13 +126,11 @@ class Feed:
     def check_room(self) -> None:
         """Before a stream begins: afterwards nothing can be refused."""
         if self._closed or len(self._watchers) >= MAX_STREAMS:
-            told = (
-                "the server is closing" if self._closed else f"{MAX_STREAMS} streams are open, and no more are allowed"
-            )
-            raise Problem(503, told, headers={"Retry-After": "2"})
+            many = f"{MAX_STREAMS} streams are open, and no more are allowed"
+            raise Problem(503, "the server is closing" if self._closed else many, headers={"Retry-After": "2"})
 
     def poke(self) -> None:
-        """Something was committed in this process."""
+        """Called after a commit of this process."""
         if self._watchers:
             self._rounds = 2  # the one that is going on may have passed what has changed
             self._poked.set()
@@ -157,7 +142,7 @@ class Feed:
         with self._lock:
             watcher.closed = self._closed
             if run_id is None and not any(each.run_id is None for each in self._watchers):
-                self._seen.clear()  # nobody has looked at all runs meanwhile
+                self._seen.clear()  # all runs were not watched meanwhile
                 self._ended_since = self._store.now() - SLACK
                 self._rounds = 1
             if run_id is not None:
@@ -186,7 +171,7 @@ class Feed:
             self._thread.join(5)
 
     def _follow(self) -> None:
-        """While somebody watches. The thread ends with the last who does."""
+        """The thread of the feed, which ends with the last stream."""
         while True:
             with self._lock:
                 if self._closed or not self._watchers:
@@ -204,7 +189,7 @@ class Feed:
     def _has_changed(self) -> bool:
         poked = self._poked.wait(LOOK_EVERY)
         self._poked.clear()
-        # A store on a server says nothing of most commits: it is looked at each time.
+        # A database server sends no hint for most commits, so poll it each time.
         if self._store.needs_hints or self._store.wait_for_hint((), (), self._name, 0):
             self._rounds = 2
             return True
@@ -237,7 +222,7 @@ class Feed:
             self._poked.set()
 
     def _changed_runs(self) -> tuple[list[RunRow], bool, int]:
-        """Runs that stand otherwise than they were last told; whether these are all of them; and when the look began."""
+        """Runs that changed since they were last sent, whether these are all of them, and when the poll began."""
         as_of, since = self._store.now(), self._ended_since
         self._ended_since = as_of - (SECOND if self._store.embedded else SLACK)
         ended, complete = ended_since(self._store, since)
@@ -248,7 +233,7 @@ class Feed:
         return changed, complete, as_of
 
     def _some_unfinished(self) -> list[RunRow]:
-        """The newest, and some of the older ones: with many, a look would take so long that it could be taken only seldom."""
+        """The newest runs and some of the older ones, because reading very many would take too long."""
         asked = ListRuns(RUNS_AT_ONCE, statuses=tuple(UNFINISHED_RUNS))
         (newest,) = self._store.read([asked])
         if newest.cursor is None:
@@ -264,7 +249,7 @@ class Feed:
 
 
 def pause_after(took: float) -> float:
-    """Seconds until the next look.
+    """Seconds until the next poll.
 
     >>> pause_after(0.001), pause_after(0.05), pause_after(30)
     (0.01, 0.5, 1.0)
@@ -273,7 +258,7 @@ def pause_after(took: float) -> float:
 
 
 def ended_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
-    """Runs that ended then or later; and whether there are no more than can be told."""
+    """Runs that ended then or later, and whether these are all of them."""
     found: list[RunRow] = []
     for page in pages_of_ended(store, since):
         if len(found) > MAX_CHANGED:
@@ -299,13 +284,13 @@ def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
 
 
 class WatchedStore(ObservedStore):
-    """A store whose commits the feed of this process hears of at once; and who remembers records, of those."""
+    """A store that reports its commits to the feed, and changed records to their cache."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, Events())
         self.on_commit: Callable[[], None] = lambda: None
         self.on_record: Callable[[str], None] = lambda kind: None
-        """Is told the kind of each record that was put."""
+        """Called with the kind of each record that was put."""
 
     def commit(self, batch: Batch) -> Answer:
         answer = self._store.commit(batch)

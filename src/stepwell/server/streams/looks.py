@@ -1,12 +1,11 @@
-"""How the states of pipelines stand, for all streams together: a look goes through files, and one must do for all of them.
+"""Watches the states of pipelines for all streams: reading them means scanning files, which is done once.
 
-A thread for each pipeline that somebody follows looks when something has changed: the system tells of files where the package
-watchfiles is installed, and databases are asked. Without it, and for what time alone changes, it looks every two seconds.
+A thread for each followed pipeline reads the states after a change: of files, if the package watchfiles is installed, or of the
+database. Without it, and for changes by time alone, it reads them every two seconds.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -18,48 +17,36 @@ from typing import Any
 
 from ...errors import StepwellError
 from ...pipeline import Pipeline
+from .sse import Listener
 
 log = logging.getLogger("stepwell")
 
 LOOK_SECONDS = 2.0
-"""Between two looks when nothing is said to have changed."""
+"""Between two reads without a reported change."""
 ASK_SECONDS = 0.2
-"""Between two questions to a database whether it has changed."""
+"""Between two polls of a database for changes."""
 SHARE_OF_TIME = 0.1
-"""Looking must not slow down the work: what takes long is done less often."""
+"""Reading must not slow down the work, so slow reads are done less often."""
 _FAILURES = os.path.join(".stepwell", "failures.json")
 
 States = dict[tuple[str, str], dict[str, Any]]
 """By stage and entity."""
 
 
-class Follower:
-    """One stream of a pipeline: the loop it is on, and how the states stood when they were last looked at."""
+class Follower(Listener):
+    """One stream of a pipeline, and the states as they were last read."""
 
-    def __init__(self) -> None:
-        self.states: States | None = None
-        """None: nobody has looked so far."""
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
+    states: States | None = None
+    """None: not read yet."""
 
     def tell(self, states: States) -> None:
-        """From the thread that looks."""
+        """Called by the thread that reads the states."""
         self.states = states
-        with contextlib.suppress(RuntimeError):  # its loop was closed
-            self._loop.call_soon_threadsafe(self._changed.set)
-
-    async def wait(self, seconds: float) -> bool:
-        """Until somebody has looked and found a change; False if that takes longer."""
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        self._changed.clear()
-        return True
+        self.wake()
 
 
 class _Followed:
-    """A pipeline that somebody follows."""
+    """A pipeline with followers."""
 
     def __init__(self, pipeline: Pipeline, lock: threading.Lock) -> None:
         self._lock = lock
@@ -67,10 +54,7 @@ class _Followed:
         self.states: States | None = None
         self.stop = threading.Event()
         self._pipeline = pipeline
-        self._thread = threading.Thread(target=self._run, name=f"stepwell-look-{pipeline.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name=f"stepwell-look-{pipeline.name}", daemon=True)
 
     def _run(self) -> None:
         while not self.stop.is_set():
@@ -79,7 +63,7 @@ class _Followed:
                     began = time.monotonic()
                     found = look_at(self._pipeline)
                     if found != self.states:
-                        with self._lock:  # whoever comes just now is told this, or is among those who are
+                        with self._lock:  # so that a new follower gets these states, one way or the other
                             self.states = found
                             for follower in self.followers:
                                 follower.tell(found)
@@ -93,13 +77,13 @@ class _Followed:
 
 
 def look_at(pipeline: Pipeline) -> States:
-    """How all states stand, orphans too."""
+    """The status of all states, including orphans."""
     view = pipeline.view()
     return {(each.stage, each.entity): each.to_json() for each in (*view.states(), *view.orphans())}
 
 
 def changes(pipeline: Pipeline, stop: threading.Event) -> Iterator[None]:
-    """Now, and whenever the states may have changed, until somebody stops it."""
+    """Yields now and whenever the states may have changed, until `stop` is set."""
     if pipeline.store.files.change_mark() is not None:
         return _changes_of_database(pipeline, stop)
     try:
@@ -148,7 +132,7 @@ class Looks:
 
     @contextlib.contextmanager
     def following(self, pipeline: Pipeline) -> Iterator[Follower]:
-        """A stream of this pipeline. The first begins to look, and the last ends it."""
+        """A stream of this pipeline. The first starts the thread, and the last stops it."""
         follower = Follower()
         with self._lock:
             followed = self._followed.get(pipeline.name)
@@ -159,7 +143,7 @@ class Looks:
             if followed.states is not None:
                 follower.tell(followed.states)
         if begins:
-            followed.start()
+            followed.thread.start()
         try:
             yield follower
         finally:

@@ -1,7 +1,9 @@
-"""Events as text: what a stream sends, and where a client left off."""
+"""Server-sent events: the text that a stream sends, and how it is woken."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +16,10 @@ HEARTBEAT = b": heartbeat\n\n"
 BEGIN = b"retry: 2000\n\n"
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
 """No proxy may keep events to itself."""
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
+}
+"""What OpenAPI says of a stream."""
 
 
 def event(kind: str, data: Any, place: str | int | None = None) -> bytes:
@@ -25,14 +31,35 @@ def event(kind: str, data: Any, place: str | int | None = None) -> bytes:
 
 
 def written_event(kind: str, data: str, place: str | int | None = None) -> bytes:
-    """The same of data that is written already: what many streams tell is written once."""
+    """The same for data that is JSON already."""
     head = f"event: {kind}\n" + ("" if place is None else f"id: {place}\n")
     return f"{head}data: {data}\n\n".encode()
 
 
 def moved(place: int) -> bytes:
-    """No event: only where the client is now, which it names when it comes back."""
+    """No event: only the id that the client sends when it reconnects."""
     return f"id: {place}\n\n".encode()
+
+
+class Listener:
+    """One stream, on its loop: other threads wake it when there is something for it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+
+    def wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # its loop was closed
+            self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait to be woken; False if that takes longer."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
 
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:

@@ -6,22 +6,20 @@ values and gives a JSON value; it never calls an argument, and spends from the b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from . import lists, numbers, texts
+from .arguments import Filter
 from .tests import TESTS
-
-Filter = Callable[..., Any]
 
 FILTERS: Mapping[str, Filter] = {
     "tojson": texts.tojson,
     "fromjson": texts.fromjson,
-    "upper": texts.upper,
-    "lower": texts.lower,
-    "capitalize": texts.capitalize,
-    "title": texts.title,
-    "trim": texts.trim,
+    "upper": texts.changing("upper", str.upper),
+    "lower": texts.changing("lower", str.lower),
+    "capitalize": texts.changing("capitalize", str.capitalize),
+    "title": texts.changing("title", str.title),
+    "trim": texts.changing("trim", str.strip),
     "replace": texts.replace,
     "split": texts.split,
     "lines": texts.lines,
@@ -29,23 +27,23 @@ FILTERS: Mapping[str, Filter] = {
     "urlencode": texts.urlencode,
     "base64": texts.base64,
     "length": lists.length,
-    "first": lists.first,
-    "last": lists.last,
+    "first": lists.end("first", 0),
+    "last": lists.end("last", -1),
     "join": lists.join,
     "sort": lists.sort,
-    "min": lists.min_,
-    "max": lists.max_,
+    "min": lists.extreme("min", min),
+    "max": lists.extreme("max", max),
     "sum": lists.sum_,
     "unique": lists.unique,
     "reverse": lists.reverse,
     "map": lists.map_,
-    "selectattr": lists.selectattr,
-    "rejectattr": lists.rejectattr,
+    "selectattr": lists.selecting("selectattr", True),
+    "rejectattr": lists.selecting("rejectattr", False),
     "keys": lists.keys,
     "values": lists.values,
     "items": lists.items,
-    "int": numbers.int_,
-    "float": numbers.float_,
+    "int": numbers.reading("int", numbers.cut),
+    "float": numbers.reading("float", float),
     "round": numbers.round_,
     "abs": numbers.abs_,
     "date": numbers.date,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import TemplateError
 from ..limits import Budget
 from ..values import described, field, is_whole
 
+Filter = Callable[..., Any]
 NOT_GIVEN: Any = object()
 
 

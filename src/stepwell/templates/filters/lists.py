@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import Missing, TemplateError
 from ..limits import Budget
 from ..values import add, as_json, described, is_number, order_key, written
-from .arguments import NOT_GIVEN, deep_field, list_of, object_of, text_of
+from .arguments import NOT_GIVEN, Filter, deep_field, list_of, object_of, text_of
 from .tests import TESTS
 
 
@@ -17,18 +18,14 @@ def length(budget: Budget, value: Any) -> int:
     raise TemplateError(f"length needs a text, a list or an object, not {described(value)}")
 
 
-def first(budget: Budget, value: Any) -> Any:
-    items = list_of(value, "first", budget)
-    if not items:
-        raise Missing("first: the list is empty")
-    return items[0]
+def end(name: str, place: int) -> Filter:
+    def find(budget: Budget, value: Any) -> Any:
+        items = list_of(value, name, budget)
+        if not items:
+            raise Missing(f"{name}: the list is empty")
+        return items[place]
 
-
-def last(budget: Budget, value: Any) -> Any:
-    items = list_of(value, "last", budget)
-    if not items:
-        raise Missing("last: the list is empty")
-    return items[-1]
+    return find
 
 
 def join(budget: Budget, value: Any, separator: Any = "", attribute: Any = None) -> str:
@@ -57,22 +54,17 @@ def sort(budget: Budget, value: Any, reverse: Any = False, attribute: Any = None
     return [each for _, each in keyed]
 
 
-def _extreme(budget: Budget, value: Any, attribute: Any, name: str, choose: Any) -> Any:
-    keyed = _sorted_by(list_of(value, name, budget), attribute, name)
-    if not keyed:
-        raise Missing(f"{name}: the list is empty")
-    for key, _ in keyed:
-        if type(key) is str:
-            budget.for_text(len(key))
-    return choose(keyed, key=lambda pair: pair[0])[1]
+def extreme(name: str, choose: Callable[..., Any]) -> Filter:
+    def find(budget: Budget, value: Any, attribute: Any = None) -> Any:
+        keyed = _sorted_by(list_of(value, name, budget), attribute, name)
+        if not keyed:
+            raise Missing(f"{name}: the list is empty")
+        for key, _ in keyed:
+            if type(key) is str:
+                budget.for_text(len(key))
+        return choose(keyed, key=lambda pair: pair[0])[1]
 
-
-def min_(budget: Budget, value: Any, attribute: Any = None) -> Any:
-    return _extreme(budget, value, attribute, "min", min)
-
-
-def max_(budget: Budget, value: Any, attribute: Any = None) -> Any:
-    return _extreme(budget, value, attribute, "max", max)
+    return find
 
 
 def sum_(budget: Budget, value: Any, attribute: Any = None, start: Any = 0) -> Any:
@@ -113,36 +105,30 @@ def map_(budget: Budget, value: Any, attribute: Any, default: Any = None) -> lis
     return found
 
 
-def _selected(
-    budget: Budget, value: Any, attribute: Any, test: Any, argument: tuple[Any, ...], wanted: bool
-) -> list[Any]:
-    name = "selectattr" if wanted else "rejectattr"
-    if test is not None and (type(test) is not str or test not in TESTS):
-        raise TemplateError(f"{name}: there is no test {test!r}; there are {', '.join(TESTS)}")
-    kept = []
-    for each in list_of(value, name, budget):
-        try:
-            found, missing = deep_field(each, attribute, name), False
-        except Missing:
-            found, missing = None, True
-        if test in ("defined", "undefined"):
-            holds = missing == (test == "undefined")
-        elif missing:
-            holds = False
-        else:
-            holds = bool(found) if test is None else bool(TESTS[test](budget, found, *argument))
-        if holds == wanted:
-            kept.append(each)
-    return kept
+def selecting(name: str, wanted: bool) -> Filter:
+    """The items of which a field is true, or passes a test: `selectattr("status", "eq", "open")`; or all others."""
 
+    def select(budget: Budget, value: Any, attribute: Any, test: Any = None, argument: Any = NOT_GIVEN) -> list[Any]:
+        if test is not None and (type(test) is not str or test not in TESTS):
+            raise TemplateError(f"{name}: there is no test {test!r}; there are {', '.join(TESTS)}")
+        arguments = () if argument is NOT_GIVEN else (argument,)
+        kept = []
+        for each in list_of(value, name, budget):
+            try:
+                found, missing = deep_field(each, attribute, name), False
+            except Missing:
+                found, missing = None, True
+            if test in ("defined", "undefined"):
+                holds = missing == (test == "undefined")
+            elif missing:
+                holds = False
+            else:
+                holds = bool(found) if test is None else bool(TESTS[test](budget, found, *arguments))
+            if holds == wanted:
+                kept.append(each)
+        return kept
 
-def selectattr(budget: Budget, value: Any, attribute: Any, test: Any = None, argument: Any = NOT_GIVEN) -> list[Any]:
-    """The items of which a field is true, or passes a test: `selectattr("status", "eq", "open")`."""
-    return _selected(budget, value, attribute, test, () if argument is NOT_GIVEN else (argument,), True)
-
-
-def rejectattr(budget: Budget, value: Any, attribute: Any, test: Any = None, argument: Any = NOT_GIVEN) -> list[Any]:
-    return _selected(budget, value, attribute, test, () if argument is NOT_GIVEN else (argument,), False)
+    return select
 
 
 def keys(budget: Budget, value: Any) -> list[Any]:

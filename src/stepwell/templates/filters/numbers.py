@@ -9,37 +9,30 @@ from typing import Any
 from ..errors import TemplateError
 from ..limits import Budget
 from ..values import checked_number, described, is_number
-from .arguments import NOT_GIVEN, whole_of
+from .arguments import NOT_GIVEN, Filter, whole_of
 from .dates import formatted, iso, moment, shifted
 
 
-def _number(value: Any, name: str, read: Callable[[Any], Any], default: Any) -> Any:
-    try:
-        if isinstance(value, str) and len(value) > 400:
-            raise ValueError("too long")
-        if is_number(value) or (isinstance(value, str) and "_" not in value):
-            return checked_number(read(value))
-    except (ValueError, OverflowError, TemplateError):
-        pass
-    if default is not NOT_GIVEN:
-        return default
-    raise TemplateError(f"{name}: {described(value)} is no {'whole number' if name == 'int' else 'number'}")
+def reading(name: str, read: Callable[[Any], Any]) -> Filter:
+    def number(budget: Budget, value: Any, default: Any = NOT_GIVEN) -> Any:
+        try:
+            if is_number(value) or (isinstance(value, str) and "_" not in value and len(value) <= 400):
+                return checked_number(read(value))
+        except (ValueError, OverflowError, TemplateError):
+            pass
+        if default is not NOT_GIVEN:
+            return default
+        raise TemplateError(f"{name}: {described(value)} is no {'whole number' if name == 'int' else 'number'}")
+
+    return number
 
 
-def int_(budget: Budget, value: Any, default: Any = NOT_GIVEN) -> Any:
+def cut(value: Any) -> int:
     """A whole number; what comes after the point is cut off."""
-    return _number(value, "int", _cut, default)
-
-
-def _cut(value: Any) -> int:
     try:
         return int(value)
     except ValueError:
         return int(float(value))
-
-
-def float_(budget: Budget, value: Any, default: Any = NOT_GIVEN) -> Any:
-    return _number(value, "float", float, default)
 
 
 def round_(budget: Budget, value: Any, digits: Any = 0) -> Any:

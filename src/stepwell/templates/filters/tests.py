@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from ..limits import Budget
 from ..values import compared, is_whole
 from .arguments import text_of
 
@@ -16,12 +14,8 @@ def _of_kind(*kinds: type) -> Test:
     return lambda budget, value: type(value) in kinds
 
 
-def _starts(budget: Budget, value: Any, other: Any) -> bool:
-    return text_of(value, "startswith", budget).startswith(text_of(other, "startswith", budget))
-
-
-def _ends(budget: Budget, value: Any, other: Any) -> bool:
-    return text_of(value, "endswith", budget).endswith(text_of(other, "endswith", budget))
+def _by_method(name: str, holds: Callable[[str, str], bool]) -> Test:
+    return lambda budget, value, other: holds(text_of(value, name, budget), text_of(other, name, budget))
 
 
 def _comparing(sign: str) -> Test:
@@ -42,8 +36,8 @@ TESTS: Mapping[str, Test] = {
     "mapping": _of_kind(dict),
     "even": lambda budget, value: is_whole(value) and value % 2 == 0,
     "odd": lambda budget, value: is_whole(value) and value % 2 == 1,
-    "startswith": _starts,
-    "endswith": _ends,
+    "startswith": _by_method("startswith", str.startswith),
+    "endswith": _by_method("endswith", str.endswith),
     "eq": _comparing("eq"),
     "ne": _comparing("ne"),
     "lt": _comparing("lt"),

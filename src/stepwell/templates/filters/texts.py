@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import base64 as base_64
-import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from ...codec import MAX_DEPTH
+from ...codec import MAX_DEPTH, decode_strictly
 from ..errors import TemplateError
 from ..limits import MAX_CHARACTERS, Budget
 from ..values import as_json, written
-from .arguments import text_of, whole_of
+from .arguments import Filter, text_of, whole_of
 
 
 def tojson(budget: Budget, value: Any) -> str:
     return as_json(value, budget)
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
 
 
 def fromjson(budget: Budget, value: Any) -> Any:
@@ -28,7 +24,7 @@ def fromjson(budget: Budget, value: Any) -> Any:
     if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise TemplateError(f"fromjson: nested deeper than {MAX_DEPTH} levels")
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return decode_strictly(text)
     except ValueError as error:
         raise TemplateError(f"fromjson: the text is not JSON: {error}") from None
 
@@ -45,24 +41,9 @@ def _depth(text: str) -> int:
     return deepest
 
 
-def upper(budget: Budget, value: Any) -> str:
-    return text_of(value, "upper", budget).upper()
-
-
-def lower(budget: Budget, value: Any) -> str:
-    return text_of(value, "lower", budget).lower()
-
-
-def capitalize(budget: Budget, value: Any) -> str:
-    return text_of(value, "capitalize", budget).capitalize()
-
-
-def title(budget: Budget, value: Any) -> str:
-    return text_of(value, "title", budget).title()
-
-
-def trim(budget: Budget, value: Any) -> str:
-    return text_of(value, "trim", budget).strip()
+def changing(name: str, change: Callable[[str], str]) -> Filter:
+    """The filter of this name, which only changes a text."""
+    return lambda budget, value: change(text_of(value, name, budget))
 
 
 def replace(budget: Budget, value: Any, old: Any, new: Any) -> str:
@@ -99,8 +80,7 @@ def truncate(budget: Budget, value: Any, length: Any = 255, end: Any = "...") ->
 def urlencode(budget: Budget, value: Any) -> str:
     """One value for a path or a query; an object as a whole query."""
     if type(value) is dict:
-        parts = [f"{urlencode(budget, key)}={urlencode(budget, each)}" for key, each in value.items()]
-        return "&".join(parts)
+        return "&".join(f"{urlencode(budget, key)}={urlencode(budget, each)}" for key, each in value.items())
     text = written(value, budget)
     budget.for_text(3 * len(text))
     try:
