@@ -222,7 +222,7 @@ def test_a_coroutine_may_await_a_run_that_others_work_on(open_sqlite: OpenEngine
     assert asyncio.run(asyncio.wait_for(main(open_sqlite()), 10)) == "COMPLETED"
 
 
-def test_run_looks_at_the_store_once_when_it_is_told_of_the_end(
+def test_run_looks_at_the_store_at_most_once_when_it_is_told_of_the_end(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str] = []
@@ -234,6 +234,6 @@ def test_run_looks_at_the_store_once_when_it_is_told_of_the_end(
     monkeypatch.setattr(waiting, "LOOK_EVERY", 30)  # so that nothing but news ends the first wait
     monkeypatch.setattr(waiting.Waiting, "_look", counted)
     for seconds in (0.0, 0.0, 0.01, 0.1):
-        run = engine.run(napping(seconds))
-        assert looks == [run.id]
+        engine.run(napping(seconds))
+        assert len(looks) <= 1  # one that ended before anybody waited is looked at; what news tell is not
         looks.clear()

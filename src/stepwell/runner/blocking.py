@@ -261,8 +261,8 @@ class BlockingEngine(Triggered, Working):
             seed=seed,
             tags=tags,
         )
-        row = self.waiting.wait(run.id, wait, just_started=True)
-        return run._checked(row) if check else run
+        row = self.waiting.wait_for_started(run.id, wait)
+        return run._checked(row) if check and row is not None else run
 
     def start(
         self,

@@ -77,11 +77,20 @@ class Waiting:
         """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
         self._closed = False
 
-    def wait(self, run_id: RunId, timeout: Duration | None = None, *, just_started: bool = False) -> RunRow:
-        """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer.
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
+        """Wait until a run has ended or needs a decision; raises RunStillActive when that takes longer."""
+        row = self._wait(run_id, timeout, just_started=False)
+        assert row is not None
+        return row
 
-        One that was `just_started` is not looked at before there is news of it, or a moment has passed: it has just begun.
+    def wait_for_started(self, run_id: RunId, timeout: Duration | None = None) -> RunRow | None:
+        """Like `wait`, for a run that has just begun: not looked at before there is news of it, or a moment has passed.
+
+        None if it completed and this process recorded that: there is nothing to read.
         """
+        return self._wait(run_id, timeout, just_started=True)
+
+    def _wait(self, run_id: RunId, timeout: Duration | None, *, just_started: bool) -> RunRow | None:
         timeout = checked_limit("timeout", timeout)
         reader.check_run_id(run_id)
         self._refuse_on_loop(run_id)
@@ -90,6 +99,8 @@ class Waiting:
         with self._watch.waiting(run_id, Waiter()) as waiter:
             if just_started and self._works_on(run_id):
                 waiter.wait(LOOK_EVERY if timeout is None else min(LOOK_EVERY, timeout))
+                if waiter.completed:
+                    return None
             while True:
                 look = self._look(run_id, began)
                 if look.done:

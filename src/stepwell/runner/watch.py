@@ -18,6 +18,8 @@ class Waiter:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._error: BaseException | None = None
+        self.completed = False
+        """News said that the run has completed."""
 
     def wait(self, timeout: float | None) -> None:
         self._event.wait(timeout)
@@ -25,8 +27,8 @@ class Waiter:
         if self._error is not None:
             raise self._error
 
-    def wake(self, error: BaseException | None = None) -> None:
-        self._error = error
+    def wake(self, error: BaseException | None = None, *, completed: bool = False) -> None:
+        self._error, self.completed = error, completed
         self._event.set()
 
 
@@ -45,7 +47,7 @@ class LoopWaiter:
         if self._error is not None:
             raise self._error
 
-    def wake(self, error: BaseException | None = None) -> None:
+    def wake(self, error: BaseException | None = None, *, completed: bool = False) -> None:
         """From any thread."""
         self._error = error
         with contextlib.suppress(RuntimeError):  # its loop was closed, and it with it
@@ -81,7 +83,7 @@ class Watch:
             if (run.status.terminal or run.status is RunStatus.PAUSED) and run.run_id in self._waiters:
                 with self._lock:
                     for waiter in self._waiters.get(run.run_id, ()):
-                        waiter.wake()
+                        waiter.wake(completed=run.status is RunStatus.COMPLETED)
 
     def trouble(self, error: BaseException | None, runs: Collection[RunId] | None = None) -> None:
         """The store does not take commits, so nobody knows when these runs, or any, will end: say so. None: it does again."""

@@ -50,12 +50,13 @@ from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from .lanes import Lanes
 from .limits import LIMITS
-from .ops.claiming import claim, settle_and_claim
+from .ops.claiming import claim
 from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
 from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
 from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.links import LINK_TRIGGER, settle_and_claim
 from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
@@ -89,7 +90,11 @@ _TROUBLE = (
     OSError,
 )
 """What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
+_OPEN = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
+"""Without SQLite's own mutexes: each connection has a lock here, and taking both costs a commit some hundred calls."""
 _WORKERS = frozenset({Enlist, Dismiss})
+_STOP_NOTHING = frozenset({Settle, Append, Claim, Create})
+"""Ops that make no run stop, but for a settlement that fails one, which says so."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -145,7 +150,7 @@ class SqliteStore:
         self._writing = self._writer.cursor()
         try:
             self._migrate()
-            self._writer.execute(TEMPORARY_TABLES)
+            self._writer.execute(TEMPORARY_TABLES + LINK_TRIGGER)
             self._clock = clock or self._boot_clock()
             self._reader = self._connect(synchronous)
         except BaseException:
@@ -183,7 +188,7 @@ class SqliteStore:
             tx = Transaction(cursor, self._clock.now(), self._lanes)
             if dead:
                 self._expire(tx, dead)
-            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch))
+            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch, kinds))
             self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
@@ -230,8 +235,8 @@ class SqliteStore:
         applied = iter(self._apply(tx, kind, good) if good else ())
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
-    def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
-        if tx.nothing_stops:
+    def _stops(self, tx: Transaction, batch: Batch, kinds: set[type[Op]]) -> tuple[AttemptId, ...]:
+        if tx.nothing_stops and kinds <= _STOP_NOTHING:
             return ()
         workers = dict.fromkeys([op.worker for op in batch if type(op) is Claim or type(op) is Renew])
         if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:
@@ -346,7 +351,7 @@ class SqliteStore:
         version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
         if version < OLDEST_SQLITE:
             raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
-        db = apsw.Connection(os.fspath(self.path), statementcachesize=300)
+        db = apsw.Connection(os.fspath(self.path), flags=_OPEN, statementcachesize=300)
         try:
             self._configure(db, synchronous)
         except BaseException:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....ids import attempt_id
-from ....model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow, Settle
+from ....model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow
 from ...rules.codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
 from ..limits import LIMITS
 from ..payloads import resolve
 from ..run_rows import run_rows
 from .ending import Transaction
-from .single import FEW, Candidate, grant_few, grant_of, hand_on
+from .single import FEW, Candidate, grant_few
 
 # READY nodes of one run; of runs that are named; of runs that were found, in this order.
 _OF_RUN = f"""
@@ -128,16 +128,6 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
     key, grants = granted
     given = _with_inputs(tx, key, grants) if any(node.has_needs for node in few) else tuple(grants)
     return Claimed(given, _runs(tx, op, given))
-
-
-def settle_and_claim(tx: Transaction, settle: Settle, op: Claim) -> list[Receipt] | None:
-    """Both receipts, if that can be done at once; None, and nothing has happened, if not."""
-    handed_on = hand_on(tx, settle, op)
-    if handed_on is None:
-        return None
-    settled, node, key = handed_on
-    grants = [grant_of(op.claim_id, 0, node)]
-    return [settled, Claimed(_with_inputs(tx, key, grants) if node.has_needs else tuple(grants))]
 
 
 def _runs(tx: Transaction, op: Claim, grants: Iterable[Grant]) -> tuple[RunRow, ...]:

@@ -13,6 +13,7 @@ from ..limits import LIMITS
 from ..payloads import Packer, keep
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
+from .single import create_one
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
@@ -115,6 +116,8 @@ _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete A
 
 
 def create(tx: Transaction, creations: Sequence[ops.Create]) -> list[Receipt]:
+    if len(creations) == 1 and (receipt := create_one(tx, creations[0])) is not None:
+        return [receipt]
     packer = Packer()
     rows = []
     for op in creations:

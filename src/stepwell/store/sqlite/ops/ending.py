@@ -234,14 +234,6 @@ def news(tx: Transaction, runs: Collection[int], *, moved: Collection[int] = ())
     }
 
 
-def conclude_one(tx: Transaction, row: Any) -> RunNews:
-    """How one run stands, after what follows for it; `row` has the columns of _NEWS."""
-    if _conclude(tx, [row]):
-        return news(tx, [row[0]])[row[0]]
-    _, run_id, status, gate, purpose, opened, active, failed, seq, _, _ = row
-    return RunNews(RunId(run_id), RUN_STATUS[status], GATE[gate], purpose, opened, active, failed, seq)
-
-
 def _conclude(tx: Transaction, rows: list[Any]) -> bool:
     """What follows for the runs themselves. True if any of them changed."""
     found: dict[Conclusion, list[int]] = {}

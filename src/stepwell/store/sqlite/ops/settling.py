@@ -1,4 +1,4 @@
-"""The hot ops: settle, claim, append."""
+"""Settlements and lines of bodies, as sets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ...rules.codes import (
 )
 from ..payloads import Packer, keep
 from .ending import Transaction, apply_ending, news, run_again
-from .single import append_few, settle_one
+from .single import append_few, settle_few
 
 # The node is no longer one of the graph. Only runs that were healed pay for the question.
 _GONE = (
@@ -104,10 +104,9 @@ _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
 
 
 def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
-    if len(ops) == 1 and may_settle(ops[0].status, ops[0].node):
-        receipt = settle_one(tx, ops[0])
-        if receipt is not None:
-            return [receipt]
+    receipts = settle_few(tx, ops)
+    if receipts is not None:
+        return receipts
     legal = [may_settle(op.status, op.node) for op in ops]
     lines = [
         Append(op.attempt, index, kind, data)
@@ -135,7 +134,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     )
     moved = {run for verdict, run in verdicts if verdict == 1}
     runs = news(tx, moved | {run for verdict, run in verdicts if verdict == 2}, moved=moved)
-    receipts: list[Receipt] = []
+    receipts = []
     for op, allowed, (verdict, run) in zip(ops, legal, verdicts, strict=True):
         if verdict:
             receipts.append(Settled(verdict == 2, runs[run]))

@@ -1,12 +1,13 @@
-"""One settlement, a few lines of bodies, and a claim that is granted a few nodes: what every node of a chain costs.
+"""A few settlements, lines or grants, and the creation of one run, as direct statements.
 
-The same rules as for many (`ending`, `moving`), which the same tests compare, as direct statements: sets have a price that
-only pays off when there is more than a handful in them.
+The same rules as for sets (`settling`, `ending`, `claiming`, `creating`); the same tests run both. A set costs temporary tables
+and JSON, which pays off only with more than a handful in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....ids import ClaimId, RunId, attempt_id, split_attempt_id
@@ -14,13 +15,18 @@ from ....model import (
     Append,
     AttemptStatus,
     Claim,
+    Create,
+    Created,
     GateState,
     Grant,
     NodeStatus,
+    OnFailure,
     Receipt,
     RunNews,
+    RunStatus,
     Settle,
     Settled,
+    may_settle,
     settled_as,
 )
 from ...rules.codes import (
@@ -30,6 +36,8 @@ from ...rules.codes import (
     ATTEMPT_CODE,
     ENDS,
     G_OPEN,
+    G_SHUT,
+    GATE,
     KIND_CODE,
     N_COMPLETED,
     N_FAILED,
@@ -41,21 +49,24 @@ from ...rules.codes import (
     NODE_CODE,
     ORDINALS,
     R_CANCELLING,
+    R_COMPLETED,
     R_PENDING,
     R_RUNNING,
     RUN_STATUS,
 )
 from ...rules.payloads import LARGE, is_large
+from ...rules.verdicts import Conclusion, conclude
+from ..limits import LIMITS
 from ..payloads import pack
-from .ending import ANY_STOPS, Transaction, conclude_one
+from .ending import ANY_STOPS, Transaction, news
 
 FEW = 4
 
 _ATTEMPT = f"""
-SELECT a.key, a.run, a.idx, a.number, a.status, r.graph, r.stopping,
+SELECT a.key, a.idx, a.number, a.status, r.stopping,
        r.heals OR (r.fork IS NOT NULL AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx)),
-       r.workflow, r.urgency, r.due_at, r.marked, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq,
-       r.on_failure, r.tolerated
+       ({ANY_STOPS}), r.key, r.id, r.graph, r.workflow, r.urgency, r.due_at, r.marked, r.status, r.gate, r.purpose, r.open,
+       r.active, r.failed, r.seq, r.on_failure, r.tolerated
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run WHERE c.id = ?1
 """
 _END = "UPDATE attempt SET status = ?, ended_at = ?, output = ?, error = ?, outcome = ?, record = ? WHERE key = ?"
@@ -81,107 +92,108 @@ SELECT n.lane, r.graph, r.workflow, r.urgency, r.key FROM run r CROSS JOIN node 
  WHERE r.key = ? AND n.idx = ? AND r.gate = {G_OPEN}
 """
 _COUNT = "UPDATE run SET open = ?, active = ?, failed = ?, seq = ?, marked = ?, derived = 0 WHERE key = ?"
+_COMPLETE_RUN = f"""
+UPDATE run SET open = 0, active = 0, seq = ?, marked = NULL, derived = 0, status = {R_COMPLETED}, gate = {G_SHUT}, ended_at = ?,
+               cancel_at = NULL
+ WHERE key = ?
+"""
+_UNMARK = """
+DELETE FROM ready WHERE lane IN (SELECT key FROM lane) AND graph = ? AND workflow = ? AND urgency = ? AND run = ?
+"""
 _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-def settle_one(tx: Transaction, op: Settle) -> Receipt | None:
-    """Settle an attempt that runs; None when it does not, is postponed, a payload is large, or the run was healed, so that its
-    node may be gone: then the way for many decides."""
-    if op.postponed:
-        return None
-    output, error, outcome = op.output, op.error, op.outcome
-    if (output and is_large(output)) or (error and is_large(error)) or (outcome and is_large(outcome)):
-        return None
-    record = pack(op.lines) if op.lines else None
-    if record is not None and len(record) >= LARGE:
-        return None
-    row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-    if row is None or row[4] != A_RUNNING or row[7]:
-        return None
-    key, run, idx, number, _, graph, stopping, _, workflow, urgency, due, marked = row[:12]
-    run_id, run_status, gate, purpose, opened, active, failed, seq, *policy = row[12:]
-    asked = settled_as(op.node, stopping=bool(stopping), cancelling=run_status == R_CANCELLING)
-    node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
-    tx.execute(_END, (status, tx.now, output, error, outcome, record, key))
-    due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
-    tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run, idx))
-    if due_at is not None and (due is None or due_at < due):
-        tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run))
-    if node == N_COMPLETED and gate == G_OPEN:
-        for lane, released in _lower(tx, run, graph, idx):
-            active += released
-            if lane != marked:
-                tx.execute(_MARK, (lane, graph, workflow, urgency, run))
-                marked = lane
-    elif node == N_READY:
-        tx.execute(_MARK_NODE, (run, idx))
-    if node >= N_TERMINAL:
-        opened, active = opened - 1, active - 1
-    failed, seq = failed + (node in (N_FAILED, N_INTERRUPTED)), seq + 1
-    tx.execute(_COUNT, (opened, active, failed, seq, marked, run))
-    tx.execute(_NOTE, (run, seq, tx.now, status + ENDS, idx, number, node))
-    counted = (run, run_id, run_status, gate, purpose, opened, active, failed, seq, *policy)
-    return Settled(False, conclude_one(tx, counted))
+@dataclass(slots=True)
+class _Counts:
+    """A run while a few of its attempts are settled; what it counts is written once."""
+
+    key: int
+    id: RunId
+    graph: int
+    workflow: str
+    urgency: int
+    due_at: int | None
+    marked: int | None
+    status: int
+    gate: int
+    purpose: str | None
+    open: int
+    active: int
+    failed: int
+    seq: int
+    on_failure: OnFailure
+    tolerated: int
 
 
-_FIRST_CHILDREN = f"""
-SELECT n.idx, n.waiting, n.status, n.attempt + 1, n.failures, n.losses, n.generation, n.postponed,
-       n.lane, (SELECT has_needs FROM graph WHERE key = ?2), ({ANY_STOPS})
-  FROM edge CROSS JOIN node n ON n.run = ?1 AND n.idx = edge.child
- WHERE edge.graph = ?2 AND edge.parent = ?3 LIMIT 2
-"""
-_COMPLETE = f"UPDATE node SET status = {N_COMPLETED}, due_at = NULL, reason = NULL WHERE run = ? AND idx = ?"
-_START_CHILD = f"UPDATE node SET waiting = 0, status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
-_COUNT_BOTH = "UPDATE run SET open = open - 1, seq = seq + 2, derived = 0 WHERE key = ?"
-_NOTE_BOTH = f"""
-INSERT INTO journal (run, seq, at, kind, idx, number, status)
-VALUES (?1, ?2 + 1, ?3, {ATTEMPT_CODE[AttemptStatus.COMPLETED] + ENDS}, ?4, ?5, {N_COMPLETED}),
-       (?1, ?2 + 2, ?3, {KIND_CODE["claimed"]}, ?6, ?7, NULL)
-"""
+def settle_few(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt] | None:
+    """Settle one attempt, or a few that completed.
 
-
-def hand_on(tx: Transaction, op: Settle, claim: Claim) -> tuple[Settled, Candidate, int] | None:
-    """A link of a chain: the only node at work in its run completes, and its only child is claimed with that.
-
-    The same as the settlement and then the claim, without what the second undoes of the first. None: nothing has happened, and
-    they are applied one after the other.
+    None, and nothing has happened: there are more, one of them does not run or asked to be tried later, a payload is large, or
+    the run was healed, so that a node may be gone.
     """
-    if op.status is not AttemptStatus.COMPLETED or op.node is not NodeStatus.COMPLETED:
+    if len(ops) > FEW or (len(ops) > 1 and not all(op.status is AttemptStatus.COMPLETED for op in ops)):
         return None
-    if op.lines or claim.serves is not None:
-        return None
-    if (op.output and is_large(op.output)) or (op.outcome and is_large(op.outcome)) or op.error is not None:
-        return None
-    row = tx.one(_ATTEMPT, split_attempt_id(op.attempt))
-    if row is None or row[4] != A_RUNNING or row[7] or row[6]:
-        return None
-    key, run, idx, number, _, graph, _, _, _, _, _, _, run_id, status, gate, purpose, opened, active, failed, seq = row[
-        :20
-    ]
-    if gate != G_OPEN or active != 1 or failed or claim.runs != (run_id,):
-        return None
-    children = tx.all(_FIRST_CHILDREN, (run, graph, idx))
-    if len(children) != 1 or children[0][1:3] != (1, N_PENDING):
-        return None
-    child, _, _, next_number, failures, losses, generation, postponed, lane, has_needs, stops = children[0]
-    if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
-        return None
-    tx.execute(_CLAIM, (claim.claim_id, claim.worker, tx.now))
-    if not tx.db.changes():
-        return None
-    claim_key = tx.db.last_insert_rowid()
-    tx.execute(_END, (ATTEMPT_CODE[op.status], tx.now, op.output, None, op.outcome, None, key))
-    tx.execute(_COMPLETE, (run, idx))
-    tx.execute(_START_ATTEMPT, (claim_key * ORDINALS, run, child, next_number, claim.worker, tx.now))
-    tx.execute(_START_CHILD, (next_number, run, child))
-    tx.execute(_COUNT_BOTH, (run,))
-    tx.execute(_NOTE_BOTH, (run, seq, tx.now, idx, number, child, next_number))
-    tx.nothing_stops = stops is None
-    news = RunNews(RunId(run_id), RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, active, failed, seq + 1)
-    taken = Candidate(
-        run, run_id, child, next_number, failures, losses, has_needs, generation, 0, seq + 1, 0, postponed
-    )
-    return Settled(False, news), taken, claim_key
+    rows = []
+    for op in ops:
+        row = None if op.postponed or _is_large(op) else tx.one(_ATTEMPT, split_attempt_id(op.attempt))
+        if row is None or row[3] != A_RUNNING or row[5] or not may_settle(op.status, op.node):
+            return None
+        rows.append(row)
+    runs: dict[int, _Counts] = {}
+    for op, (key, idx, number, _, stopping, _, _, run, *counts) in zip(ops, rows, strict=True):
+        if run not in runs:
+            runs[run] = _Counts(run, *counts)
+        _settle(tx, op, runs[run], (key, idx, number), stopping=bool(stopping))
+    tx.nothing_stops = all(row[6] is None for row in rows)
+    news = {run: _write_counts(tx, counts) for run, counts in runs.items()}
+    return [Settled(False, news[row[7]]) for row in rows]
+
+
+def _is_large(op: Settle) -> bool:
+    if any(payload and is_large(payload) for payload in (op.output, op.error, op.outcome)):
+        return True
+    return bool(op.lines) and len(pack(op.lines)) >= LARGE
+
+
+def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, int], *, stopping: bool) -> None:
+    key, idx, number = attempt
+    asked = settled_as(op.node, stopping=stopping, cancelling=run.status == R_CANCELLING)
+    node, status = NODE_CODE[asked], ATTEMPT_CODE[op.status]
+    record = pack(op.lines) if op.lines else None
+    tx.execute(_END, (status, tx.now, op.output, op.error, op.outcome, record, key))
+    due_at = tx.now + (op.delay or 0) if asked is NodeStatus.WAITING else None
+    tx.execute(_MOVE, (node, due_at, status in (A_FAILED, A_TIMED_OUT), run.key, idx))
+    if due_at is not None and (run.due_at is None or due_at < run.due_at):
+        tx.execute("UPDATE run SET due_at = ? WHERE key = ?", (due_at, run.key))
+    if node == N_COMPLETED and run.gate == G_OPEN:
+        for lane, released in _lower(tx, run.key, run.graph, idx):
+            run.active += released
+            if lane != run.marked:
+                tx.execute(_MARK, (lane, run.graph, run.workflow, run.urgency, run.key))
+                run.marked = lane
+    elif node == N_READY:
+        tx.execute(_MARK_NODE, (run.key, idx))
+    if node >= N_TERMINAL:
+        run.open, run.active = run.open - 1, run.active - 1
+    run.failed, run.seq = run.failed + (node in (N_FAILED, N_INTERRUPTED)), run.seq + 1
+    tx.execute(_NOTE, (run.key, run.seq, tx.now, status + ENDS, idx, number, node))
+
+
+def _write_counts(tx: Transaction, run: _Counts) -> RunNews:
+    """Write what a run counts now, and what follows for it."""
+    gate, status = GATE[run.gate], RUN_STATUS[run.status]
+    follows = conclude(gate, status, run.on_failure, run.open, run.active, run.failed, run.tolerated)
+    if follows is Conclusion.COMPLETED:
+        gate, status, run.seq = GateState.SHUT, RunStatus.COMPLETED, run.seq + 1
+        tx.execute(_UNMARK, (run.graph, run.workflow, run.urgency, run.key))
+        tx.execute(_COMPLETE_RUN, (run.seq, tx.now, run.key))
+        tx.execute(_NOTE, (run.key, run.seq, tx.now, KIND_CODE["run"], None, None, R_COMPLETED))
+    else:
+        tx.execute(_COUNT, (run.open, run.active, run.failed, run.seq, run.marked, run.key))
+        if follows is not Conclusion.NOTHING:
+            tx.nothing_stops = False
+            return news(tx, [run.key], moved=[run.key])[run.key]
+    return RunNews(run.id, status, gate, run.purpose, run.open, run.active, run.failed, run.seq)
 
 
 def _lower(tx: Transaction, run: int, graph: int, parent: int) -> Sequence[tuple[int, int]]:
@@ -244,7 +256,7 @@ INSERT INTO claim (id) SELECT ?1 WHERE EXISTS (SELECT 1 FROM worker WHERE id = ?
 """
 _COUNT_STARTS = "UPDATE run SET seq = ? WHERE key = ?"
 _START_RUN = f"""
-UPDATE run SET started_at = coalesce(started_at, ?),
+UPDATE run SET seq = ?, started_at = coalesce(started_at, ?),
                status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
  WHERE key = ?
 """
@@ -265,11 +277,12 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
         tx.execute(_START_NODE, (node.number, node.run, node.idx))
         counts[node.run] = seq = counts[node.run] + 1
         tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
+    first = {node.run for node in candidates if node.first}
     for run, seq in counts.items():
-        tx.execute(_COUNT_STARTS, (seq, run))
-    # Apart: it touches an index, which would be written with every node.
-    for run in {node.run for node in candidates if node.first}:
-        tx.execute(_START_RUN, (tx.now, run))
+        if run in first:  # not every time: it touches an index
+            tx.execute(_START_RUN, (seq, tx.now, run))
+        else:
+            tx.execute(_COUNT_STARTS, (seq, run))
     return claim, [grant_of(op.claim_id, ordinal, node) for ordinal, node in enumerate(candidates)]
 
 
@@ -285,3 +298,43 @@ def grant_of(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
         heals=node.heals,
         postponed=node.postponed,
     )
+
+
+_FIND_CREATED = """
+SELECT g.key, g.total, g.roots FROM graph g
+ WHERE g.digest = ?1 AND g.loaded = g.total AND NOT EXISTS (SELECT 1 FROM run WHERE id = ?2)
+   AND (?4 IS NULL OR NOT EXISTS (SELECT 1 FROM run WHERE workflow = ?3 AND idempotency_key = ?4))
+"""
+_CREATE = f"""
+INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout, gate, total,
+                 loaded, open, active, seq, created_at, deadline_at)
+VALUES (?1, ?2, ?3, ?4, {R_PENDING}, ?5, ?6, ?7, ?8, ?9, ?10, {G_OPEN}, ?11, ?11, ?11, ?12, 1, ?13, ?13 + ?10)
+"""
+_CREATE_NODES = f"""
+INSERT INTO node (run, idx, status, waiting, live, lane, rank)
+SELECT ?1, idx, iif(parents = 0, {N_READY}, {N_PENDING}), parents, parents, lane, rank FROM layout WHERE graph = ?2
+"""
+_MARK_CREATED = f"""
+INSERT INTO ready (lane, graph, workflow, urgency, run)
+SELECT DISTINCT lane, ?2, ?3, ?4, ?1 FROM node INDEXED BY node_ready WHERE run = ?1 AND status = {N_READY}
+"""
+
+
+def create_one(tx: Transaction, op: Create) -> Receipt | None:
+    """Create a run that can be loaded at once.
+
+    None, and nothing has happened: it is there, its graph is not or is large, its input is large, it is a fork or has tags.
+    """
+    if op.fork is not None or op.origin is not None or op.tags or is_large(op.input):
+        return None
+    found = tx.one(_FIND_CREATED, (op.digest, op.run_id, op.workflow, op.idempotency_key))
+    if found is None or found[1] > LIMITS.nodes:
+        return None
+    graph, total, roots = found
+    made_of = (op.run_id, op.workflow, op.target, graph, op.on_failure, op.input, str(op.seed), -op.priority)
+    tx.execute(_CREATE, (*made_of, op.idempotency_key, op.timeout, total, roots, tx.now))
+    run = tx.db.last_insert_rowid()
+    tx.execute(_CREATE_NODES, (run, graph))
+    tx.execute(_NOTE, (run, 1, tx.now, KIND_CODE["created"], None, None, None))
+    tx.execute(_MARK_CREATED, (run, graph, op.workflow, -op.priority))
+    return Created(op.run_id, False, total, total)

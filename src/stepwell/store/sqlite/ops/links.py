@@ -1,0 +1,109 @@
+"""A link of a chain: the only node at work in its run completes, and its only child is claimed with that.
+
+The same as a settlement and then a claim (`single`, `claiming`), without what the second undoes of the first. A chain commits
+nothing else, so this is one question and one statement: all that is written is the program of a trigger.
+"""
+
+from __future__ import annotations
+
+from ....ids import attempt_id, split_attempt_id
+from ....model import AttemptStatus, Claim, Claimed, GateState, Grant, NodeStatus, Receipt, RunNews, Settle, Settled
+from ...rules.codes import (
+    A_COMPLETED,
+    A_RUNNING,
+    ENDS,
+    G_OPEN,
+    KIND_CODE,
+    N_COMPLETED,
+    N_PENDING,
+    N_RUNNING,
+    ORDINALS,
+    RUN_STATUS,
+)
+from ...rules.payloads import LARGE, is_large
+from ..payloads import pack, resolve
+from .ending import ANY_STOPS, Transaction
+
+LINK_TRIGGER = f"""
+CREATE TEMP VIEW link AS
+SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS record,
+       0 AS child, 0 AS next_number;
+CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
+  UPDATE OR IGNORE attempt
+     SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome, record = new.record
+   WHERE key = new.attempt;
+  UPDATE OR IGNORE node SET status = {N_COMPLETED}, due_at = NULL, reason = NULL WHERE run = new.run AND idx = new.node;
+  UPDATE OR IGNORE node SET waiting = 0, status = {N_RUNNING}, attempt = new.next_number
+   WHERE run = new.run AND idx = new.child;
+  UPDATE OR IGNORE run SET open = open - 1, seq = new.seq + 2, derived = 0 WHERE key = new.run;
+  INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number, status)
+  VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED}),
+         (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number, NULL);
+END;
+"""
+"""What is written besides the new attempt. With OR IGNORE SQLite keeps no copies of pages in case a later one of these
+statements fails; that none was ignored is seen by the number of rows."""
+_LINK_ROWS = 6
+# Two rows at most: whether there is one child. What the worker and the claim have to be is asked here too.
+_FIND_LINK = f"""
+SELECT a.key, a.run, a.idx, a.number, r.status, r.purpose, r.open, r.seq, e.child, n.waiting, n.status, n.lane,
+       n.attempt + 1, n.failures, n.losses, n.generation, n.postponed, r.graph,
+       (SELECT has_needs FROM graph WHERE key = r.graph), ({ANY_STOPS})
+  FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run
+       CROSS JOIN edge e ON e.graph = r.graph AND e.parent = a.idx CROSS JOIN node n ON n.run = a.run AND n.idx = e.child
+ WHERE c.id = ?1 AND a.status = {A_RUNNING} AND r.id = ?3 AND r.gate = {G_OPEN} AND r.active = 1
+   AND NOT (r.failed OR r.stopping OR r.heals)
+   AND (r.fork IS NULL OR NOT (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))
+   AND EXISTS (SELECT 1 FROM worker WHERE id = ?4 AND lease_until > ?5) AND NOT EXISTS (SELECT 1 FROM claim WHERE id = ?6)
+ LIMIT 2
+"""
+_OUTPUTS = """
+SELECT need.ancestor, p.output
+  FROM need CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = ?1 AND p.idx = need.ancestor AND p.slot = 0
+ WHERE need.graph = ?2 AND need.child = ?3 AND p.output IS NOT NULL ORDER BY need.ancestor
+"""
+_CLAIM = "INSERT INTO claim (id) VALUES (?)"
+_START = (
+    f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
+)
+_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
+    """Both receipts; None: nothing has happened, and the ops are applied one after the other."""
+    if settle.status is not AttemptStatus.COMPLETED or settle.node is not NodeStatus.COMPLETED or len(claim.runs) != 1:
+        return None
+    output, outcome, claim_id, worker, now = settle.output, settle.outcome, claim.claim_id, claim.worker, tx.now
+    if settle.error is not None or (output and is_large(output)) or (outcome and is_large(outcome)):
+        return None
+    record = pack(settle.lines) if settle.lines else None
+    if record is not None and len(record) >= LARGE:
+        return None
+    (run_id,) = claim.runs
+    found = tx.all(_FIND_LINK, (*split_attempt_id(settle.attempt), run_id, worker, now, claim_id))
+    if len(found) != 1:
+        return None
+    ((key, run, node, number, status, purpose, opened, seq, child, waiting, child_status, lane, *granted),) = found
+    if waiting != 1 or child_status != N_PENDING:
+        return None
+    if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
+        return None
+    next_number, failures, losses, generation, postponed, graph, has_needs, stops = granted
+    db = tx.db
+    changed = db.total_changes()
+    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, child, next_number))
+    assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
+    tx.execute(_CLAIM, (claim_id,))
+    tx.execute(_START, (db.last_insert_rowid() * ORDINALS, run, child, next_number, worker, now))
+    tx.nothing_stops = stops is None
+    news = RunNews(run_id, RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, 1, 0, seq + 1)
+    inputs = _outputs(tx, run, graph, child) if has_needs else ()
+    attempt = attempt_id(claim_id, 0)
+    grant = Grant(attempt, run_id, child, next_number, failures, losses, inputs, generation, 0, postponed)
+    return [Settled(False, news), Claimed((grant,))]
+
+
+def _outputs(tx: Transaction, run: int, graph: int, child: int) -> tuple[tuple[int, bytes], ...]:
+    """What the body of the child asks for."""
+    found = tx.all(_OUTPUTS, (run, graph, child))
+    return tuple((ancestor, resolve(tx.db, run, output) or b"") for ancestor, output in found)
