@@ -357,12 +357,12 @@ def test_what_was_submitted_what_ended_and_what_may_be_ready_is_something_to_say
     assert not d.quiet
     (held,) = hold(d, ("new", 0))
     while (batch := d.next_batch(0)) is not None:
-        land(d, batch)
+        commit_batch(d, batch)
     assert d.quiet, "a body is at work, and nobody needs to know"
     end(d, held)
     assert not d.quiet
     while (batch := d.next_batch(0)) is not None:
-        land(d, batch)
+        commit_batch(d, batch)
     assert d.quiet
     d.mark_ready([RunId("new")])
     assert not d.quiet
