@@ -446,8 +446,7 @@ class RetryLater(StepwellError):
 
 
 class TransientError(StepwellError):
-    """Raise it in a body for a failure that may pass. It counts as one: the node's `retry` decides whether it is tried again,
-    and then not before `retry_after` seconds, if the other side has said so."""
+    """Raise it in a body for a failure that may pass: the node's `retry` applies, after at least `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: Duration | None = None) -> None:
         super().__init__(message)

@@ -81,11 +81,8 @@ def require(request: Request, needed: Scope) -> Principal:
     if principal is None:
         raise Problem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
     if not allows(principal.scopes, needed):
-        raise Problem(
-            403,
-            f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}; "
-            f"`stepwell token create --scope {needed}` makes a token that may",
-        )
+        problem = f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}"
+        raise Problem(403, f"{problem}; `stepwell token create --scope {needed}` makes a token that may")
     return principal
 
 
