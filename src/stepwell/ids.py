@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections import deque
-from functools import cache
+from functools import cache, lru_cache
 from typing import NewType
 
 from .clock import boot_id
@@ -23,7 +23,7 @@ Digest = NewType("Digest", str)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,199}\Z")
 # A claim takes at most a chunk of nodes, so four digits are enough for the ordinal.
-_ATTEMPT_ID = re.compile(r"([^.]+)\.(0|[1-9][0-9]{0,3})\Z")
+_ORDINAL = re.compile(r"(0|[1-9][0-9]{0,3})\Z")
 
 
 def time_ordered() -> str:
@@ -86,15 +86,19 @@ def split_attempt_id(attempt: str) -> tuple[str, int]:
     Attempts are fenced by equality, so another spelling of the same number, or anything else that `attempt_id` would not
     have written, is the id of no attempt: ("", 0).
     """
-    found = _ATTEMPT_ID.match(attempt)
-    return ("", 0) if found is None else (found[1], int(found[2]))
+    claim, _, digits = attempt.rpartition(".")
+    ordinal = _ordinal(digits)
+    return ("", 0) if ordinal is None or not claim or "." in claim else (claim, ordinal)
+
+
+@lru_cache(maxsize=10_000)
+def _ordinal(digits: str) -> int | None:
+    return int(digits) if _ORDINAL.match(digits) else None
 
 
 def checked_run_id(text: str) -> RunId:
     """A valid run id; InputError says what is allowed."""
     if not isinstance(text, str) or not _RUN_ID.match(text):
-        raise InputError(
-            f"run id {shown(text)} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or "
-            f"digit"
-        )
+        allowed = "1 to 200 letters, digits or . _ : @ + -, beginning with a letter or digit"
+        raise InputError(f"run id {shown(text)} is not allowed: use {allowed}")
     return RunId(text)

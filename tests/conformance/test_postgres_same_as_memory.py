@@ -17,8 +17,8 @@ UNION ALL SELECT 'due', count(*) FROM
   ((SELECT run, at, idx FROM due EXCEPT SELECT run, due_at, idx FROM node WHERE status = 3)
    UNION ALL (SELECT run, due_at, idx FROM node WHERE status = 3 EXCEPT SELECT run, at, idx FROM due)) d
 UNION ALL SELECT 'held', count(*) FROM
-  ((SELECT worker, attempt FROM held EXCEPT SELECT worker, key FROM attempt WHERE status = 0)
-   UNION ALL (SELECT worker, key FROM attempt WHERE status = 0 EXCEPT SELECT worker, attempt FROM held)) d
+  ((TABLE held EXCEPT SELECT worker, key / 65536, run, count(*) FROM attempt WHERE status = 0 GROUP BY 1, 2, 3)
+   UNION ALL (SELECT worker, key / 65536, run, count(*) FROM attempt WHERE status = 0 GROUP BY 1, 2, 3 EXCEPT TABLE held)) d
 UNION ALL SELECT 'offer', count(*) FROM
   (SELECT y.lane, r.graph, r.workflow, r.urgency, r.key FROM run r JOIN ready y ON y.run = r.key WHERE r.gate = 0
    EXCEPT SELECT lane, graph, workflow, urgency, run FROM offer) d

@@ -207,22 +207,18 @@ class RunPage(NamedTuple):
     """Pass it as `before` for the next page; None at the end."""
 
 
+RunQuery: TypeAlias = CountNodes | ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks
+"""What is asked of one run, by its `run_id`."""
 Query: TypeAlias = (
-    GetRun
+    RunQuery
+    | GetRun
     | ListRuns
     | ListEnded
-    | ListNodes
-    | ListAttempts
-    | GetOutputs
     | GetGraph
     | GetGraphAges
     | ListUnusedGraphs
-    | ListJournal
-    | ListLines
-    | ListMarks
     | ListStops
     | ListWorkers
-    | CountNodes
     | ReadyRuns
     | ListReady
     | ListUnfinished

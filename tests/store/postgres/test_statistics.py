@@ -6,7 +6,10 @@ from collections.abc import Callable
 import psycopg
 
 from stepwell import Builder, Engine
+from stepwell.model import ListReady, ReadyRuns
 from stepwell.store import reader
+from stepwell.store.postgres.store import PostgresStore
+from stepwell.testing import ops
 from tests.postgres_server import QUICK, PostgresServer
 from tests.store.postgres.sizes import size
 
@@ -148,3 +151,25 @@ def test_what_a_commit_reads_does_not_grow_with_what_is_stored() -> None:
         assert entries < 200, "200 runs of one graph are unfinished"
     finally:
         server.close()
+
+
+def test_who_looks_for_work_does_not_walk_over_what_was_claimed_before(postgres: PostgresServer) -> None:
+    """An old transaction keeps all of it in the index."""
+    width, each, turns = 1_000, 5, 100
+    url = postgres.new_url()
+    with psycopg.connect(postgres.url("postgres")) as old:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT txid_current()")
+        store = PostgresStore(url)
+        of = ops.graph(*(ops.spec(f"n{number}") for number in range(width)))
+        ops.serve(store, of, seconds=600)
+        served = (("orders", of.digest),)
+        assert len(ops.claim(store, limit=width - each * turns)) == width - each * turns
+        for _ in range(turns):
+            assert len(ops.claim(store, limit=each, lanes=[(ops.LANE, each)], serves=served)) == each
+            store.read([ListReady((ops.LANE,), serves=served), ReadyRuns((ops.RUN,))])
+        assert ops.claim(store, serves=served) == ()
+        store.close()
+    wait_for_counts(postgres)
+    ((entries,),) = postgres.execute(_OF_READY.format(s=url.rpartition("=")[2]))
+    assert int(str(entries)) < 20 * width, "usual are 6 a node; walking over it takes 450"

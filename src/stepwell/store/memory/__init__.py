@@ -9,40 +9,8 @@ from typing import Any, assert_never, cast
 from ...clock import Clock, WallClock
 from ...errors import StoreError
 from ...ids import AttemptId, RunId, WorkerId
-from ...model import (
-    ActivateVersion,
-    AddGraph,
-    AddNodes,
-    Answer,
-    Append,
-    Batch,
-    Claim,
-    Claimed,
-    Create,
-    Delete,
-    DeleteGraph,
-    Dismiss,
-    Enlist,
-    Enlisted,
-    Gate,
-    Hint,
-    Op,
-    PutRecord,
-    Query,
-    Receipt,
-    Refusal,
-    Refused,
-    Renew,
-    Renewed,
-    Restore,
-    Rewrite,
-    SaveVersion,
-    Settle,
-    Share,
-    Sweep,
-    Swept,
-    SwitchGraph,
-)
+from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal, Refused, ops, receipts
+from ...model.versions import ActivateVersion, SaveVersion
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from . import records, restoring, running, shaping, versions
@@ -79,62 +47,62 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             now = self._clock.now()
-            receipts: list[Receipt] = []
+            answers: list[Receipt] = []
             for kind, members in groups(batch):
-                receipts += self._judge(kind, [batch[position] for position in members], now)
-            if any(map(_changed_something, receipts)):
+                answers += self._judge(kind, [batch[position] for position in members], now)
+            if any(map(_changed_something, answers)):
                 self._version += 1
                 self._changed.notify_all()
-            return Answer(receipts, now, self._stops(batch))
+            return Answer(answers, now, self._stops(batch))
 
-    def _judge(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
-        refused = [refuse_values(op) for op in ops]
+    def _judge(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
+        refused = [refuse_values(op) for op in group]
         applied = iter(
-            self._apply(kind, good, now) if (good := [o for o, r in zip(ops, refused, strict=True) if not r]) else ()
+            self._apply(kind, good, now) if (good := [o for o, r in zip(group, refused, strict=True) if not r]) else ()
         )
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
     def _stops(self, batch: Batch) -> tuple[AttemptId, ...]:
-        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, Claim | Renew))
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, ops.Claim | ops.Renew))
         return tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
 
-    def _apply(self, kind: type[Op], ops: list[Op], now: int) -> list[Receipt]:
+    def _apply(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
         state = self._state
-        if kind is Settle:
-            return running.settle(state, cast("list[Settle]", ops), now)
-        if kind is Create:
-            return shaping.create(state, cast("list[Create]", ops), now)
-        if kind is Append:
-            return running.append(state, cast("list[Append]", ops), now)
-        (op,) = ops
+        if kind is ops.Settle:
+            return running.settle(state, cast("list[ops.Settle]", group), now)
+        if kind is ops.Create:
+            return shaping.create(state, cast("list[ops.Create]", group), now)
+        if kind is ops.Append:
+            return running.append(state, cast("list[ops.Append]", group), now)
+        (op,) = group
         match op:
-            case Claim():
+            case ops.Claim():
                 return [running.claim(state, op, now)]
-            case AddGraph():
+            case ops.AddGraph():
                 return [shaping.add_graph(state, op, now)]
-            case AddNodes():
+            case ops.AddNodes():
                 return [shaping.add_nodes(state, op, now)]
-            case Share():
+            case ops.Share():
                 return [shaping.share(state, op, now)]
-            case SwitchGraph():
+            case ops.SwitchGraph():
                 return [shaping.arrange(state, op, now)]
-            case Enlist():
+            case ops.Enlist():
                 return [running.enlist(state, op, now)]
-            case Renew():
+            case ops.Renew():
                 return [running.renew(state, op, now)]
-            case Dismiss():
+            case ops.Dismiss():
                 return [running.dismiss(state, op, now)]
-            case Sweep():
+            case ops.Sweep():
                 return [running.sweep(state, op, now)]
-            case Gate():
+            case ops.Gate():
                 return [shaping.gate(state, op, now)]
-            case Rewrite():
+            case ops.Rewrite():
                 return [shaping.rewrite(state, op, now)]
-            case Restore():
+            case ops.Restore():
                 return [restoring.restore(state, op, now)]
-            case Delete():
+            case ops.Delete():
                 return [shaping.delete(state, op)]
-            case DeleteGraph():
+            case ops.DeleteGraph():
                 return [shaping.delete_graph(state, op)]
             case SaveVersion():
                 return [versions.save_version(state.versions, op, now)]
@@ -142,7 +110,7 @@ class MemoryStore:
                 return [versions.activate_version(state.versions, op)]
             case PutRecord():
                 return [records.put_record(state.records, op, now)]
-            case Settle() | Create() | Append():
+            case ops.Settle() | ops.Create() | ops.Append():
                 raise AssertionError("handled above")
             case _:
                 assert_never(op)
@@ -186,9 +154,9 @@ def _changed_something(receipt: Receipt) -> bool:
     match receipt:
         case Refused(reason):
             return reason is Refusal.CHANGED
-        case Claimed(()) | Enlisted() | Renewed(_, _, 0):
+        case receipts.Claimed(()) | receipts.Enlisted() | receipts.Renewed(_, _, 0):
             return False
-        case Swept(lost, woken, runs):
+        case receipts.Swept(lost, woken, runs):
             return bool(lost or woken or runs)
         case _:
             return True

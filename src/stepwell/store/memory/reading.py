@@ -9,44 +9,10 @@ from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
 from ...ids import RunId, attempt_id
-from ...model import (
-    AttemptRow,
-    AttemptStatus,
-    CountNodes,
-    GateState,
-    GetGraph,
-    GetGraphAges,
-    GetOutputs,
-    GetRecord,
-    GetRun,
-    GetVersion,
-    JournalRow,
-    Lane,
-    LineRow,
-    ListAttempts,
-    ListEnded,
-    ListJournal,
-    ListLines,
-    ListMarks,
-    ListNames,
-    ListNodes,
-    ListReady,
-    ListRecords,
-    ListRuns,
-    ListStops,
-    ListUnfinished,
-    ListUnusedGraphs,
-    ListVersions,
-    ListWorkers,
-    NodeStatus,
-    Page,
-    Query,
-    ReadyRuns,
-    RunPage,
-    RunRow,
-    Unfinished,
-)
+from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
+from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
+from ...model.status import AttemptStatus, NodeStatus
 from ..rules.paging import page_of
 from .records import answer_record
 from .running import stops
@@ -55,58 +21,57 @@ from .versions import answer_version
 
 
 def answer(state: State, query: Query) -> Any:
+    if isinstance(query, queries.RunQuery):
+        run = state.runs.get(query.run_id)
+        return (
+            _of_run(run, query) if run is not None else {} if isinstance(query, queries.CountNodes) else queries.Page()
+        )
     match query:
-        case GetRun(run_id):
+        case queries.GetRun(run_id):
             run = state.runs.get(run_id)
             return None if run is None else run.row()
-        case ListRuns():
+        case queries.ListRuns():
             return _runs(state, query)
-        case ListEnded():
+        case queries.ListEnded():
             return _ended(state, query)
-        case GetGraph(digest):
+        case queries.GetGraph(digest):
             graph = state.graphs.get(digest)
             return None if graph is None or not graph.complete else graph.document
-        case GetGraphAges(digests):
+        case queries.GetGraphAges(digests):
             return {digest: state.graphs[digest].age for digest in digests if digest in state.graphs}
-        case ListUnusedGraphs(after, limit, before):
+        case queries.ListUnusedGraphs(after, limit, before):
             old = [graph for graph in state.graphs.values() if before is None or graph.stored_at < before]
             unused = ((g.digest, g.workflow) for g in old if g.digest > (after or "") and not state.uses(g.digest))
             return page_of(sorted(unused), limit, itemgetter(0))
-        case ListWorkers(after, limit):
+        case queries.ListWorkers(after, limit):
             ordered = sorted(state.workers.values(), key=lambda worker: worker.id)
             later = (worker.row() for worker in ordered if after is None or worker.id > after)
             return page_of(later, limit, attrgetter("id"))
-        case ListStops(worker, limit):
-            return Page(stops(state, worker)[:limit])
-        case ReadyRuns(runs):
+        case queries.ListStops(worker, limit):
+            return queries.Page(stops(state, worker)[:limit])
+        case queries.ReadyRuns(runs):
             return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
-        case ListReady():
+        case queries.ListReady():
             return _ready(state, query)
-        case ListUnfinished(last, limit):
+        case queries.ListUnfinished(last, limit):
             found = {
-                Unfinished(run.created.workflow, run.created.target, run.graph.digest)
+                queries.Unfinished(run.created.workflow, run.created.target, run.graph.digest)
                 for run in state.runs.values()
                 if not run.status.terminal
             }
             left = [item for item in found if last is None or _order(item) > _order(last)]
             return page_of(sorted(left, key=_order), limit, tuple)
-        case ListNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks() | CountNodes():
-            run = state.runs.get(query.run_id)
-            return ({} if isinstance(query, CountNodes) else Page()) if run is None else _of_run(run, query)
-        case GetVersion() | ListVersions() | ListNames():
+        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
             return answer_version(state.versions, query)
-        case GetRecord() | ListRecords():
+        case records.GetRecord() | records.ListRecords():
             return answer_record(state.records, query)
         case _:
             assert_never(query)
 
 
-def _of_run(
-    run: RunRecord,
-    query: ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks | CountNodes,
-) -> Any:
+def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
     match query:
-        case ListNodes(_, after, limit, statuses, indexes):
+        case queries.ListNodes(_, after, limit, statuses, indexes):
             nodes = (
                 node
                 for node in run.nodes
@@ -115,24 +80,24 @@ def _of_run(
                 and (indexes is None or node.index in indexes)
             )
             return page_of((node.row() for node in nodes), limit, attrgetter("index"))
-        case ListAttempts():
+        case queries.ListAttempts():
             return _attempts(run, query)
-        case GetOutputs(_, indexes, after, limit):
+        case queries.GetOutputs(_, indexes, after, limit):
             completed = (
                 (attempt.index, Completion(attempt.number, attempt.output or b""))
                 for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
                 if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
             )
             return page_of((each for each in completed if each[0] > after), limit, itemgetter(0))
-        case ListJournal():
+        case queries.ListJournal():
             return _journal(run, query)
-        case ListLines():
+        case queries.ListLines():
             return _lines(run, query)
-        case ListMarks(_, indexes, after, limit):
+        case queries.ListMarks(_, indexes, after, limit):
             marks = [line for line in run.lines.values() if line.index < 0]
             wanted = _in_order((line for line in marks if indexes is None or line.node in indexes), run)
             return page_of(_later(wanted, after, run), limit, _line_cursor)
-        case CountNodes():
+        case queries.CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
             assert_never(query)
@@ -143,7 +108,7 @@ def _order(item: tuple[str, str | None, str]) -> tuple[str, str, str]:
     return workflow, target or "", digest
 
 
-def _attempts(run: RunRecord, query: ListAttempts) -> Page[AttemptRow]:
+def _attempts(run: RunRecord, query: queries.ListAttempts) -> queries.Page[AttemptRow]:
     rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
     wanted = (
         attempt.row()
@@ -153,7 +118,7 @@ def _attempts(run: RunRecord, query: ListAttempts) -> Page[AttemptRow]:
     return page_of(wanted, query.limit, attrgetter("index", "number"))
 
 
-def _journal(run: RunRecord, query: ListJournal) -> Page[JournalRow]:
+def _journal(run: RunRecord, query: queries.ListJournal) -> queries.Page[JournalRow]:
     indexes = None if query.indexes is None else set(query.indexes)
     wanted = (
         entry
@@ -163,7 +128,7 @@ def _journal(run: RunRecord, query: ListJournal) -> Page[JournalRow]:
     return page_of(wanted, query.limit, attrgetter("seq"))
 
 
-def _lines(run: RunRecord, query: ListLines) -> Page[LineRow]:
+def _lines(run: RunRecord, query: queries.ListLines) -> queries.Page[LineRow]:
     wanted = (
         line
         for line in run.lines.values()
@@ -198,7 +163,7 @@ def _line_cursor(line: LineRow) -> tuple[str, int]:
     return line.attempt, line.index
 
 
-def _runs(state: State, query: ListRuns) -> RunPage:
+def _runs(state: State, query: queries.ListRuns) -> queries.RunPage:
     found = [
         run
         for run in reversed(state.runs.values())
@@ -215,10 +180,10 @@ def _runs(state: State, query: ListRuns) -> RunPage:
         and (query.prefix is None or run.id.startswith(query.prefix))
     ]
     page = found[: query.limit]
-    return RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+    return queries.RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
 
 
-def _ended(state: State, query: ListEnded) -> Page[RunRow]:
+def _ended(state: State, query: queries.ListEnded) -> queries.Page[RunRow]:
     found = sorted(
         (run.ended_at, run.admission, run)
         for run in state.runs.values()
@@ -230,10 +195,10 @@ def _ended(state: State, query: ListEnded) -> Page[RunRow]:
     page = page_of(
         (each for each in found if query.after is None or each[:2] > query.after), query.limit, itemgetter(0, 1)
     )
-    return Page((run.row() for _, _, run in page), page.cursor)
+    return queries.Page((run.row() for _, _, run in page), page.cursor)
 
 
-def _ready(state: State, query: ListReady) -> tuple[RunId, ...]:
+def _ready(state: State, query: queries.ListReady) -> tuple[RunId, ...]:
     wanted = [
         run
         for run in state.runs.values()

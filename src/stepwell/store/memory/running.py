@@ -6,71 +6,46 @@ from collections.abc import Iterable, Sequence
 
 from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ...model import (
-    ACTIVE_NODES,
-    FAILED_NODES,
-    HAND_OUT,
-    MAX_LOSSES,
-    NODE_FAILED,
-    OUTAGE,
-    RECORDED,
-    SATISFIED_NODES,
-    SUSPECT_AFTER,
-    WORKER_LOST_ERROR,
-    Append,
-    Appended,
-    AttemptStatus,
-    Claim,
-    Claimed,
-    Dismiss,
-    Dismissed,
-    Enlist,
-    Enlisted,
     GateState,
-    Grant,
-    HeldGate,
     Lane,
     LineRow,
-    NodeStatus,
     Receipt,
     Refusal,
     Refused,
-    Renew,
-    Renewed,
-    RunStatus,
-    Settle,
-    Settled,
-    Sweep,
-    Swept,
     may_settle,
+    ops,
+    receipts,
     settled_as,
+    suspects,
 )
+from ...model.status import ACTIVE_NODES, FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import Conclusion
 from ..rules.verdicts import conclude as conclusion
 from .state import LIMITS, AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
 
 
-def settle(state: State, ops: Sequence[Settle], now: int) -> list[Receipt]:
+def settle(state: State, group: Sequence[ops.Settle], now: int) -> list[Receipt]:
     """A set of settlements, judged against the gates as they stand before it."""
-    found = [state.attempt(*split_attempt_id(op.attempt)) for op in ops]
+    found = [state.attempt(*split_attempt_id(op.attempt)) for op in group]
     moving = {attempt.run.id: attempt.run.gate is GateState.OPEN for attempt in found if attempt}
-    verdicts = [_settle_one(op, attempt, moving, now) for op, attempt in zip(ops, found, strict=True)]
+    verdicts = [_settle_one(op, attempt, moving, now) for op, attempt in zip(group, found, strict=True)]
     accepted = [a for a, verdict in zip(found, verdicts, strict=True) if a and verdict == "accepted"]
     hold_back(accepted)
     touched = {attempt.run.id: attempt.run for attempt in accepted}
     for run in touched.values():
         conclude(run, now)
-    return [_settled(op, attempt, verdict) for op, attempt, verdict in zip(ops, found, verdicts, strict=True)]
+    return [_settled(op, attempt, verdict) for op, attempt, verdict in zip(group, found, verdicts, strict=True)]
 
 
-def _settled(op: Settle, attempt: AttemptRecord | None, verdict: str) -> Receipt:
+def _settled(op: ops.Settle, attempt: AttemptRecord | None, verdict: str) -> Receipt:
     if verdict == "illegal":
         return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
     if attempt is None or verdict == "fenced":
         return Refused(Refusal.FENCED)
-    return Settled(verdict == "repeated", attempt.run.news())
+    return receipts.Settled(verdict == "repeated", attempt.run.news())
 
 
-def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, bool], now: int) -> str:
+def _settle_one(op: ops.Settle, attempt: AttemptRecord | None, moving: dict[RunId, bool], now: int) -> str:
     if not may_settle(op.status, op.node):
         return "illegal"
     if attempt is None:
@@ -85,7 +60,7 @@ def _settle_one(op: Settle, attempt: AttemptRecord | None, moving: dict[RunId, b
         return "repeated" if same else "fenced"
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
-    for index, (kind, data) in enumerate(op.lines, RECORDED):
+    for index, (kind, data) in enumerate(op.lines, ops.RECORDED):
         run.lines[op.attempt, index] = LineRow(op.attempt, index, now, kind, data, attempt.index, attempt.number)
     status = _settled_as(op.node, run, node)
     due_at = now + (op.delay or 0) if status is NodeStatus.WAITING else None
@@ -144,7 +119,7 @@ def conclude(run: RunRecord, now: int) -> None:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
         case Conclusion.PAUSED:
-            run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, NODE_FAILED
+            run.status, run.gate, run.reason = RunStatus.PAUSED, GateState.SHUT, ops.NODE_FAILED
             run.note(now, "run", None, None, RunStatus.PAUSED)
         case Conclusion.FAILING:
             close_gate(run, "failed", now)
@@ -162,23 +137,23 @@ def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -
     run.note(now, "gate", None, None, purpose)
 
 
-def append(state: State, ops: Sequence[Append], now: int) -> list[Receipt]:
-    receipts: list[Receipt] = []
-    for op in ops:
+def append(state: State, group: Sequence[ops.Append], now: int) -> list[Receipt]:
+    found: list[Receipt] = []
+    for op in group:
         attempt = state.attempt(*split_attempt_id(op.attempt))
         if attempt is None or attempt.status is not AttemptStatus.RUNNING:
-            receipts.append(Refused(Refusal.FENCED))
+            found.append(Refused(Refusal.FENCED))
             continue
         line = LineRow(op.attempt, op.index, now, op.kind, op.data, attempt.index, attempt.number)
         if op.index < 0:
             attempt.run.lines[op.attempt, op.index] = line
         else:
             attempt.run.lines.setdefault((op.attempt, op.index), line)
-        receipts.append(Appended())
-    return receipts
+        found.append(receipts.Appended())
+    return found
 
 
-def claim(state: State, op: Claim, now: int) -> Receipt:
+def claim(state: State, op: ops.Claim, now: int) -> Receipt:
     worker = state.workers.get(op.worker)
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
@@ -192,10 +167,10 @@ def claim(state: State, op: Claim, now: int) -> Receipt:
             }
     current = [a for a in state.claims.get(op.claim_id, {}).values() if a.status is AttemptStatus.RUNNING]
     runs = {} if op.serves is None else {attempt.run.id: attempt.run.row() for attempt in current}
-    return Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
+    return receipts.Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
 
 
-def _ready(state: State, op: Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
+def _ready(state: State, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
     """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
     serves = None if op.serves is None else set(op.serves)
     for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
@@ -206,7 +181,7 @@ def _ready(state: State, op: Claim, lane: Lane) -> Iterable[tuple[RunRecord, Nod
         yield from ((run, node) for node in sorted(ready, key=lambda node: node.layout.rank))
 
 
-def _start(op: Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) -> AttemptRecord:
+def _start(op: ops.Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) -> AttemptRecord:
     node.attempt += 1
     change(run, node, NodeStatus.RUNNING)
     if run.status is RunStatus.PENDING:
@@ -219,10 +194,10 @@ def _start(op: Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) 
     return attempt
 
 
-def _grant(attempt: AttemptRecord) -> Grant:
+def _grant(attempt: AttemptRecord) -> receipts.Grant:
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     outputs = ((need, output_of(run, need)) for need in sorted(node.layout.needs))
-    return Grant(
+    return receipts.Grant(
         attempt_id(attempt.claim, attempt.ordinal),
         run.id,
         node.index,
@@ -243,12 +218,12 @@ def output_of(run: RunRecord, index: int) -> bytes | None:
     return None
 
 
-def enlist(state: State, op: Enlist, now: int) -> Receipt:
+def enlist(state: State, op: ops.Enlist, now: int) -> Receipt:
     state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info, op.lease)
-    return Enlisted(now + op.lease)
+    return receipts.Enlisted(now + op.lease)
 
 
-def renew(state: State, op: Renew, now: int) -> Receipt:
+def renew(state: State, op: ops.Renew, now: int) -> Receipt:
     worker = state.workers.get(op.worker)
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
@@ -265,7 +240,7 @@ def renew(state: State, op: Renew, now: int) -> Receipt:
     for run in {attempt.run.id: attempt.run for attempt in stray}.values():
         conclude(run, now)
     worker.lease_until, worker.renewed_at, worker.lease = now + op.lease, now, op.lease
-    return Renewed(worker.lease_until, stops(state, op.worker), len(stray))
+    return receipts.Renewed(worker.lease_until, stops(state, op.worker), len(stray))
 
 
 def stops(state: State, worker: str) -> tuple[AttemptId, ...]:
@@ -274,7 +249,7 @@ def stops(state: State, worker: str) -> tuple[AttemptId, ...]:
     )
 
 
-def dismiss(state: State, op: Dismiss, now: int) -> Receipt:
+def dismiss(state: State, op: ops.Dismiss, now: int) -> Receipt:
     held = _running_under(state, op.worker)
     for attempt in held:
         lose(attempt, now)
@@ -282,23 +257,23 @@ def dismiss(state: State, op: Dismiss, now: int) -> Receipt:
     for run in {attempt.run.id: attempt.run for attempt in held}.values():
         conclude(run, now)
     state.workers.pop(op.worker, None)
-    return Dismissed(len(held))
+    return receipts.Dismissed(len(held))
 
 
 def lose(attempt: AttemptRecord, now: int) -> None:
     """The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it."""
     run, node = attempt.run, attempt.run.nodes[attempt.index]
-    attempt.error = WORKER_LOST_ERROR
+    attempt.error = suspects.WORKER_LOST_ERROR
     node.losses += 1
     if run.stopping or node.layout.removed:
         status, reason = NodeStatus.CANCELLED, "worker_lost"
     elif node.layout.lane.careful:
         status, reason = NodeStatus.INTERRUPTED, "worker_lost"
-    elif node.losses >= MAX_LOSSES:
+    elif node.losses >= suspects.MAX_LOSSES:
         status, reason = NodeStatus.FAILED, "worker_lost"
     else:
         status, reason = NodeStatus.READY, None
-        if node.losses >= SUSPECT_AFTER:
+        if node.losses >= suspects.SUSPECT_AFTER:
             node.lane = node.lane._replace(suspect=True)
     end(attempt, AttemptStatus.LOST, status, now)
     node.reason = reason
@@ -314,7 +289,7 @@ def _running_under(state: State, worker: str) -> list[AttemptRecord]:
     ]
 
 
-def sweep(state: State, op: Sweep, now: int) -> Receipt:
+def sweep(state: State, op: ops.Sweep, now: int) -> Receipt:
     if op.run is None:
         _forgive_an_outage(state, now)
     runs = [run for run in state.runs.values() if op.run in (None, run.id)]
@@ -333,7 +308,7 @@ def sweep(state: State, op: Sweep, now: int) -> Receipt:
         touched[run.id] = run
     news = tuple(run.news() for run in sorted(touched.values(), key=lambda run: run.admission))
     alive = sum(worker.lease_until > now for worker in state.workers.values())
-    return Swept(len(lost), len(woken), news, _left_held(runs, op, now), _next_due(state), alive)
+    return receipts.Swept(len(lost), len(woken), news, _left_held(runs, op, now), _next_due(state), alive)
 
 
 NEVER = 2**63
@@ -342,13 +317,13 @@ NEVER = 2**63
 def _forgive_an_outage(state: State, now: int) -> None:
     """Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more."""
     before, state.swept_at = state.swept_at, now
-    if before is not None and now - before > OUTAGE:
+    if before is not None and now - before > ops.OUTAGE:
         for worker in state.workers.values():
             if before < worker.lease_until <= now:
                 worker.lease_until = now + worker.lease
 
 
-def _lose_expired(state: State, op: Sweep, now: int) -> list[AttemptRecord]:
+def _lose_expired(state: State, op: ops.Sweep, now: int) -> list[AttemptRecord]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
     lost: list[AttemptRecord] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
@@ -393,7 +368,7 @@ def _wake_due(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     return [run for _, _, _, run, _ in due]
 
 
-def _left_held(runs: list[RunRecord], op: Sweep, now: int) -> tuple[HeldGate, ...]:
+def _left_held(runs: list[RunRecord], op: ops.Sweep, now: int) -> tuple[receipts.HeldGate, ...]:
     left = [
         run
         for run in sorted(runs, key=lambda run: run.admission)
@@ -402,8 +377,8 @@ def _left_held(runs: list[RunRecord], op: Sweep, now: int) -> tuple[HeldGate, ..
         and (op.run is not None or run.reported_until <= now)
     ][: op.limit]
     for run in left:
-        run.reported_until = now + HAND_OUT
-    return tuple(HeldGate(run.id, run.purpose or "", run.arguments) for run in left)
+        run.reported_until = now + ops.HAND_OUT
+    return tuple(receipts.HeldGate(run.id, run.purpose or "", run.arguments) for run in left)
 
 
 def _next_due(state: State) -> int | None:

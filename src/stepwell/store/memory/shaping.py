@@ -4,43 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...model import (
-    ENTRIES_A_NODE,
-    LOAD_LEASE,
-    AddGraph,
-    AddNodes,
-    AttemptStatus,
-    Create,
-    Created,
-    Delete,
-    Deleted,
-    DeleteGraph,
-    Finish,
-    Gate,
-    GateState,
-    GateTaken,
-    GraphAdded,
-    GraphSwitched,
-    LineRow,
-    NodeChange,
-    NodeStatus,
-    Receipt,
-    Refusal,
-    Refused,
-    Rewrite,
-    Rewritten,
-    RunStatus,
-    Share,
-    Shared,
-    SwitchGraph,
-)
+from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Refusal, Refused, RunStatus, ops, receipts
 from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
 from .running import change, close_gate, conclude, rederive
 from .state import LIMITS, AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
 
 
-def add_graph(state: State, op: AddGraph, now: int) -> Receipt:
+def add_graph(state: State, op: ops.AddGraph, now: int) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None and op.start:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
@@ -55,14 +26,14 @@ def add_graph(state: State, op: AddGraph, now: int) -> Receipt:
         graph.rows.append(row)
         for parent in row.parents:
             graph.children.setdefault(parent, []).append(len(graph.rows) - 1)
-    return GraphAdded(op.digest, len(graph.rows), graph.total)
+    return receipts.GraphAdded(op.digest, len(graph.rows), graph.total)
 
 
-def create(state: State, ops: Sequence[Create], now: int) -> list[Receipt]:
-    return [_create_one(state, op, now) for op in ops]
+def create(state: State, group: Sequence[ops.Create], now: int) -> list[Receipt]:
+    return [_create_one(state, op, now) for op in group]
 
 
-def _create_one(state: State, op: Create, now: int) -> Receipt:
+def _create_one(state: State, op: ops.Create, now: int) -> Receipt:
     existing = state.runs.get(op.run_id)
     if existing is None and op.idempotency_key is not None:
         same_key = (run for run in state.runs.values() if run.created.idempotency_key == op.idempotency_key)
@@ -70,21 +41,21 @@ def _create_one(state: State, op: Create, now: int) -> Receipt:
     if existing is not None:
         if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
             return Refused(Refusal.CONFLICT, existing.id)
-        return Created(existing.id, True, len(existing.nodes), existing.graph.total)
+        return receipts.Created(existing.id, True, len(existing.nodes), existing.graph.total)
     graph = state.graphs.get(op.digest)
     if graph is None or not graph.complete:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     state.admissions += 1
     deadline = None if op.timeout is None else now + op.timeout
     run = state.runs[op.run_id] = RunRecord(
-        state.admissions, op, graph, now, deadline, op.on_failure, expires_at=now + LOAD_LEASE
+        state.admissions, op, graph, now, deadline, op.on_failure, expires_at=now + ops.LOAD_LEASE
     )
     run.note(now, "created", None, None, None)
     _load(run, now)
-    return Created(op.run_id, False, len(run.nodes), graph.total)
+    return receipts.Created(op.run_id, False, len(run.nodes), graph.total)
 
 
-def add_nodes(state: State, op: AddNodes, now: int) -> Receipt:
+def add_nodes(state: State, op: ops.AddNodes, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -93,7 +64,7 @@ def add_nodes(state: State, op: AddNodes, now: int) -> Receipt:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if not repeated and run.purpose == "load":
         _load(run, now)
-    return Created(run.id, repeated, len(run.nodes), run.graph.total)
+    return receipts.Created(run.id, repeated, len(run.nodes), run.graph.total)
 
 
 def _load(run: RunRecord, now: int) -> None:
@@ -109,7 +80,7 @@ def _load(run: RunRecord, now: int) -> None:
             close_gate(run, "fork", now, run.created.fork)
 
 
-def arrange(state: State, op: SwitchGraph, now: int) -> Receipt:
+def arrange(state: State, op: ops.SwitchGraph, now: int) -> Receipt:
     run, graph = state.runs.get(op.run_id), state.graphs.get(op.digest)
     if run is None or graph is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else f"graph {op.digest}")
@@ -130,10 +101,10 @@ def arrange(state: State, op: SwitchGraph, now: int) -> Receipt:
             parents = len(row.parents)
             run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
             run.open += 1
-    return GraphSwitched(len(run.nodes), graph.total)
+    return receipts.GraphSwitched(len(run.nodes), graph.total)
 
 
-def share(state: State, op: Share, now: int) -> Receipt:
+def share(state: State, op: ops.Share, now: int) -> Receipt:
     run, origin = state.runs.get(op.run_id), state.runs.get(op.origin)
     if run is None or origin is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else op.origin)
@@ -156,7 +127,7 @@ def share(state: State, op: Share, now: int) -> Receipt:
             ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, found.worker, found.started_at)
             _share_one(run, node, found, ours, effects.get(found.row().id, ()), now)
             state.claims.setdefault(op.claim_id, {})[ordinal] = ours
-    return Shared(shared)
+    return receipts.Shared(shared)
 
 
 def _share_one(
@@ -173,7 +144,7 @@ def _share_one(
         run.lines[own, line.index] = line._replace(attempt=own, number=1)
 
 
-def gate(state: State, op: Gate, now: int) -> Receipt:
+def gate(state: State, op: ops.Gate, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -182,15 +153,15 @@ def gate(state: State, op: Gate, now: int) -> Receipt:
     if refused is not None:
         return refused
     if facts.held_by(op.token):
-        return GateTaken(run.news())
+        return receipts.GateTaken(run.news())
     run.gate, run.token, run.purpose, run.arguments = GateState.HELD, op.token, op.purpose, op.arguments
     run.expires_at, run.reported_until = now + op.lease, 0
     run.stopping = run.stopping or op.stop
     run.note(now, "gate", None, None, op.purpose)
-    return GateTaken(run.news())
+    return receipts.GateTaken(run.news())
 
 
-def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
+def rewrite(state: State, op: ops.Rewrite, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -206,10 +177,10 @@ def rewrite(state: State, op: Rewrite, now: int) -> Receipt:
         return Refused(Refusal.CHANGED, ",".join(map(str, changed)))
     if op.finish is not None:
         _finish(run, op.finish, now)
-    return Rewritten(run.news())
+    return receipts.Rewritten(run.news())
 
 
-def _apply(run: RunRecord, row: NodeChange, completed: Mapping[int, AttemptRecord], now: int) -> bool:
+def _apply(run: RunRecord, row: ops.NodeChange, completed: Mapping[int, AttemptRecord], now: int) -> bool:
     """Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts."""
     node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
     if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
@@ -228,7 +199,7 @@ def _apply(run: RunRecord, row: NodeChange, completed: Mapping[int, AttemptRecor
     return True
 
 
-def _finish(run: RunRecord, finish: Finish, now: int) -> None:
+def _finish(run: RunRecord, finish: ops.Finish, now: int) -> None:
     run.last_token = run.token
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status
@@ -251,10 +222,10 @@ def _finish(run: RunRecord, finish: Finish, now: int) -> None:
     conclude(run, now)
 
 
-def delete(state: State, op: Delete) -> Receipt:
+def delete(state: State, op: ops.Delete) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
-        return Deleted(True)
+        return receipts.Deleted(True)
     if run.purpose not in ("delete", "restore") and not run.status.terminal:
         return Refused(Refusal.STATUS, run.status)
     run.gate, run.purpose, run.token, run.arguments, run.expires_at = GateState.HELD, "delete", None, b"", 0
@@ -264,17 +235,17 @@ def delete(state: State, op: Delete) -> Receipt:
             state.forget(attempt)
     run.attempts = [attempt for attempt in run.attempts if attempt.index < len(run.nodes)]
     run.lines = {key: line for key, line in run.lines.items() if line.node < len(run.nodes)}
-    del run.journal[max(0, len(run.journal) - ENTRIES_A_NODE * op.limit) :]
+    del run.journal[max(0, len(run.journal) - ops.ENTRIES_A_NODE * op.limit) :]
     if run.nodes or run.journal:
-        return Deleted(False)
+        return receipts.Deleted(False)
     del state.runs[op.run_id]
-    return Deleted(True)
+    return receipts.Deleted(True)
 
 
-def delete_graph(state: State, op: DeleteGraph) -> Receipt:
+def delete_graph(state: State, op: ops.DeleteGraph) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
-        return Deleted(True)
+        return receipts.Deleted(True)
     if state.uses(op.digest):
         return Refused(Refusal.STATUS, "in use")
     del graph.rows[max(0, len(graph.rows) - op.limit) :]
@@ -283,6 +254,6 @@ def delete_graph(state: State, op: DeleteGraph) -> Receipt:
             parent: [child for child in children if child < len(graph.rows)]
             for parent, children in graph.children.items()
         }
-        return Deleted(False)
+        return receipts.Deleted(False)
     del state.graphs[op.digest]
-    return Deleted(True)
+    return receipts.Deleted(True)

@@ -5,26 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...ids import Digest, GateToken, RunId, attempt_id
-from ...model import (
-    ACTIVE_NODES,
-    FAILED_NODES,
-    AttemptRow,
-    AttemptStatus,
-    Create,
-    GateState,
-    JournalRow,
-    Lane,
-    LayoutRow,
-    LineRow,
-    NodeRow,
-    NodeStatus,
-    OnFailure,
-    RunNews,
-    RunRow,
-    RunStatus,
-    StoreLimits,
-    WorkerRow,
-)
+from ...model import Create, Lane, LayoutRow, RunNews, StoreLimits
+from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, NodeRow, OnFailure, RunRow, WorkerRow
+from ...model.status import ACTIVE_NODES, FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import GateFacts
 from .records import Records
 from .versions import Versions

@@ -6,21 +6,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from ...model import (
-    ActivateVersion,
-    GetVersion,
-    ListNames,
-    ListVersions,
-    NameRow,
-    Page,
-    Receipt,
-    Refusal,
-    Refused,
-    SaveVersion,
-    VersionActivated,
-    VersionRow,
-    VersionSaved,
-)
+from ...model import Page, Receipt, Refusal, Refused, versions
 from ..rules.paging import page_of
 
 
@@ -28,51 +14,51 @@ from ..rules.paging import page_of
 class NameRecord:
     """All versions of one name. A version's number is its place, from 1."""
 
-    versions: list[VersionRow] = field(default_factory=list)
+    stored: list[versions.VersionRow] = field(default_factory=list)
     chosen: int | None = None
 
     @property
     def active(self) -> int:
-        return len(self.versions) if self.chosen is None else self.chosen
+        return len(self.stored) if self.chosen is None else self.chosen
 
 
 Versions = dict[tuple[str, str], NameRecord]
 
 
-def save_version(versions: Versions, op: SaveVersion, now: int) -> Receipt:
-    record = versions.setdefault((op.kind, op.name), NameRecord())
-    for known in record.versions:
+def save_version(stored: Versions, op: versions.SaveVersion, now: int) -> Receipt:
+    record = stored.setdefault((op.kind, op.name), NameRecord())
+    for known in record.stored:
         if known.digest == op.digest:
-            return VersionSaved(known.number, True, record.active)
-    number = len(record.versions) + 1
-    record.versions.append(VersionRow(op.name, number, op.digest, len(op.body), now, False, op.body))
-    return VersionSaved(number, False, record.active)
+            return versions.VersionSaved(known.number, True, record.active)
+    number = len(record.stored) + 1
+    record.stored.append(versions.VersionRow(op.name, number, op.digest, len(op.body), now, False, op.body))
+    return versions.VersionSaved(number, False, record.active)
 
 
-def activate_version(versions: Versions, op: ActivateVersion) -> Receipt:
-    record = versions.get((op.kind, op.name))
-    if record is None or not (op.number is None or 1 <= op.number <= len(record.versions)):
+def activate_version(stored: Versions, op: versions.ActivateVersion) -> Receipt:
+    record = stored.get((op.kind, op.name))
+    if record is None or not (op.number is None or 1 <= op.number <= len(record.stored)):
         return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
     record.chosen = op.number
-    return VersionActivated(record.active)
+    return versions.VersionActivated(record.active)
 
 
-def answer_version(versions: Versions, query: GetVersion | ListVersions | ListNames) -> Any:
-    if isinstance(query, ListNames):
+def answer_version(stored: Versions, query: versions.GetVersion | versions.ListVersions | versions.ListNames) -> Any:
+    if isinstance(query, versions.ListNames):
         names = sorted(
-            name for kind, name in versions if kind == query.kind and (query.after is None or name > query.after)
+            name for kind, name in stored if kind == query.kind and (query.after is None or name > query.after)
         )
-        rows = (_name_row(name, versions[query.kind, name]) for name in names)
+        rows = (_name_row(name, stored[query.kind, name]) for name in names)
         return page_of(rows, query.limit, attrgetter("name"))
-    record = versions.get((query.kind, query.name))
-    if isinstance(query, ListVersions):
+    record = stored.get((query.kind, query.name))
+    if isinstance(query, versions.ListVersions):
         if record is None:
             return Page()
-        wanted = (each for each in record.versions if each.number > query.after)
+        wanted = (each for each in record.stored if each.number > query.after)
         return page_of((_row(record, each)._replace(body=None) for each in wanted), query.limit, attrgetter("number"))
     if record is None:
         return None
-    for each in record.versions:
+    for each in record.stored:
         if query.digest is not None:
             found = each.digest == query.digest
         else:
@@ -82,10 +68,10 @@ def answer_version(versions: Versions, query: GetVersion | ListVersions | ListNa
     return None
 
 
-def _row(record: NameRecord, version: VersionRow) -> VersionRow:
+def _row(record: NameRecord, version: versions.VersionRow) -> versions.VersionRow:
     return version._replace(active=version.number == record.active)
 
 
-def _name_row(name: str, record: NameRecord) -> NameRow:
-    newest, active = record.versions[-1], record.versions[record.active - 1]
-    return NameRow(name, newest.number, active.number, active.digest, newest.stored_at)
+def _name_row(name: str, record: NameRecord) -> versions.NameRow:
+    newest, active = record.stored[-1], record.stored[record.active - 1]
+    return versions.NameRow(name, newest.number, active.number, active.digest, newest.stored_at)

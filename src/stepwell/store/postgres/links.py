@@ -5,20 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ids import RunId, attempt_id, split_attempt_id
-from ...model import (
-    Answer,
-    AttemptStatus,
-    Batch,
-    Claim,
-    Claimed,
-    GateState,
-    Grant,
-    Lane,
-    NodeStatus,
-    RunNews,
-    Settle,
-    Settled,
-)
+from ...model import Answer, AttemptStatus, Batch, GateState, Lane, NodeStatus, ops, receipts
 from ..rules.codes import RUN_STATUS
 from ..rules.payloads import is_large
 from .payloads import texts
@@ -39,7 +26,7 @@ KEPT = 1_000
 class Link:
     """A batch that may be a link."""
 
-    def __init__(self, settle: Settle, claim: Claim) -> None:
+    def __init__(self, settle: ops.Settle, claim: ops.Claim) -> None:
         self._settle, self._claim = settle, claim
 
     @property
@@ -59,11 +46,11 @@ class Link:
         if child is None:
             return None
         ancestors, inputs, stop = rest
-        news = RunNews(self.run, RUN_STATUS[status], GateState.OPEN, purpose, opened, 1, 0, seq)
+        news = receipts.RunNews(self.run, RUN_STATUS[status], GateState.OPEN, purpose, opened, 1, 0, seq)
         taken = tuple(zip(ancestors, inputs, strict=True)) if ancestors else ()
         attempt = attempt_id(self._claim.claim_id, 0)
-        grant = Grant(attempt, self.run, child, number, failures, losses, taken, generation, 0, postponed)
-        return Answer([Settled(False, news), Claimed((grant,), (), False)], now, attempts(stop or ()))
+        grant = receipts.Grant(attempt, self.run, child, number, failures, losses, taken, generation, 0, postponed)
+        return Answer([receipts.Settled(False, news), receipts.Claimed((grant,), (), False)], now, attempts(stop or ()))
 
 
 def _lane(lane: Lane) -> str:
@@ -81,7 +68,12 @@ class Links:
         if len(batch) != 2:
             return None
         op, claim = batch
-        if type(op) is not Settle or type(claim) is not Claim or claim.serves is not None or len(claim.runs) != 1:
+        if (
+            type(op) is not ops.Settle
+            or type(claim) is not ops.Claim
+            or claim.serves is not None
+            or len(claim.runs) != 1
+        ):
             return None
         if op.status is not AttemptStatus.COMPLETED or op.node is not NodeStatus.COMPLETED:
             return None

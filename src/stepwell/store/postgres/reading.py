@@ -7,52 +7,11 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, assert_never
 
 from ...ids import AttemptId, attempt_id, split_attempt_id
-from ...model import (
-    AttemptRow,
-    CountNodes,
-    GetGraph,
-    GetGraphAges,
-    GetOutputs,
-    GetRecord,
-    GetRun,
-    GetVersion,
-    JournalRow,
-    Lane,
-    LineRow,
-    ListAttempts,
-    ListEnded,
-    ListJournal,
-    ListLines,
-    ListMarks,
-    ListNames,
-    ListNodes,
-    ListReady,
-    ListRecords,
-    ListRuns,
-    ListStops,
-    ListUnfinished,
-    ListUnusedGraphs,
-    ListVersions,
-    ListWorkers,
-    NodeRow,
-    Page,
-    Query,
-    ReadyRuns,
-    RunPage,
-    RunStatus,
-    WorkerRow,
-)
+from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
-from ..rules.codes import (
-    ATTEMPT_STATUS,
-    KIND_CODE,
-    KINDS,
-    NODE_CODE,
-    NODE_STATUS,
-    ORDINALS,
-    RUN_CODE,
-    RUN_STATUS,
-)
+from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
+from ...model.status import RunStatus
+from ..rules.codes import ATTEMPT_STATUS, KIND_CODE, KINDS, NODE_CODE, NODE_STATUS, ORDINALS, RUN_CODE, RUN_STATUS
 from ..rules.paging import page_of
 from .receipts import attempts, run_row
 from .records import ask_record
@@ -86,52 +45,52 @@ def _run(row: tuple[Any, ...]) -> Any:
 
 def question(query: Query) -> Question:
     match query:
-        case GetRun(run_id):
+        case queries.GetRun(run_id):
             given = {"run": storable(run_id)}
             return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
-        case ListRuns():
+        case queries.ListRuns():
             return _runs(query)
-        case ListEnded():
+        case queries.ListEnded():
             return _ended(query)
-        case ListNodes():
+        case queries.ListNodes():
             return _nodes(query)
-        case ListAttempts():
+        case queries.ListAttempts():
             return _attempts(query)
-        case GetOutputs():
+        case queries.GetOutputs():
             return _outputs(query)
-        case ListJournal():
+        case queries.ListJournal():
             return _journal(query)
-        case ListLines():
+        case queries.ListLines():
             return _lines(query)
-        case ListMarks():
+        case queries.ListMarks():
             return _marks(query)
-        case CountNodes(run_id):
+        case queries.CountNodes(run_id):
             statement = """
 SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
             return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
-        case ReadyRuns() | ListReady():
+        case queries.ReadyRuns() | queries.ListReady():
             return Question(*ask_ready(query))
-        case ListUnfinished():
+        case queries.ListUnfinished():
             return Question(*ask_unfinished(query))
-        case GetVersion() | ListVersions() | ListNames():
+        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
             return Question(*ask_version(query))
-        case GetRecord() | ListRecords():
+        case records.GetRecord() | records.ListRecords():
             return Question(*ask_record(query))
         case _:
             return _the_rest(query)
 
 
 def _the_rest(
-    query: GetGraph | GetGraphAges | ListUnusedGraphs | ListStops | ListWorkers,
+    query: queries.GetGraph | queries.GetGraphAges | queries.ListUnusedGraphs | queries.ListStops | queries.ListWorkers,
 ) -> Question:
     match query:
-        case GetGraph(digest):
+        case queries.GetGraph(digest):
             statement = "SELECT document FROM graph WHERE digest = %(digest)s AND loaded = total"
             return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)
-        case GetGraphAges(digests):
+        case queries.GetGraphAges(digests):
             statement = "SELECT digest, key FROM graph WHERE digest = ANY(%(digests)s)"
             return Question(statement, {"digests": [*map(storable, digests)]}, dict)
-        case ListUnusedGraphs(after, limit, before):
+        case queries.ListUnusedGraphs(after, limit, before):
             statement = """
 SELECT digest, workflow FROM graph g
  WHERE digest > %(after)s AND (%(before)s::bigint IS NULL OR registered_at < %(before)s)
@@ -139,11 +98,11 @@ SELECT digest, workflow FROM graph g
  ORDER BY digest LIMIT %(limit)s"""
             given = {"after": storable(after or ""), "before": before, "limit": limit}
             return Question(statement, given, lambda rows: page_of(rows, limit, itemgetter(0)))
-        case ListStops(worker, limit):
+        case queries.ListStops(worker, limit):
             given = {"worker": storable(worker), "limit": limit}
             statement = "SELECT stops_1(%(worker)s, %(limit)s)"
-            return Question(statement, given, lambda rows: Page(attempts(rows[0][0])))
-        case ListWorkers(first, limit):
+            return Question(statement, given, lambda rows: queries.Page(attempts(rows[0][0])))
+        case queries.ListWorkers(first, limit):
             statement = """
 SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER BY id LIMIT %(limit)s"""
             given = {"after": storable(first or ""), "limit": limit}
@@ -154,7 +113,7 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
             assert_never(query)
 
 
-def _runs(query: ListRuns) -> Question:
+def _runs(query: queries.ListRuns) -> Question:
     """Newest first; one more than the page has."""
     asked: dict[str, Any] = {
         "r.key < %(before)s": query.before,
@@ -179,9 +138,9 @@ def _runs(query: ListRuns) -> Question:
     given = {key: value for key, value in given.items() if key not in ("statuses", "tags")} | {"more": query.limit + 1}
     statement = f"{_RUN} WHERE {' AND '.join(where) or 'true'} ORDER BY r.key DESC LIMIT %(more)s"
 
-    def read(rows: Rows) -> RunPage:
+    def read(rows: Rows) -> queries.RunPage:
         page = rows[: query.limit]
-        return RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
+        return queries.RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
 
     return Question(statement, given, read)
 
@@ -195,7 +154,7 @@ def _status_is(statuses: Collection[RunStatus]) -> str:
     return f"{unfinished}r.status IN ({codes})"
 
 
-def _ended(query: ListEnded) -> Question:
+def _ended(query: queries.ListEnded) -> Question:
     chosen = "" if query.workflow is None else "AND r.workflow = %(workflow)s"
     codes = ",".join(str(RUN_CODE[status]) for status in query.statuses)
     statement = f"""
@@ -207,12 +166,12 @@ def _ended(query: ListEnded) -> Question:
 
     def read(rows: Rows) -> Any:
         page = page_of([(row[0], _run(row)) for row in rows], query.limit, lambda each: (each[1].ended_at, each[0]))
-        return Page((run for _, run in page), page.cursor)
+        return queries.Page((run for _, run in page), page.cursor)
 
     return Question(statement, given, read)
 
 
-def _nodes(query: ListNodes) -> Question:
+def _nodes(query: queries.ListNodes) -> Question:
     codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
     statement = f"""
 SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect,
@@ -234,7 +193,7 @@ def _ints(indexes: tuple[int, ...] | None) -> list[int] | None:
     return None if indexes is None else [index for index in indexes if -(2**31) <= index < 2**31]
 
 
-def _attempts(query: ListAttempts) -> Question:
+def _attempts(query: queries.ListAttempts) -> Question:
     statement = f"""
 SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, payload_1(a.run, a.output),
        payload_1(a.run, a.error), payload_1(a.run, a.outcome)
@@ -242,13 +201,7 @@ SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started
  WHERE r.id = %(run)s AND (a.idx, a.number) > (%(node)s, %(number)s) {"" if query.index is None else "AND a.idx = %(index)s"}
  ORDER BY a.idx, a.number LIMIT %(limit)s"""
     node, number = query.after
-    given = {
-        "run": storable(query.run_id),
-        "node": node,
-        "number": number,
-        "index": query.index,
-        "limit": query.limit,
-    }
+    given = {"run": storable(query.run_id), "node": node, "number": number, "index": query.index, "limit": query.limit}
 
     def read(rows: Rows) -> Any:
         found = [
@@ -259,7 +212,7 @@ SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started
     return Question(statement, given, read)
 
 
-def _outputs(query: GetOutputs) -> Question:
+def _outputs(query: queries.GetOutputs) -> Question:
     statement = f"""
 SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON a.run = r.key
  WHERE r.id = %(run)s AND a.idx > %(after)s AND a.status = 1 {"" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"}
@@ -273,7 +226,7 @@ SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON 
     return Question(statement, given, read)
 
 
-def _journal(query: ListJournal) -> Question:
+def _journal(query: queries.ListJournal) -> Question:
     kinds = ",".join(str(KIND_CODE.get(kind, -1)) for kind in query.kinds)
     statement = f"""
 SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail FROM run r JOIN journal j ON j.run = r.key
@@ -307,7 +260,7 @@ _AFTER = f"""
 """
 
 
-def _lines(query: ListLines) -> Question:
+def _lines(query: queries.ListLines) -> Question:
     asked = {
         "a.idx = %(index)s": query.index,
         "a.number = %(number)s": query.number,
@@ -329,7 +282,7 @@ def _lines(query: ListLines) -> Question:
     return Question(statement, given | _start(query.after), lambda rows: _line_page(rows, query.limit))
 
 
-def _marks(query: ListMarks) -> Question:
+def _marks(query: queries.ListMarks) -> Question:
     chosen = "" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"
     after = "" if query.after is None else f"AND {_AFTER}"
     statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx < 0 {chosen} {after} ORDER BY a.key, l.idx LIMIT %(limit)s"

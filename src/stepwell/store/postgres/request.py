@@ -7,36 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ...ids import split_attempt_id
-from ...model import (
-    RECORDED,
-    ActivateVersion,
-    AddGraph,
-    AddNodes,
-    Append,
-    AttemptStatus,
-    Batch,
-    Claim,
-    Create,
-    Delete,
-    DeleteGraph,
-    Dismiss,
-    Enlist,
-    Gate,
-    NodeStatus,
-    Op,
-    PutRecord,
-    Receipt,
-    Renew,
-    Restore,
-    Rewrite,
-    RunStatus,
-    SaveVersion,
-    Settle,
-    Share,
-    Sweep,
-    SwitchGraph,
-    may_settle,
-)
+from ...model import AttemptStatus, Batch, NodeStatus, Op, Receipt, RunStatus, may_settle, ops, records, versions
 from ..rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import groups, once_each
 from ..rules.payloads import is_large
@@ -70,7 +41,11 @@ class Request:
         self._refused: dict[int, Receipt] = {}
         self._size = len(batch)
         for kind, members in groups(batch):
-            good = members if kind is Settle or kind is Append else [p for p in members if self._judge(batch[p], p)]
+            good = (
+                members
+                if kind is ops.Settle or kind is ops.Append
+                else [p for p in members if self._judge(batch[p], p)]
+            )
             if good:
                 self._add(kind, good, [batch[position] for position in good])
 
@@ -114,33 +89,33 @@ class Request:
         self._packer.add(payload)
         return self._packer.size
 
-    def _add(self, kind: type[Op], positions: list[int], ops: list[Any]) -> None:
-        if kind is Settle:
-            self._settle(positions, ops)
-        elif kind is Append:
-            self._append(positions, ops)
-        elif kind is Create:
-            self._create(positions, ops)
+    def _add(self, kind: type[Op], positions: list[int], group: list[Any]) -> None:
+        if kind is ops.Settle:
+            self._settle(positions, group)
+        elif kind is ops.Append:
+            self._append(positions, group)
+        elif kind is ops.Create:
+            self._create(positions, group)
         else:
-            _ADD[kind](self, positions, ops[0])
+            _ADD[kind](self, positions, group[0])
 
-    def _settle(self, positions: list[int], ops: list[Settle]) -> None:
+    def _settle(self, positions: list[int], group: list[ops.Settle]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()
-        legal = [True] * len(ops)
-        if not self._settle_completed(ops):
-            legal = [may_settle(op.status, op.node) for op in ops]
-            first = self._settle_any(ops, legal, large)
+        legal = [True] * len(group)
+        if not self._settle_completed(group):
+            legal = [may_settle(op.status, op.node) for op in group]
+            first = self._settle_any(group, legal, large)
         given = {"large": large} if large else {}
 
         def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return receipts.settled(ops, legal, answer)
+            return receipts.settled(group, legal, answer)
 
         self._ask(positions, decode, "settle", **{"from": first + 1, "to": self._packer.size}, **given)
 
-    def _settle_completed(self, ops: list[Settle]) -> bool:
+    def _settle_completed(self, group: list[ops.Settle]) -> bool:
         """Whether all have completed, with small outputs and nothing else: then their rows are added, quickly."""
         done, node = AttemptStatus.COMPLETED, NodeStatus.COMPLETED
-        for op in ops:
+        for op in group:
             if (
                 op.status is not done
                 or op.node is not node
@@ -150,25 +125,25 @@ class Request:
                 or op.postponed
             ):
                 return False
-        outputs, outcomes = [op.output for op in ops], [op.outcome for op in ops]
+        outputs, outcomes = [op.output for op in group], [op.outcome for op in group]
         if any(map(is_large, filter(None, outputs))) or any(map(is_large, filter(None, outcomes))):
             return False
-        names = [split_attempt_id(storable(op.attempt)) for op in ops]
+        names = [split_attempt_id(storable(op.attempt)) for op in group]
         self._packer.add_completed(names, ATTEMPT_CODE[done] + 16 * NODE_CODE[node], outputs, outcomes)
         return True
 
-    def _settle_any(self, ops: list[Settle], legal: list[bool], large: list[tuple[int, int]]) -> int:
+    def _settle_any(self, group: list[ops.Settle], legal: list[bool], large: list[tuple[int, int]]) -> int:
         """Add their rows, and answer after which they begin."""
         lines = [
-            Append(op.attempt, index, kind, data)
-            for op, allowed in zip(ops, legal, strict=True)
+            ops.Append(op.attempt, index, kind, data)
+            for op, allowed in zip(group, legal, strict=True)
             if allowed
-            for index, (kind, data) in enumerate(op.lines, RECORDED)
+            for index, (kind, data) in enumerate(op.lines, ops.RECORDED)
         ]
         if lines:  # those of attempts that do not run are refused, as their settlements are
             self._append([], lines)
         first = self._packer.size
-        for place, (op, allowed) in enumerate(zip(ops, legal, strict=True)):
+        for place, (op, allowed) in enumerate(zip(group, legal, strict=True)):
             claim, ordinal = split_attempt_id(storable(op.attempt)) if allowed else ("", 0)
             self._packer.add(
                 self._packer.shorten(op.output, place, large),
@@ -181,9 +156,9 @@ class Request:
             )
         return first
 
-    def _append(self, positions: list[int], ops: list[Append]) -> None:
+    def _append(self, positions: list[int], group: list[ops.Append]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()
-        for place, op in enumerate(ops):
+        for place, op in enumerate(group):
             claim, ordinal = split_attempt_id(storable(op.attempt))
             data = self._packer.shorten(op.data, place, large)
             self._packer.add(data, claim=claim, ordinal=ordinal, number=op.index, kind=op.kind)
@@ -191,10 +166,10 @@ class Request:
         decode = receipts.appended if positions else receipts.nothing
         self._ask(positions, decode, "append", **{"from": first + 1, "to": self._packer.size}, **given)
 
-    def _create(self, positions: list[int], ops: list[Create]) -> None:
+    def _create(self, positions: list[int], group: list[ops.Create]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()
         rows = []
-        for place, op in enumerate(ops):
+        for place, op in enumerate(group):
             self._packer.add(self._packer.shorten(op.input, place, large), op.fork)
             self._names.append(("run", op.run_id, False))
             self._names.append(("graph", op.digest, True))
@@ -210,11 +185,11 @@ class Request:
         given = {"large": large} if large else {}
 
         def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return [receipts.created(op, row) for op, row in zip(ops, answer, strict=True)]
+            return [receipts.created(op, row) for op, row in zip(group, answer, strict=True)]
 
         self._ask(positions, decode, "create", rows=rows, **{"from": first + 1, "to": self._packer.size}, **given)
 
-    def _claim(self, positions: list[int], op: Claim) -> None:
+    def _claim(self, positions: list[int], op: ops.Claim) -> None:
         self._workers.append((storable(op.worker), _CLAIMS))
         self._names.append(("claim", storable(op.claim_id), False))
         self._watched[storable(op.worker)] = None
@@ -230,30 +205,30 @@ class Request:
             positions, decode, "claim", claim=storable(op.claim_id), worker=storable(op.worker), lanes=lanes, **scope
         )
 
-    def _enlist(self, positions: list[int], op: Enlist) -> None:
+    def _enlist(self, positions: list[int], op: ops.Enlist) -> None:
         self._workers.append((op.worker, _ALONE))
         self._names.append(("worker", op.worker, False))
         place = self._payload(op.info)
         self._ask(positions, receipts.enlisted, "enlist", worker=op.worker, lease=op.lease, **{"from": place})
 
-    def _renew(self, positions: list[int], op: Renew) -> None:
+    def _renew(self, positions: list[int], op: ops.Renew) -> None:
         worker = storable(op.worker)
         self._workers.append((worker, _RENEWS))
         self._watched[worker] = None
         held = {} if op.held is None else {"held": [split_attempt_id(storable(attempt)) for attempt in op.held]}
         self._ask(positions, receipts.renewed, "renew", worker=worker, lease=op.lease, since=op.since, **held)
 
-    def _dismiss(self, positions: list[int], op: Dismiss) -> None:
+    def _dismiss(self, positions: list[int], op: ops.Dismiss) -> None:
         worker = storable(op.worker)
         self._workers.append((worker, _ALONE))
         self._dismissed.append(worker)
         self._ask(positions, receipts.dismissed, "dismiss", worker=worker)
 
-    def _sweep(self, positions: list[int], op: Sweep) -> None:
+    def _sweep(self, positions: list[int], op: ops.Sweep) -> None:
         run = None if op.run is None else storable(op.run)
         self._ask(positions, receipts.swept, "sweep", limit=op.limit, run=run)
 
-    def _add_graph(self, positions: list[int], op: AddGraph) -> None:
+    def _add_graph(self, positions: list[int], op: ops.AddGraph) -> None:
         self._names.append(("graph", op.digest, False))
         self._lanes += {(row.lane.queue, row.lane.body, row.lane.careful) for row in op.rows}
         place = self._payload(op.document)
@@ -269,7 +244,7 @@ class Request:
 
         self._ask(positions, decode, "add_graph", start=op.start, size=len(op.rows), **given, **{"from": place})
 
-    def _add_nodes(self, positions: list[int], op: AddNodes) -> None:
+    def _add_nodes(self, positions: list[int], op: ops.AddNodes) -> None:
         self._runs.append(storable(op.run_id))
 
         def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
@@ -277,14 +252,14 @@ class Request:
 
         self._ask(positions, decode, "add_nodes", run=storable(op.run_id), start=op.start)
 
-    def _gate(self, positions: list[int], op: Gate) -> None:
+    def _gate(self, positions: list[int], op: ops.Gate) -> None:
         self._runs.append(op.run_id)
         place = self._payload(op.arguments)
         given = {"run": op.run_id, "token": op.token, "purpose": op.purpose, "lease": op.lease, "stop": op.stop}
         allowed = [RUN_CODE[status] for status in op.allowed]
         self._ask(positions, receipts.gate_taken, "gate", allowed=allowed, resume=op.resume, **given, **{"from": place})
 
-    def _rewrite(self, positions: list[int], op: Rewrite) -> None:
+    def _rewrite(self, positions: list[int], op: ops.Rewrite) -> None:
         run = storable(op.run_id)
         self._runs.append(run)
         first = {row.index: row for row in reversed(op.rows)}
@@ -315,21 +290,21 @@ class Request:
             **given,
         )
 
-    def _switch(self, positions: list[int], op: SwitchGraph) -> None:
+    def _switch(self, positions: list[int], op: ops.SwitchGraph) -> None:
         run, digest = storable(op.run_id), storable(op.digest)
         self._runs.append(run)
         self._names.append(("graph", digest, True))
         given = {"run": run, "token": storable(op.token), "digest": digest, "start": op.start}
         self._ask(positions, receipts.switched, "switch_graph", **given)
 
-    def _share(self, positions: list[int], op: Share) -> None:
+    def _share(self, positions: list[int], op: ops.Share) -> None:
         run, origin = storable(op.run_id), storable(op.origin)
         self._runs += (run, origin)
         self._names.append(("claim", storable(op.claim_id), False))
         given = {"run": run, "origin": origin, "token": storable(op.token), "claim": storable(op.claim_id)}
         self._ask(positions, receipts.shared, "share", rows=once_each(op.rows), **given)
 
-    def _restore(self, positions: list[int], op: Restore) -> None:
+    def _restore(self, positions: list[int], op: ops.Restore) -> None:
         row, packer = op.run, self._packer
         self._runs.append(storable(row.id))
         self._names += (("run", storable(row.id), False), ("graph", storable(row.digest), True))
@@ -350,23 +325,23 @@ class Request:
         given = restored_rows(op) | {"from": first, "to": last, "end": packer.size}
         self._ask(positions, receipts.restored, "restore", **given, **({"large": large} if large else {}))
 
-    def _delete(self, positions: list[int], op: Delete) -> None:
+    def _delete(self, positions: list[int], op: ops.Delete) -> None:
         self._runs.append(storable(op.run_id))
         self._ask(positions, receipts.deleted, "delete", run=storable(op.run_id), limit=op.limit)
 
-    def _delete_graph(self, positions: list[int], op: DeleteGraph) -> None:
+    def _delete_graph(self, positions: list[int], op: ops.DeleteGraph) -> None:
         digest = storable(op.digest)
         self._names.append(("graph", digest, False))
         self._ask(positions, receipts.deleted, "delete_graph", digest=digest, limit=op.limit)
 
-    def _save_version(self, positions: list[int], op: SaveVersion) -> None:
+    def _save_version(self, positions: list[int], op: versions.SaveVersion) -> None:
         kind = VERSION_CODE[op.kind]
         self._names.append((f"version {kind}", op.name, False))
         place = self._payload(op.body)
         given = {"kind": kind, "name": op.name, "digest": op.digest, "from": place}
         self._ask(positions, receipts.version_saved, "save_version", **given)
 
-    def _activate(self, positions: list[int], op: ActivateVersion) -> None:
+    def _activate(self, positions: list[int], op: versions.ActivateVersion) -> None:
         kind, name = VERSION_CODE[op.kind], storable(op.name)
         self._names.append((f"version {kind}", name, False))
 
@@ -375,7 +350,7 @@ class Request:
 
         self._ask(positions, decode, "activate_version", kind=kind, name=name, number=op.number)
 
-    def _put_record(self, positions: list[int], op: PutRecord) -> None:
+    def _put_record(self, positions: list[int], op: records.PutRecord) -> None:
         self._names.append((f"record {op.kind}", op.key, False))
         place = self._payload(op.value)
         given = {"kind": op.kind, "key": op.key, "expected": op.expected, "from": place}
@@ -383,21 +358,21 @@ class Request:
 
 
 _ADD: dict[type[Op], Callable[[Request, list[int], Any], None]] = {
-    Claim: Request._claim,
-    Enlist: Request._enlist,
-    Renew: Request._renew,
-    Dismiss: Request._dismiss,
-    Sweep: Request._sweep,
-    AddGraph: Request._add_graph,
-    AddNodes: Request._add_nodes,
-    Gate: Request._gate,
-    Rewrite: Request._rewrite,
-    SwitchGraph: Request._switch,
-    Share: Request._share,
-    Restore: Request._restore,
-    Delete: Request._delete,
-    DeleteGraph: Request._delete_graph,
-    SaveVersion: Request._save_version,
-    ActivateVersion: Request._activate,
-    PutRecord: Request._put_record,
+    ops.Claim: Request._claim,
+    ops.Enlist: Request._enlist,
+    ops.Renew: Request._renew,
+    ops.Dismiss: Request._dismiss,
+    ops.Sweep: Request._sweep,
+    ops.AddGraph: Request._add_graph,
+    ops.AddNodes: Request._add_nodes,
+    ops.Gate: Request._gate,
+    ops.Rewrite: Request._rewrite,
+    ops.SwitchGraph: Request._switch,
+    ops.Share: Request._share,
+    ops.Restore: Request._restore,
+    ops.Delete: Request._delete,
+    ops.DeleteGraph: Request._delete_graph,
+    versions.SaveVersion: Request._save_version,
+    versions.ActivateVersion: Request._activate,
+    records.PutRecord: Request._put_record,
 }

@@ -9,34 +9,27 @@ from typing import Any
 
 from ...codec import sha256
 from ...errors import SchemaTooNew, StoreError, StoreReadOnly
-from ...model import (
-    ENTRIES_A_NODE,
-    HAND_OUT,
-    LOAD_LEASE,
-    MAX_LOSSES,
-    NODE_FAILED,
-    OUTAGE,
-    SUSPECT_AFTER,
-    WORKER_LOST_ERROR,
-)
+from ...model import ops, suspects
 from ..rules import codes
 from .limits import LIMITS
 
 MINIMUM = 1
 """The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
 live with raises it, and running processes of older versions then refuse to start."""
+LOWEST = -2147483647
+"""No rank is lower."""
 _CONSTANTS: dict[str, int | str | bytes] = {
-    "ENTRIES_A_NODE": ENTRIES_A_NODE,
-    "HAND_OUT": HAND_OUT,
-    "LOAD_LEASE": LOAD_LEASE,
-    "MAX_LOSSES": MAX_LOSSES,
-    "NODE_FAILED": NODE_FAILED,
-    "OUTAGE": OUTAGE,
+    "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
+    "HAND_OUT": ops.HAND_OUT,
+    "LOAD_LEASE": ops.LOAD_LEASE,
+    "MAX_LOSSES": suspects.MAX_LOSSES,
+    "NODE_FAILED": ops.NODE_FAILED,
+    "OUTAGE": ops.OUTAGE,
     "PATIENCE": "100ms",  # for so long a claim that found nothing else waits for a run that others hold
-    "LOWEST": -2147483647,  # of all ranks
+    "LOWEST": LOWEST,
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time
-    "SUSPECT_AFTER": SUSPECT_AFTER,
-    "WORKER_LOST_ERROR": WORKER_LOST_ERROR,
+    "SUSPECT_AFTER": suspects.SUSPECT_AFTER,
+    "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR,
 }
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 

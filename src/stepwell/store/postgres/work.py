@@ -8,6 +8,7 @@ from typing import Any
 from ...model import ListReady, ListUnfinished, ReadyRuns, Unfinished
 from ..rules.codes import G_OPEN
 from ..rules.paging import page_of
+from .schema import LOWEST
 from .texts import storable
 
 Asked = tuple[str, dict[str, Any], Callable[[list[tuple[Any, ...]]], Any]]
@@ -47,8 +48,13 @@ def ask_unfinished(query: ListUnfinished) -> Asked:
 
 _READY = f"""
 SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run r ON r.id = i.id
- WHERE r.gate = {G_OPEN} AND EXISTS (SELECT FROM ready y WHERE y.run = r.key OFFSET 0) ORDER BY i.place
+ WHERE r.gate = {G_OPEN}
+   AND (EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = r.low_lane AND y.rank >= r.low_rank OFFSET 0)
+        OR EXISTS (SELECT FROM ready y WHERE y.run = r.key OFFSET 0))
+ ORDER BY i.place
 """
+# No READY node of the lane has a lower rank. See `low_rank` in the migrations.
+_LOW = f"CASE r.low_lane WHEN l.key THEN r.low_rank ELSE {LOWEST} END"
 _LANES = """
 lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect
 """
@@ -64,7 +70,8 @@ found AS (
     JOIN graph g ON g.digest = s.digest JOIN offer o ON o.lane = l.key AND o.graph = g.key AND o.workflow = s.workflow)
 SELECT r.id FROM found f JOIN run r ON r.key = f.key
  WHERE r.gate = {G_OPEN}
-   AND EXISTS (SELECT FROM lanes l WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key OFFSET 0))
+   AND EXISTS (SELECT FROM lanes l
+                WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key AND y.rank >= {_LOW} OFFSET 0))
  ORDER BY r.urgency, r.key LIMIT %(limit)s
 """
 

@@ -11,50 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...ids import split_attempt_id
-from ...model import (
-    ActivateVersion,
-    AddGraph,
-    AddNodes,
-    Append,
-    Claim,
-    Create,
-    Delete,
-    DeleteGraph,
-    Dismiss,
-    Enlist,
-    Finish,
-    Gate,
-    JournalRow,
-    NodeChange,
-    NodeStatus,
-    Op,
-    PutRecord,
-    Renew,
-    Restore,
-    Rewrite,
-    SaveVersion,
-    Share,
-    Sweep,
-    SwitchGraph,
-    may_rewrite,
-)
+from ...model import JournalRow, NodeStatus, Op, PutRecord, may_rewrite, ops, versions
 from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import once_each
 from ..rules.verdicts import refuse_restore
-from .fields import (
-    ENTRY,
-    NO_NODE,
-    Arg,
-    duration,
-    flag,
-    lane_text,
-    many,
-    maybe,
-    pack_document,
-    pack_id,
-    payload,
-    tags_text,
-)
+from . import fields
+from .fields import Arg, duration, flag, lane_text, many, maybe, pack_document, pack_id, payload, tags_text
 from .limits import EDGES
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
@@ -62,14 +24,14 @@ _RANGE = 1 << 31
 _FEW = 8
 
 
-def encode(ops: Sequence[Op]) -> list[Arg]:
+def encode(group: Sequence[Op]) -> list[Arg]:
     """Ops of one set, other than settlements."""
-    if len(ops) == 1:
-        return _ENCODERS[type(ops[0])](ops[0])
-    return [arg for op in ops for arg in _ENCODERS[type(op)](op)]
+    if len(group) == 1:
+        return _ENCODERS[type(group[0])](group[0])
+    return [arg for op in group for arg in _ENCODERS[type(op)](op)]
 
 
-def _claim(op: Claim) -> list[Arg]:
+def _claim(op: ops.Claim) -> list[Arg]:
     args: list[Arg] = ["claim", pack_id(op.claim_id), op.worker]
     lanes = dict(op.lanes)
     args.append(len(lanes))
@@ -80,7 +42,7 @@ def _claim(op: Claim) -> list[Arg]:
     return args
 
 
-def _append(op: Append) -> list[Arg]:
+def _append(op: ops.Append) -> list[Arg]:
     claim, ordinal = split_attempt_id(op.attempt)
     return ["append", pack_id(claim), ordinal, op.index, op.kind, op.data]
 
@@ -102,7 +64,7 @@ def _nodes(values: Sequence[int]) -> bytes:
     return _numbers(pieces)
 
 
-def _add_graph(op: AddGraph) -> list[Arg]:
+def _add_graph(op: ops.AddGraph) -> list[Arg]:
     args: list[Arg] = [
         "add_graph",
         op.digest,
@@ -119,7 +81,7 @@ def _add_graph(op: AddGraph) -> list[Arg]:
     return args
 
 
-def parts_before(op: AddGraph) -> Iterator[list[Arg]]:
+def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
     """What is sent before an op that has too many edges for one call. It is then only what is left that takes time.
 
     The graph stays incomplete meanwhile, so nobody sees whether only a part of this has come; each part is repeatable.
@@ -145,7 +107,7 @@ def _urgency(priority: int) -> bytes:
     return (2**63 - 1 - priority).to_bytes(8, "big")
 
 
-def _create(op: Create) -> list[Arg]:
+def _create(op: ops.Create) -> list[Arg]:
     return [
         "create",
         op.run_id,
@@ -165,12 +127,12 @@ def _create(op: Create) -> list[Arg]:
     ]
 
 
-def _share(op: Share) -> list[Arg]:
+def _share(op: ops.Share) -> list[Arg]:
     rows = [number for row in once_each(op.rows) for number in row]
     return ["share", op.run_id, op.token, op.origin, pack_id(op.claim_id), *many(rows)]
 
 
-def _renew(op: Renew) -> list[Arg]:
+def _renew(op: ops.Renew) -> list[Arg]:
     held: list[Arg] = []
     for attempt in op.held or ():
         claim, ordinal = split_attempt_id(attempt)
@@ -179,7 +141,7 @@ def _renew(op: Renew) -> list[Arg]:
     return ["renew", op.worker, duration(op.lease), *told, *maybe(None if op.since is None else duration(op.since))]
 
 
-def _gate(op: Gate) -> list[Arg]:
+def _gate(op: ops.Gate) -> list[Arg]:
     return [
         *("gate", op.run_id, op.token, op.purpose, op.arguments, duration(op.lease), flag(op.stop)),
         *many(RUN_CODE[status] for status in op.allowed),
@@ -187,7 +149,7 @@ def _gate(op: Gate) -> list[Arg]:
     ]
 
 
-def _rewrite(op: Rewrite) -> list[Arg]:
+def _rewrite(op: ops.Rewrite) -> list[Arg]:
     args: list[Arg] = ["rewrite", op.run_id, op.token, *maybe(_illegal_row(op.rows)), len(op.rows)]
     for row in op.rows:
         args += (
@@ -201,23 +163,23 @@ def _rewrite(op: Rewrite) -> list[Arg]:
     return args + (["0"] if op.finish is None else ["1", *_finish(op.finish)])
 
 
-def _illegal_row(rows: Sequence[NodeChange]) -> str | None:
+def _illegal_row(rows: Sequence[ops.NodeChange]) -> str | None:
     for row in rows:
         if row.status is not row.was and not may_rewrite(row.was, row.status):
             return f"node {row.index}: {row.was} -> {row.status}"
     return None
 
 
-def _finish(op: Finish) -> list[Arg]:
+def _finish(op: ops.Finish) -> list[Arg]:
     reason, grace = maybe(op.reason), duration(op.grace or 0)
     return [RUN_CODE[op.status], flag(op.open_gate), *reason, grace, flag(op.tolerate), *maybe(op.input)]
 
 
-def _sweep(op: Sweep) -> list[Arg]:
+def _sweep(op: ops.Sweep) -> list[Arg]:
     return ["sweep", op.limit, *maybe(op.run)]
 
 
-def _restore(op: Restore) -> list[Arg]:
+def _restore(op: ops.Restore) -> list[Arg]:
     row = op.run
     refused = refuse_restore(op, graph_complete=True, restoring=True)
     args: list[Arg] = [
@@ -261,31 +223,31 @@ def _restore(op: Restore) -> list[Arg]:
 
 def pack_entry(entry: JournalRow) -> bytes:
     """As the library writes it."""
-    index = NO_NODE if entry.index is None else entry.index
-    head = ENTRY.pack(KIND_CODE[entry.kind], entry.at.to_bytes(7, "big"), index, entry.attempt or 0)
+    index = fields.NO_NODE if entry.index is None else entry.index
+    head = fields.ENTRY.pack(KIND_CODE[entry.kind], entry.at.to_bytes(7, "big"), index, entry.attempt or 0)
     if entry.index is not None and entry.status:
         return head + bytes((NODE_CODE[NodeStatus(entry.status)],))
     return head + (entry.status or "").encode()
 
 
 _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
-    Claim: _claim,
-    Append: _append,
-    AddGraph: _add_graph,
-    Create: _create,
-    Share: _share,
-    Renew: _renew,
-    Gate: _gate,
-    Rewrite: _rewrite,
-    Sweep: _sweep,
-    Restore: _restore,
-    AddNodes: lambda op: ["add_nodes", op.run_id, op.start],
-    SwitchGraph: lambda op: ["switch_graph", op.run_id, op.token, op.digest, op.start],
-    Enlist: lambda op: ["enlist", op.worker, duration(op.lease), op.info],
-    Dismiss: lambda op: ["dismiss", op.worker],
-    Delete: lambda op: ["delete", op.run_id, op.limit],
-    DeleteGraph: lambda op: ["delete_graph", op.digest, op.limit],
-    SaveVersion: lambda op: ["save_version", VERSION_CODE[op.kind], op.name, op.digest, op.body],
-    ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
+    ops.Claim: _claim,
+    ops.Append: _append,
+    ops.AddGraph: _add_graph,
+    ops.Create: _create,
+    ops.Share: _share,
+    ops.Renew: _renew,
+    ops.Gate: _gate,
+    ops.Rewrite: _rewrite,
+    ops.Sweep: _sweep,
+    ops.Restore: _restore,
+    ops.AddNodes: lambda op: ["add_nodes", op.run_id, op.start],
+    ops.SwitchGraph: lambda op: ["switch_graph", op.run_id, op.token, op.digest, op.start],
+    ops.Enlist: lambda op: ["enlist", op.worker, duration(op.lease), op.info],
+    ops.Dismiss: lambda op: ["dismiss", op.worker],
+    ops.Delete: lambda op: ["delete", op.run_id, op.limit],
+    ops.DeleteGraph: lambda op: ["delete_graph", op.digest, op.limit],
+    versions.SaveVersion: lambda op: ["save_version", VERSION_CODE[op.kind], op.name, op.digest, op.body],
+    versions.ActivateVersion: lambda op: ["activate_version", VERSION_CODE[op.kind], op.name, *maybe(op.number)],
     PutRecord: lambda op: ["put_record", op.kind, op.key, *maybe(op.value), *maybe(op.expected)],
 }

@@ -13,18 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from ...model import (
-    ENTRIES_A_NODE,
-    HAND_OUT,
-    LOAD_LEASE,
-    MAX_LOSSES,
-    NODE_FAILED,
-    OUTAGE,
-    RECORDED,
-    RUN_MOVES,
-    SUSPECT_AFTER,
-    WORKER_LOST_ERROR,
-)
+from ...model import RUN_MOVES, ops, suspects
 from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 from .limits import DERIVED, LIMITS, SLICE
 
@@ -98,17 +87,17 @@ def _constants() -> str:
     lines.append(f"local RUN_MOVES = {{{', '.join(moves)}}}")
     numbers = {
         "ENDS": ENDS,
-        "RECORDED": RECORDED,
-        "HAND_OUT": HAND_OUT,
-        "OUTAGE": OUTAGE,
-        "LOAD_LEASE": LOAD_LEASE,
-        "SUSPECT_AFTER": SUSPECT_AFTER,
-        "MAX_LOSSES": MAX_LOSSES,
-        "ENTRIES_A_NODE": ENTRIES_A_NODE,
+        "RECORDED": ops.RECORDED,
+        "HAND_OUT": ops.HAND_OUT,
+        "OUTAGE": ops.OUTAGE,
+        "LOAD_LEASE": ops.LOAD_LEASE,
+        "SUSPECT_AFTER": suspects.SUSPECT_AFTER,
+        "MAX_LOSSES": suspects.MAX_LOSSES,
+        "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
     }
     lines += [f"local {name} = {value}" for name, value in numbers.items()]
-    lines.append(f"local NODE_FAILED = '{NODE_FAILED}'")
-    lines.append(f"local WORKER_LOST_ERROR = '{WORKER_LOST_ERROR.decode()}'")
+    lines.append(f"local NODE_FAILED = '{ops.NODE_FAILED}'")
+    lines.append(f"local WORKER_LOST_ERROR = '{suspects.WORKER_LOST_ERROR.decode()}'")
     return "\n".join(lines)
 
 

@@ -8,63 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, assert_never, cast
 
 from ...ids import Digest, NodeId, WorkerId, attempt_id, split_attempt_id
-from ...model import (
-    AttemptRow,
-    CountNodes,
-    GetGraph,
-    GetGraphAges,
-    GetOutputs,
-    GetRecord,
-    GetRun,
-    GetVersion,
-    JournalRow,
-    Lane,
-    LineRow,
-    ListAttempts,
-    ListEnded,
-    ListJournal,
-    ListLines,
-    ListMarks,
-    ListNames,
-    ListNodes,
-    ListReady,
-    ListRecords,
-    ListRuns,
-    ListStops,
-    ListUnfinished,
-    ListUnusedGraphs,
-    ListVersions,
-    ListWorkers,
-    NameRow,
-    NodeRow,
-    NodeStatus,
-    Page,
-    Query,
-    ReadyRuns,
-    RecordRow,
-    RunPage,
-    RunRow,
-    Unfinished,
-    VersionRow,
-    WorkerRow,
-)
+from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
+from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
+from ...model.status import NodeStatus
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
 from ..rules.paging import page_of
+from . import fields
 from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .fields import (
-    ENTRY,
-    NO_NODE,
-    Arg,
-    duration,
-    lane_text,
-    many,
-    maybe,
-    pack_id,
-    run_id_of,
-    unpack_document,
-    unpack_id,
-)
+from .fields import Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_document, unpack_id
 
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
@@ -88,90 +40,88 @@ class Reader:
         self._lane = lane
 
     def ask(self, query: Query) -> Asked:
+        if isinstance(query, queries.RunQuery):
+            return self._of_run(query)
         match query:
-            case GetRun(run_id):
+            case queries.GetRun(run_id):
                 return Asked(["get_run", run_id], lambda found, _: None if found is None else run_row(found))
-            case ListRuns():
+            case queries.ListRuns():
                 return Asked(runs_args(query), lambda found, _: found)
-            case ListEnded():
+            case queries.ListEnded():
                 return Asked(_ended_args(query), lambda found, _: _ended(found, query))
-            case ListNodes() | CountNodes() | ListAttempts() | GetOutputs() | ListJournal() | ListLines() | ListMarks():
-                return self._of_run(query)
-            case GetGraph(digest):
+            case queries.GetGraph(digest):
                 return Asked(["get_graph", digest], lambda found, _: unpack_document(found))
-            case GetGraphAges(digests):
+            case queries.GetGraphAges(digests):
                 return Asked(
                     ["graph_ages", *many(digests)],
                     lambda found, _: {
                         digest: age for digest, age in zip(digests, found, strict=True) if age is not None
                     },
                 )
-            case ListUnusedGraphs(after, limit, before):
+            case queries.ListUnusedGraphs(after, limit, before):
                 args = ["unused_graphs", *maybe(after), max(0, limit), *maybe(_time(before))]
                 return Asked(args, lambda found, _: _unused(found, limit))
-            case ListStops(worker, limit):
-                return Asked(["list_stops", worker], lambda found, _: Page(attempts_of(found)[:limit]))
-            case ListWorkers(after, limit):
+            case queries.ListStops(worker, limit):
+                return Asked(["list_stops", worker], lambda found, _: queries.Page(attempts_of(found)[:limit]))
+            case queries.ListWorkers(after, limit):
                 return Asked(["list_workers", *maybe(after), max(0, limit)], lambda found, _: _workers(found, limit))
-            case ReadyRuns(runs):
+            case queries.ReadyRuns(runs):
                 return Asked(["ready_runs", *many(runs)], lambda found, _: tuple(map(run_id_of, found)))
-            case ListReady(lanes, runs, serves, limit):
+            case queries.ListReady(lanes, runs, serves, limit):
                 named = [len(lanes), *(part for lane in lanes for part in (lane_text(lane), int(lane.suspect)))]
                 pairs = many(part for pair in serves for part in pair)
                 args = ["list_ready", *named, *many(runs), *pairs, max(0, limit)]
                 return Asked(args, lambda found, _: tuple(map(run_id_of, found)))
-            case ListUnfinished(found_before, limit):
+            case queries.ListUnfinished(found_before, limit):
                 return Asked(["list_unfinished"], lambda found, _: _unfinished(found, found_before, limit))
-            case GetVersion(kind, name, number, digest):
+            case versions.GetVersion(kind, name, number, digest):
                 args = ["get_version", VERSION_CODE[kind], name, *maybe(number), *maybe(digest)]
                 return Asked(args, lambda found, _: None if found is None else _version(found))
-            case ListVersions(kind, name, number, limit):
+            case versions.ListVersions(kind, name, number, limit):
                 args = ["list_versions", VERSION_CODE[kind], name, number, max(0, limit)]
                 return Asked(args, lambda found, _: page_of(map(_version, found), limit, lambda row: row.number))
-            case ListNames(kind, after, limit):
+            case versions.ListNames(kind, after, limit):
                 args = ["list_names", VERSION_CODE[kind], *maybe(after), max(0, limit)]
                 return Asked(args, lambda found, _: page_of(map(_name, found), limit, lambda row: row.name))
-            case GetRecord(kind_, key):
+            case records.GetRecord(kind_, key):
                 return Asked(["get_record", kind_, key], lambda found, _: None if found is None else _record(found))
-            case ListRecords(kind_, after, limit):
+            case records.ListRecords(kind_, after, limit):
                 args = ["list_records", kind_, *maybe(after), max(0, limit)]
                 return Asked(args, lambda found, _: page_of(map(_record, found), limit, lambda row: row.key))
             case _:
                 assert_never(query)
 
-    def _of_run(
-        self, query: ListNodes | CountNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks
-    ) -> Asked:
+    def _of_run(self, query: queries.RunQuery) -> Asked:
         run = query.run_id
         match query:
-            case CountNodes():
+            case queries.CountNodes():
                 return Asked(["count_nodes", run], lambda found, _: _counts(found))
-            case ListNodes():
+            case queries.ListNodes():
                 first = query.after if query.indexes is None else max(query.after, min(query.indexes, default=0) - 1)
                 chosen = bool(query.statuses) or query.indexes is not None
                 count = max(0, 10_000 if chosen else min(query.limit, 10_000))
                 return Asked(["list_nodes", run, max(first, -1), count], lambda found, _: self._nodes(found, query))
-            case ListAttempts(_, index, after, limit):
+            case queries.ListAttempts(_, index, after, limit):
                 most = max(0, min(limit, SCANNED))
                 args = ["list_attempts", run, *maybe(index), *after, most]
                 return Asked(args, lambda found, blobs: _attempts(found, blobs, most))
-            case GetOutputs(_, indexes, last, limit):
+            case queries.GetOutputs(_, indexes, last, limit):
                 most = max(0, min(limit, SCANNED))
                 wanted = ("0",) if indexes is None else ("1", *many(sorted({i for i in indexes if i >= 0})))
                 args = ["get_outputs", run, *wanted, last, most]
                 return Asked(args, _outputs)
-            case ListJournal():
+            case queries.ListJournal():
                 count = max(0, 10_000 if query.kinds or query.indexes is not None else min(query.limit, 10_000))
                 args = ["list_journal", run, max(0, query.after), count]
                 return Asked(args, lambda found, _: _journal(found, query, count))
-            case ListLines() | ListMarks():
+            case queries.ListLines() | queries.ListMarks():
                 return Asked(lines_args(query, None), lambda found, _: found)
             case _:
                 assert_never(query)
 
-    def _nodes(self, found: Any, query: ListNodes) -> Page[NodeRow]:
+    def _nodes(self, found: Any, query: queries.ListNodes) -> queries.Page[NodeRow]:
         if found is None:
-            return Page()
+            return queries.Page()
         loaded, first, cells, layout, ids, rare = found
         more = dict(zip(rare[::2], rare[1::2], strict=True))
         wanted = None if query.indexes is None else set(query.indexes)
@@ -191,8 +141,8 @@ class Reader:
             rows.append(self._node(index, status, cell, form, suspect, ids[place], more.get(index)))
         scanned = first + len(ids)
         if rows and len(rows) >= query.limit:
-            return Page(rows, rows[-1].index)
-        return Page(rows, scanned - 1 if scanned < loaded and len(ids) else None)
+            return queries.Page(rows, rows[-1].index)
+        return queries.Page(rows, scanned - 1 if scanned < loaded and len(ids) else None)
 
     def _node(
         self, index: int, status: NodeStatus, cell: Any, form: Any, suspect: bool, name: bytes, rare: bytes | None
@@ -226,7 +176,7 @@ def _time(value: int | None) -> int | None:
     return None if value is None else duration(value)
 
 
-def runs_args(query: ListRuns) -> list[Arg]:
+def runs_args(query: queries.ListRuns) -> list[Arg]:
     return [
         "list_runs",
         max(0, query.limit),
@@ -245,25 +195,25 @@ def runs_args(query: ListRuns) -> list[Arg]:
     ]
 
 
-def _ended_args(query: ListEnded) -> list[Arg]:
+def _ended_args(query: queries.ListEnded) -> list[Arg]:
     at, number = (_time(query.since), -1) if query.after is None else query.after
     codes = many(RUN_CODE[status] for status in query.statuses)
     return ["list_ended", max(0, query.limit), at or 0, number, *maybe(query.workflow), *codes, SCANNED_RUNS]
 
 
-def _ended(found: Any, query: ListEnded) -> Page[RunRow]:
+def _ended(found: Any, query: queries.ListEnded) -> queries.Page[RunRow]:
     rows, at, number = found
     if rows and len(rows) == query.limit:
         last = run_row(rows[-1])
-        return Page(map(run_row, rows), (last.ended_at, admission(rows[-1])))
-    return Page(map(run_row, rows), None if at is None else (at, number))
+        return queries.Page(map(run_row, rows), (last.ended_at, admission(rows[-1])))
+    return queries.Page(map(run_row, rows), None if at is None else (at, number))
 
 
-def run_page(rows: Sequence[Any], more: bool) -> RunPage:
-    return RunPage(tuple(map(run_row, rows)), admission(rows[-1]) if more and rows else None)
+def run_page(rows: Sequence[Any], more: bool) -> queries.RunPage:
+    return queries.RunPage(tuple(map(run_row, rows)), admission(rows[-1]) if more and rows else None)
 
 
-def lines_args(query: ListLines | ListMarks, start: bytes | None) -> list[Arg]:
+def lines_args(query: queries.ListLines | queries.ListMarks, start: bytes | None) -> list[Arg]:
     claim, ordinal, line = None, 0, 0
     if query.after is not None:
         name, line = query.after
@@ -272,11 +222,13 @@ def lines_args(query: ListLines | ListMarks, start: bytes | None) -> list[Arg]:
     return ["list_lines", query.run_id, *maybe(packed), ordinal, line, *maybe(start), SCANNED]
 
 
-def lines_of(values: Sequence[bytes], names: Sequence[bytes], query: ListLines | ListMarks) -> Iterator[LineRow]:
+def lines_of(
+    values: Sequence[bytes], names: Sequence[bytes], query: queries.ListLines | queries.ListMarks
+) -> Iterator[LineRow]:
     """Those of a part of all lines that are asked for."""
     for value, name in zip(values, names, strict=True):
         index = int.from_bytes(name[4:], "big") - _LINE_ZERO
-        if (index < 0) != isinstance(query, ListMarks):
+        if (index < 0) != isinstance(query, queries.ListMarks):
             continue
         at = int.from_bytes(value[:7], "big")
         node, number, ordinal, claim, kind = struct.unpack_from(">IIHBB", value, 7)
@@ -294,8 +246,8 @@ def lines_of(values: Sequence[bytes], names: Sequence[bytes], query: ListLines |
             yield row
 
 
-def _is_wanted(row: LineRow, query: ListLines | ListMarks) -> bool:
-    if isinstance(query, ListMarks):
+def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bool:
+    if isinstance(query, queries.ListMarks):
         return query.indexes is None or row.node in query.indexes
     return (
         (query.index is None or row.node == query.index)
@@ -310,7 +262,7 @@ def _counts(cells: bytes | None) -> dict[NodeStatus, int]:
     return {NODE_STATUS[code]: count for code, count in found.items()}
 
 
-def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> Page[AttemptRow]:
+def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> queries.Page[AttemptRow]:
     rows = [
         AttemptRow(
             attempt_id(unpack_id(claim), ordinal),
@@ -329,64 +281,66 @@ def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> Page[AttemptRow
     return page_of(rows, limit, lambda row: (row.index, row.number))
 
 
-def _outputs(found: Any, blobs: Blobs) -> Page[tuple[int, Completion]]:
+def _outputs(found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
     rows, cursor = found
     each = zip(rows[::3], rows[1::3], rows[2::3], strict=True)
-    return Page(((i, Completion(number, cast(bytes, whole(output, blobs)))) for i, number, output in each), cursor)
+    return queries.Page(
+        ((i, Completion(number, cast(bytes, whole(output, blobs)))) for i, number, output in each), cursor
+    )
 
 
-def _journal(found: Sequence[bytes], query: ListJournal, count: int) -> Page[JournalRow]:
+def _journal(found: Sequence[bytes], query: queries.ListJournal, count: int) -> queries.Page[JournalRow]:
     wanted = None if query.indexes is None else set(query.indexes)
     rows: list[JournalRow] = []
     for seq, entry in enumerate(found, max(0, query.after) + 1):
-        code, at, index, attempt = ENTRY.unpack_from(entry)
+        code, at, index, attempt = fields.ENTRY.unpack_from(entry)
         kind = KINDS[code]
-        node = None if index == NO_NODE else index
+        node = None if index == fields.NO_NODE else index
         if (query.kinds and kind not in query.kinds) or (wanted is not None and node not in wanted):
             continue
         if len(rows) >= query.limit:
             break
-        told = entry[ENTRY.size :]
+        told = entry[fields.ENTRY.size :]
         status = None if not told else told.decode() if node is None else NODE_STATUS[told[0]]
         number = None if kind in _NAMED_BY_A_RUN else attempt
         rows.append(JournalRow(seq, int.from_bytes(at, "big"), kind, node, number, status))
     if rows and len(rows) >= query.limit:
-        return Page(rows, rows[-1].seq)
-    return Page(rows, max(0, query.after) + len(found) if found and len(found) == count else None)
+        return queries.Page(rows, rows[-1].seq)
+    return queries.Page(rows, max(0, query.after) + len(found) if found and len(found) == count else None)
 
 
-def _unused(found: Sequence[bytes], limit: int) -> Page[tuple[Digest, str]]:
+def _unused(found: Sequence[bytes], limit: int) -> queries.Page[tuple[Digest, str]]:
     pairs = [
         (Digest(digest.decode()), workflow.decode()) for digest, workflow in zip(found[::2], found[1::2], strict=True)
     ]
     return page_of(pairs, limit, lambda pair: pair[0])
 
 
-def _workers(found: Sequence[Any], limit: int) -> Page[WorkerRow]:
+def _workers(found: Sequence[Any], limit: int) -> queries.Page[WorkerRow]:
     rows = (WorkerRow(WorkerId(name.decode()), int(until), int(renewed), info) for name, until, renewed, info in found)
     return page_of(rows, limit, lambda row: row.id)
 
 
-def _unfinished(found: Any, after: tuple[str, str | None, str] | None, limit: int) -> Page[Unfinished]:
-    items: list[Unfinished] = []
+def _unfinished(found: Any, after: tuple[str, str | None, str] | None, limit: int) -> queries.Page[queries.Unfinished]:
+    items: list[queries.Unfinished] = []
     for name in found[::2]:
         workflow, target, digest = name.decode().split("\0")
-        items.append(Unfinished(workflow, target[1:] if target[0] == "1" else None, Digest(digest)))
+        items.append(queries.Unfinished(workflow, target[1:] if target[0] == "1" else None, Digest(digest)))
     order: Callable[[Any], Any] = lambda item: (item[0], item[1] or "", item[2])  # noqa: E731
     left = (item for item in sorted(items, key=order) if after is None or order(item) > order(after))
     return page_of(left, limit, tuple)
 
 
-def _version(found: Sequence[Any]) -> VersionRow:
+def _version(found: Sequence[Any]) -> versions.VersionRow:
     name, number, digest, size, at, active, body = found
-    return VersionRow(name.decode(), number, digest.decode(), size, at, active == 1, body)
+    return versions.VersionRow(name.decode(), number, digest.decode(), size, at, active == 1, body)
 
 
-def _name(found: Sequence[Any]) -> NameRow:
+def _name(found: Sequence[Any]) -> versions.NameRow:
     name, newest, active, digest, at = found
-    return NameRow(name.decode(), newest, active, digest.decode(), at)
+    return versions.NameRow(name.decode(), newest, active, digest.decode(), at)
 
 
-def _record(found: Sequence[Any]) -> RecordRow:
+def _record(found: Sequence[Any]) -> records.RecordRow:
     key, version, value = found
-    return RecordRow(key.decode(), version, value)
+    return records.RecordRow(key.decode(), version, value)

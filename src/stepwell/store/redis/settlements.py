@@ -9,25 +9,9 @@ from itertools import repeat
 from typing import Any, cast
 
 from ...ids import RunId, WorkerId, attempt_id, split_attempt_id
-from ...model import (
-    Answer,
-    AttemptStatus,
-    Claim,
-    Claimed,
-    GateState,
-    Grant,
-    Lane,
-    NodeStatus,
-    Op,
-    Receipt,
-    Refusal,
-    Refused,
-    RunNews,
-    RunStatus,
-    Settle,
-    Settled,
-    may_settle,
-)
+from ...model import Answer, Lane, Op, Receipt, Refusal, Refused, ops, receipts
+from ...model.rows import GateState
+from ...model.status import AttemptStatus, NodeStatus, RunStatus, may_settle
 from ..rules.codes import ATTEMPT_CODE, GATE, NODE_CODE, RUN_STATUS
 from ..rules.payloads import is_large
 from .fields import Arg, duration, lane_text, pack_id, payload, text
@@ -52,7 +36,7 @@ def encode_step(batch: Sequence[Op]) -> tuple[bytes, bytes] | None:
     if len(batch) != 2:
         return None
     done, claim = batch
-    if type(done) is not Settle or type(claim) is not Claim:
+    if type(done) is not ops.Settle or type(claim) is not ops.Claim:
         return None
     attempt, status, node, output, error, outcome, _, _, lines = done
     claim_id, worker_id, lanes, runs, serves = claim
@@ -80,15 +64,15 @@ def _place(worker: WorkerId, lane: Lane, run: RunId) -> bytes:
 def decode_step(batch: Sequence[Op], found: bytes) -> Answer:
     """The answer to a step that was as usual."""
     now, open_, active, seq, child, number, heals, needs, index = _STEP.unpack(found)
-    claim: Claim = batch[1]  # type: ignore[assignment]
+    claim: ops.Claim = batch[1]  # type: ignore[assignment]
     (run,) = claim.runs
-    inputs = ((index, cast(Settle, batch[0]).output),) if needs else ()
-    news = RunNews(run, _RUNNING, _OPEN, None, open_, active, 0, seq)
-    grant = Grant(attempt_id(claim.claim_id, 0), run, child, number, 0, 0, inputs, 0, heals)  # type: ignore[arg-type]
-    return Answer((Settled(False, news), Claimed((grant,), ())), now)
+    inputs = ((index, cast(ops.Settle, batch[0]).output),) if needs else ()
+    news = receipts.RunNews(run, _RUNNING, _OPEN, None, open_, active, 0, seq)
+    grant = receipts.Grant(attempt_id(claim.claim_id, 0), run, child, number, 0, 0, inputs, 0, heals)  # type: ignore[arg-type]
+    return Answer((receipts.Settled(False, news), receipts.Claimed((grant,), ())), now)
 
 
-def refused_here(op: Settle) -> Refused | None:
+def refused_here(op: ops.Settle) -> Refused | None:
     """What can be told without the rows."""
     if not may_settle(op.status, op.node):
         return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
@@ -96,7 +80,7 @@ def refused_here(op: Settle) -> Refused | None:
 
 
 def encode_settlements(
-    batch: Sequence[Op], members: Sequence[int], args: list[Arg], receipts: list[Receipt | None]
+    batch: Sequence[Op], members: Sequence[int], args: list[Arg], found: list[Receipt | None]
 ) -> list[int]:
     """A set of settlements, added to the arguments. Which of them are sent; those that are refused here get their receipts.
 
@@ -105,7 +89,7 @@ def encode_settlements(
     heads, outputs, others, sent = [], [], [], []
     places: dict[str, int] = {}
     for position in members:
-        op = cast(Settle, batch[position])
+        op: ops.Settle = batch[position]  # type: ignore[assignment]
         attempt, status, node, output, error, outcome, _, _, lines = op
         plain = status is _COMPLETED and node is _NODE_COMPLETED and error is None and outcome is None and not lines
         claim, ordinal = split_attempt_id(attempt)
@@ -116,7 +100,7 @@ def encode_settlements(
                 others.append(op)
                 sent.append(position)
             else:
-                receipts[position] = refused
+                found[position] = refused
             continue
         place = places.get(claim)
         if place is None:
@@ -134,7 +118,7 @@ def encode_settlements(
     return sent
 
 
-def _encode_other(op: Settle, args: list[Arg]) -> None:
+def _encode_other(op: ops.Settle, args: list[Arg]) -> None:
     attempt, status, node, output, error, outcome, delay, postponed, lines = op
     claim, ordinal = split_attempt_id(attempt)
     args.append(_SETTLEMENT.pack(ordinal, ATTEMPT_CODE[status], NODE_CODE[node]) + pack_id(claim))
@@ -147,16 +131,18 @@ def _encode_other(op: Settle, args: list[Arg]) -> None:
         args += (kind, data)
 
 
-def news_of(found: Sequence[Any]) -> RunNews:
+def news_of(found: Sequence[Any]) -> receipts.RunNews:
     run, status, gate, purpose, open_, active, failed, seq = found
-    return RunNews(RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq)
+    return receipts.RunNews(
+        RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq
+    )
 
 
 def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
     """One receipt for each op of a set; those about one run share its news."""
     _, verdicts, which, news = found
     runs = [*map(news_of, news)]
-    accepted = [Settled(False, run) for run in runs]
+    accepted = [receipts.Settled(False, run) for run in runs]
     if not which:  # all are about the same run
         if verdicts.count(_ACCEPTED) == len(verdicts):
             yield from repeat(accepted[0], len(verdicts))
@@ -168,4 +154,4 @@ def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
         elif verdict == _FENCED:
             yield Refused(Refusal.FENCED)
         else:
-            yield Settled(True, runs[place - 1])
+            yield receipts.Settled(True, runs[place - 1])

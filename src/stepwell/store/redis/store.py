@@ -15,35 +15,24 @@ from hiredis import pack_command
 from redis import exceptions as trouble
 
 from ...clock import Clock
-from ...errors import (
-    SchemaTooNew,
-    StoreBusy,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreReplaced,
-)
+from ...errors import SchemaTooNew, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreReplaced
 from ...ids import RunId, WorkerId
 from ...model import (
-    AddGraph,
     Answer,
     Batch,
-    Claim,
     Hint,
     Lane,
-    LineRow,
     ListLines,
     ListMarks,
     ListRuns,
     Page,
     Query,
     Receipt,
-    Renew,
     RunPage,
-    Settle,
-    Sweep,
     Swept,
+    ops,
 )
+from ...model.rows import LineRow
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from .calling import Calls
@@ -74,12 +63,7 @@ class RedisStore:
     limits = LIMITS
 
     def __init__(
-        self,
-        url: str,
-        *,
-        offset: Callable[[], int] = int,
-        clock: Clock | None = None,
-        connections: int | None = None,
+        self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None, connections: int | None = None
     ) -> None:
         self._address: Address = read_url(url)
         self.url = self._address.shown
@@ -145,15 +129,15 @@ class RedisStore:
             now, (settled, claimed), stops, blobs = found
             done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
             return Answer(done, now, attempts_of(stops))
-        for op in takewhile(lambda op: isinstance(op, AddGraph), batch):
-            for part in parts_before(cast(AddGraph, op)) if refuse_values(op) is None else ():
+        for op in takewhile(lambda op: isinstance(op, ops.AddGraph), batch):
+            for part in parts_before(cast(ops.AddGraph, op)) if refuse_values(op) is None else ():
                 self._call(self._library.commit, ["0", *part], writes=True)
         receipts: list[Receipt | None] = [None] * len(batch)
         sent: list[list[int]] = []
-        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (Claim, Renew)))
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (ops.Claim, ops.Renew)))
         args: list[Arg] = [len(workers), *workers]
         for kind, members in groups(batch):
-            if kind is Settle:
+            if kind is ops.Settle:
                 if settled := encode_settlements(batch, members, args, receipts):
                     sent.append(settled)
                 continue
@@ -167,14 +151,14 @@ class RedisStore:
             if good:
                 args += encode([batch[position] for position in good])
                 sent += [[position] for position in good]
-        if self._address.keep is not None and any(type(op) is Sweep and op.run is None for op in batch):
+        if self._address.keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
             args += ("forget_old", self._address.keep)
         began = time.monotonic()
         now, receipts_, stops, blobs = self._call(self._library.commit, args, writes=True)
         kept = blobs_of(blobs)
         for positions, receipt in zip(sent, receipts_, strict=True):
             first = batch[positions[0]]
-            if isinstance(first, Settle):
+            if isinstance(first, ops.Settle):
                 for position, settled in zip(positions, settlements_of(receipt), strict=True):
                     receipts[position] = settled
             else:

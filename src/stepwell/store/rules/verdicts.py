@@ -5,20 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from ...model import (
-    AttemptStatus,
-    Gate,
-    GateState,
-    OnFailure,
-    Refusal,
-    Refused,
-    Restore,
-    Rewrite,
-    RunStatus,
-    SwitchGraph,
-    may_become,
-    may_rewrite,
-)
+from ...model import AttemptStatus, GateState, OnFailure, Refusal, Refused, RunStatus, may_become, may_rewrite, ops
 
 BEHIND_AN_OPEN_GATE = (RunStatus.PENDING, RunStatus.RUNNING)
 
@@ -38,7 +25,7 @@ class GateFacts(NamedTuple):
         return self.state is GateState.HELD and self.token == token
 
 
-def refuse_gate(op: Gate, gate: GateFacts, now: int) -> Refused | None:
+def refuse_gate(op: ops.Gate, gate: GateFacts, now: int) -> Refused | None:
     """Why this request may not have the gate. Who has it already may."""
     held = gate.state is GateState.HELD
     if gate.held_by(op.token):
@@ -58,7 +45,7 @@ def refuse_gate(op: Gate, gate: GateFacts, now: int) -> Refused | None:
     return None
 
 
-def refuse_switch(op: SwitchGraph, gate: GateFacts, *, complete: bool, total: int, loaded: int) -> Refused | None:
+def refuse_switch(op: ops.SwitchGraph, gate: GateFacts, *, complete: bool, total: int, loaded: int) -> Refused | None:
     """Why a run with `loaded` nodes may not switch to a stored graph."""
     if not gate.held_by(op.token):
         return Refused(Refusal.GATE_LOST)
@@ -69,7 +56,7 @@ def refuse_switch(op: SwitchGraph, gate: GateFacts, *, complete: bool, total: in
     return None
 
 
-def refuse_restore(op: Restore, *, graph_complete: bool | None, restoring: bool | None) -> Refused | None:
+def refuse_restore(op: ops.Restore, *, graph_complete: bool | None, restoring: bool | None) -> Refused | None:
     """`graph_complete`: None if there is no such graph; `restoring`: None if there is no such run."""
     if not graph_complete:
         reason = Refusal.UNKNOWN if graph_complete is None else Refusal.INCOMPLETE
@@ -83,7 +70,7 @@ def refuse_restore(op: Restore, *, graph_complete: bool | None, restoring: bool 
     return None
 
 
-def illegal_move(op: Rewrite, run: RunStatus) -> str | None:
+def illegal_move(op: ops.Rewrite, run: RunStatus) -> str | None:
     """The first move of a rewrite that no run or node may make, in words."""
     for row in op.rows:
         if row.status is not row.was and not may_rewrite(row.was, row.status):

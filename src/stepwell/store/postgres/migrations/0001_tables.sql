@@ -2,7 +2,8 @@
 -- Payloads are opaque bytes; large ones are kept once for each run, and rows hold references to them.
 --
 -- What changes all the time is in rows that no index but the primary key covers, with room on their pages, so that updates are
--- HOT. READY, held and due nodes are found by narrow tables of their own: a status in an index would make every update a cold one.
+-- HOT. READY and due nodes, and what workers hold, are found by narrow tables of their own: a status in an index would make every
+-- update a cold one.
 --
 -- Those tables are empty now and then. If they are analysed just then, the server takes a walk through one of them for cheaper than
 -- looking ten rows up, and joins it from there. So they are not joined: rows are looked up by subqueries with OFFSET 0, which are not
@@ -203,11 +204,14 @@ CREATE TABLE attempt (
   UNIQUE (run, idx, number)
 ) WITH (fillfactor = 45);
 
--- What a worker holds, for its renewal and for the sweeper.
+-- What a worker holds, for its renewal and for the sweeper: of a claim, how many attempts of each run are RUNNING. (A row for each
+-- attempt cost a wide run a tenth of its time. One for the whole claim would be changed by those who have different runs.)
 CREATE TABLE held (
   worker  text COLLATE "C" NOT NULL,
-  attempt bigint NOT NULL,
-  PRIMARY KEY (worker, attempt)
+  claim   bigint NOT NULL,
+  run     bigint NOT NULL,
+  running integer NOT NULL CHECK (running > 0),
+  PRIMARY KEY (worker, claim, run)
 );
 
 CREATE TABLE worker (

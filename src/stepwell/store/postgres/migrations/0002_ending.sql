@@ -91,6 +91,39 @@ BEGIN
   INSERT INTO journal (run, seq, at, kind, detail) SELECT key, seq, p_now, {K_GATE}, p_purpose FROM closed;
 END $$;
 
+-- Workers hold these attempts no longer; each with its worker, claim and run.
+CREATE FUNCTION let_go_1(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_places tid[];
+  v_workers text[];
+  v_claims bigint[];
+  v_runs bigint[];
+  v_left integer[];
+BEGIN
+  SELECT array_agg(h.ctid), array_agg(e.worker) FILTER (WHERE h.running > e.ended), array_agg(e.claim) FILTER (WHERE h.running > e.ended),
+         array_agg(e.run) FILTER (WHERE h.running > e.ended), array_agg(h.running - e.ended) FILTER (WHERE h.running > e.ended)
+    INTO v_places, v_workers, v_claims, v_runs, v_left
+    FROM (SELECT worker, claim, run, count(*)::int AS ended FROM unnest(p_workers, p_claims, p_runs) u(worker, claim, run)
+           GROUP BY worker, claim, run) e
+         CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h;
+  DELETE FROM held WHERE ctid = ANY(v_places);
+  IF v_left IS NOT NULL THEN
+    INSERT INTO held (worker, claim, run, running) SELECT worker, claim, run, running
+      FROM unnest(v_workers, v_claims, v_runs, v_left) u(worker, claim, run, running);
+  END IF;
+END $$;
+
+-- The RUNNING attempts of a worker.
+CREATE FUNCTION held_by_1(p_worker text) RETURNS SETOF attempt LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT a.* FROM (SELECT DISTINCT claim FROM held WHERE worker = p_worker) h CROSS JOIN LATERAL
+           (SELECT * FROM attempt WHERE key BETWEEN h.claim * {ORDINALS} AND h.claim * {ORDINALS} + {ORDINALS} - 1 OFFSET 0) a
+     WHERE a.status = {A_RUNNING};
+END $$;
+
 -- Attempts end, their nodes move, children are lowered; runs are counted and noted. The payloads are as long as the endings.
 CREATE FUNCTION end_attempts_1(p_ending ending[], p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -99,6 +132,9 @@ DECLARE
   v_released bigint[];   -- the run of every child that became READY
   v_lanes    integer[];
   v_ranks    integer[];
+  v_workers  text[];
+  v_claims   bigint[];
+  v_runs     bigint[];
 BEGIN
   WITH ended AS (
     UPDATE attempt a
@@ -106,10 +142,9 @@ BEGIN
       FROM ROWS FROM (unnest(p_ending), unnest(p_output), unnest(p_error), unnest(p_outcome))
            AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome)
      WHERE a.key = e.attempt
-    RETURNING a.worker, a.key)
-  DELETE FROM held
-   WHERE ctid = ANY(array(SELECT h.ctid FROM ended e CROSS JOIN LATERAL
-                          (SELECT ctid FROM held WHERE worker = e.worker AND attempt = e.key OFFSET 0) h));
+    RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
+  SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_runs FROM ended;
+  PERFORM let_go_1(v_workers, v_claims, v_runs);
 
   UPDATE node n
      SET status = e.node, due_at = e.due_at, reason = e.reason, losses = n.losses + e.loss, lane = coalesce(e.lane, n.lane),
@@ -145,7 +180,7 @@ BEGIN
      GROUP BY run)
   UPDATE run r
      SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
-         due_at = least(r.due_at, t.due_at), low_lane = CASE WHEN t.lowest < r.low_rank THEN NULL ELSE r.low_lane END
+         due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
     FROM total t WHERE r.key = t.run;
 
   INSERT INTO journal (run, seq, at, kind, idx, number, status)
@@ -182,12 +217,14 @@ BEGIN
     UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n.status BETWEEN {N_READY} AND {N_WAITING})
      WHERE key = ANY(v_healed);
   END IF;
-  INSERT INTO ready (run, lane, rank, idx)
-  SELECT n.run, n.lane, n.rank, n.idx
-    FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
-   WHERE e.node = {N_READY}
-      ON CONFLICT DO NOTHING;
-  UPDATE run SET low_lane = NULL
-   WHERE key = ANY(array(SELECT run FROM unnest(p_ending) WHERE node = {N_READY})) AND low_lane IS NOT NULL;
+  WITH again AS (
+    SELECT n.run, n.lane, n.rank, n.idx
+      FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
+     WHERE e.node = {N_READY}),
+  marked AS (
+    INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM again
+        ON CONFLICT DO NOTHING)
+  UPDATE run r SET low_rank = a.lowest FROM (SELECT run, min(rank) AS lowest FROM again GROUP BY run) a
+   WHERE r.key = a.run AND r.low_rank > a.lowest;
   PERFORM offer_1(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
 END $$;

@@ -56,20 +56,23 @@ BEGIN
         FROM (SELECT g.run, g.urgency, sum(g.ready) AS ready, max(g.passed) AS passed
                 FROM (SELECT f.*, sum(f.ready) OVER (ORDER BY f.place, f.urgency, f.run) - f.ready AS before
                         FROM (SELECT o.run, o.urgency, o.passed, l.place, l.most,
-                                     (SELECT count(*) FROM (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane
+                                     (SELECT count(*) FROM (SELECT FROM ready y
+                                                             WHERE y.run = o.run AND y.lane = l.lane AND y.rank >= o.low
                                                              LIMIT v_room) y) AS ready
                                 FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                      CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
                                      JOIN graph g ON g.digest = s.digest
                                      CROSS JOIN LATERAL
-                                     (SELECT q.urgency, q.run, q.passed
+                                     (SELECT q.urgency, q.run, q.passed, r.low
                                         FROM (SELECT o.urgency, o.run, row_number() OVER (ORDER BY o.urgency, o.run) AS passed
                                                 FROM offer o
                                                WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                                  AND o.run <> ALL(v_theirs)
                                                ORDER BY o.urgency, o.run LIMIT v_room + {STALE}) q
-                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane OFFSET 0)
-                                         AND EXISTS (SELECT FROM run r WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key
+                                             CROSS JOIN LATERAL
+                                             (SELECT CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END AS low FROM run r
+                                               WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0) r
+                                       WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane AND y.rank >= r.low
                                                      OFFSET 0)
                                        LIMIT v_room) o) f) g
                WHERE g.before < g.most
@@ -125,8 +128,12 @@ BEGIN
       FROM unnest(p_lanes) l(lane) CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest) JOIN graph g ON g.digest = s.digest
            CROSS JOIN LATERAL (SELECT o.run FROM offer o WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                 ORDER BY o.urgency, o.run LIMIT 2 * {STALE}) o
-     WHERE NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = l.lane OFFSET 0)
-        OR NOT EXISTS (SELECT FROM run r WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0)
+     WHERE NOT EXISTS (SELECT FROM run r
+                        WHERE r.key = o.run AND r.gate = {G_OPEN} AND r.graph = g.key
+                          AND EXISTS (SELECT FROM ready y
+                                       WHERE y.run = r.key AND y.lane = l.lane
+                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END OFFSET 0)
+                       OFFSET 0)
      LIMIT {STALE});
   o_found := cardinality(v_runs);
   IF o_found > 0 THEN
@@ -134,57 +141,63 @@ BEGIN
               || lock_free_1(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
     DELETE FROM offer o USING run r
      WHERE o.run = ANY(v_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
-       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph OR NOT EXISTS (SELECT FROM ready y WHERE y.run = o.run AND y.lane = o.lane OFFSET 0));
+       AND (r.gate <> {G_OPEN} OR r.graph <> o.graph
+            OR NOT EXISTS (SELECT FROM ready y
+                            WHERE y.run = o.run AND y.lane = o.lane
+                              AND y.rank >= CASE r.low_lane WHEN o.lane THEN r.low_rank ELSE {LOWEST} END OFFSET 0));
     GET DIAGNOSTICS o_forgotten = ROW_COUNT;
   END IF;
 END $$;
 
--- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
-CREATE FUNCTION choose_ready_1(p_lanes integer[], p_limits integer[], p_runs bigint[],
+-- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative. `o_places`: where they stand in `ready`.
+CREATE FUNCTION choose_ready_1(p_lanes integer[], p_limits integer[], p_runs bigint[], OUT o_places tid[],
                                OUT o_runs bigint[], OUT o_lanes integer[], OUT o_ranks integer[], OUT o_idxs integer[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_places integer[];
+  v_turns integer[];   -- the place of its lane among those that are asked for
   v_most integer := (SELECT max(l) FROM unnest(p_limits) u(l));
   v_chosen integer[] := '{}';
 BEGIN
-  SELECT array_agg(place), array_agg(run), array_agg(lane), array_agg(rank), array_agg(idx)
-    INTO v_places, o_runs, o_lanes, o_ranks, o_idxs
-    FROM (SELECT l.place, k.place AS run_place, y.run, y.lane, y.rank, y.idx
+  SELECT array_agg(place), array_agg(ctid), array_agg(run), array_agg(lane), array_agg(rank), array_agg(idx)
+    INTO v_turns, o_places, o_runs, o_lanes, o_ranks, o_idxs
+    FROM (SELECT l.place, y.ctid, y.run, y.lane, y.rank, y.idx
             FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
                  JOIN run r ON r.key = k.run
-                 CROSS JOIN LATERAL (SELECT y.run, y.lane, y.rank, y.idx FROM ready y
+                 CROSS JOIN LATERAL (SELECT y.ctid, y.run, y.lane, y.rank, y.idx FROM ready y
                                       WHERE y.run = k.run AND y.lane = l.lane
                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
                                       ORDER BY y.rank LIMIT v_most) y
            ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m))) f;
-  IF v_places IS NULL THEN
+  IF v_turns IS NULL THEN
     RETURN;
   END IF;
-  IF v_places[1] = v_places[cardinality(v_places)] THEN   -- one lane, as nearly always
-    v_most := p_limits[v_places[1]];
+  IF v_turns[1] = v_turns[cardinality(v_turns)] THEN   -- one lane, as nearly always
+    v_most := p_limits[v_turns[1]];
+    o_places := o_places[:v_most];
     o_runs := o_runs[:v_most];
     o_lanes := o_lanes[:v_most];
     o_ranks := o_ranks[:v_most];
     o_idxs := o_idxs[:v_most];
     RETURN;
   END IF;
-  FOR i IN 1 .. cardinality(v_places) LOOP
-    IF cardinality(v_chosen) < p_limits[v_places[i]] THEN
+  FOR i IN 1 .. cardinality(v_turns) LOOP
+    IF cardinality(v_chosen) < p_limits[v_turns[i]] THEN
       v_chosen := v_chosen || i;
     END IF;
   END LOOP;
-  SELECT array_agg(run ORDER BY place), array_agg(lane ORDER BY place), array_agg(rank ORDER BY place), array_agg(idx ORDER BY place)
-    INTO o_runs, o_lanes, o_ranks, o_idxs
-    FROM unnest(o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(run, lane, rank, idx, place) WHERE place = ANY(v_chosen);
+  SELECT array_agg(row_at ORDER BY place), array_agg(run ORDER BY place), array_agg(lane ORDER BY place),
+         array_agg(rank ORDER BY place), array_agg(idx ORDER BY place)
+    INTO o_places, o_runs, o_lanes, o_ranks, o_idxs
+    FROM unnest(o_places, o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(row_at, run, lane, rank, idx, place)
+   WHERE place = ANY(v_chosen);
 END $$;
 
 -- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs", with commas; "run", or "ids" if they
 -- are of several; "heals" of the runs that were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
 -- generation, postponed]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
-CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_runs bigint[], p_lanes integer[], p_ranks integer[], p_idxs integer[],
-                        p_now bigint, OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_places tid[], p_runs bigint[], p_lanes integer[], p_ranks integer[],
+                        p_idxs integer[], p_now bigint, OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_size integer := cardinality(p_runs);
@@ -196,18 +209,18 @@ DECLARE
   v_past jsonb;
   v_started bigint;
 BEGIN
-  DELETE FROM ready
-   WHERE ctid = ANY(array(SELECT y.ctid FROM unnest(p_runs, p_lanes, p_ranks, p_idxs) u(run, lane, rank, idx) CROSS JOIN LATERAL
-                          (SELECT ctid FROM ready
-                            WHERE run = u.run AND lane = u.lane AND rank = u.rank AND idx = u.idx OFFSET 0) y));
+  DELETE FROM ready WHERE ctid = ANY(p_places);
 
-  WITH counted AS (
+  WITH taken AS (
+    SELECT run, count(*)::int AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank
+      FROM unnest(p_runs, p_lanes, p_ranks) u(run, lane, rank) GROUP BY run),
+  holding AS (
+    INSERT INTO held (worker, claim, run, running) SELECT p_worker, p_claim, run, started FROM taken),
+  counted AS (
     UPDATE run r SET seq = r.seq + t.started, started_at = coalesce(r.started_at, p_now),
                      status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END,
                      low_lane = CASE WHEN t.lane = t.last_lane THEN t.lane END, low_rank = t.rank
-      FROM (SELECT run, count(*) AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank
-              FROM unnest(p_runs, p_lanes, p_ranks) u(run, lane, rank) GROUP BY run) t
-     WHERE r.key = t.run
+      FROM taken t WHERE r.key = t.run
     RETURNING r.key, r.id, r.graph, r.seq, r.heals)
   SELECT bool_or(g.has_needs), array_agg(c.key), max(c.seq), to_jsonb(max(c.id)), jsonb_object_agg(c.id, c.heals) FILTER (WHERE c.heals > 0)
     INTO o_needs, o_runs, v_seq, v_ids, v_heals FROM counted c JOIN graph g ON g.key = c.graph;
@@ -227,8 +240,6 @@ BEGIN
   attempts AS (
     INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
     SELECT v_first + place, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
-  holding AS (
-    INSERT INTO held (worker, attempt) SELECT p_worker, v_first + place FROM started),
   noted AS (
     INSERT INTO journal (run, seq, at, kind, idx, number) SELECT run, seq, p_now, {K_CLAIMED}, idx, attempt FROM started)
   SELECT count(*), jsonb_agg(jsonb_build_array(place - 1, attempt, failures, losses, generation, postponed))
@@ -259,7 +270,8 @@ DECLARE
   v_limits integer[];
   v_runs bigint[];
   v_contended boolean := false;
-  t_runs bigint[];    -- what is taken
+  t_places tid[];     -- what is taken
+  t_runs bigint[];
   t_lanes integer[];
   t_ranks integer[];
   t_idxs integer[];
@@ -291,13 +303,17 @@ BEGIN
                             p_mine);
     END IF;
     IF cardinality(v_runs) > 0 THEN
-      SELECT o_runs, o_lanes, o_ranks, o_idxs INTO t_runs, t_lanes, t_ranks, t_idxs
+      SELECT o_places, o_runs, o_lanes, o_ranks, o_idxs INTO t_places, t_runs, t_lanes, t_ranks, t_idxs
         FROM choose_ready_1(v_lanes, v_limits, v_runs);
       -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
       v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
-        AND EXISTS (SELECT FROM unnest(v_runs) u(run)
-                     WHERE run <> ALL(coalesce(p_mine, '{}'))
-                       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = u.run AND y.lane = ANY(v_lanes) OFFSET 0));
+        AND EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
+                     WHERE u.run <> ALL(coalesce(p_mine, '{}'))
+                       AND NOT EXISTS (SELECT FROM unnest(v_lanes) l(lane)
+                                        WHERE EXISTS (SELECT FROM ready y
+                                                       WHERE y.run = r.key AND y.lane = l.lane
+                                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
+                                                      OFFSET 0)));
     END IF;
     IF t_runs IS NULL THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
@@ -305,7 +321,7 @@ BEGIN
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
     SELECT o_taken, o_needs, o_runs INTO v_taken, v_needs, v_runs
-      FROM start_1(v_claim, p_op ->> 'worker', t_runs, t_lanes, t_ranks, t_idxs, p_now);
+      FROM start_1(v_claim, p_op ->> 'worker', t_places, t_runs, t_lanes, t_ranks, t_idxs, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),

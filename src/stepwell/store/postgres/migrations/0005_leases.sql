@@ -8,9 +8,8 @@ BEGIN
   END IF;
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(id, ordinal) ORDER BY key), '[]')
     FROM (SELECT c.id, a.key % {ORDINALS} AS ordinal, a.key
-            FROM held h JOIN attempt a ON a.key = h.attempt JOIN run r ON r.key = a.run AND r.stopping
-                 JOIN claim c ON c.key = a.key / {ORDINALS}
-           WHERE h.worker = p_worker ORDER BY a.key LIMIT p_limit) s);
+            FROM held_by_1(p_worker) a JOIN run r ON r.key = a.run AND r.stopping JOIN claim c ON c.key = a.key / {ORDINALS}
+           ORDER BY a.key LIMIT p_limit) s);
 END $$;
 
 -- Attempts end whose runs nobody else holds at this moment; the others are left for the next time.
@@ -52,8 +51,8 @@ BEGIN
   IF p_op ? 'held' THEN
     v_heard := least(v_worker.renewed_at, (p_op ->> 'since')::bigint);
     SELECT array_agg(a.key) INTO v_stray
-      FROM held h JOIN attempt a ON a.key = h.attempt
-     WHERE h.worker = v_worker.id AND a.started_at < v_heard
+      FROM held_by_1(v_worker.id) a
+     WHERE a.started_at < v_heard
        AND a.key <> ALL(array(SELECT c.key * {ORDINALS} + (j ->> 1)::bigint
                                 FROM jsonb_array_elements(p_op -> 'held') j JOIN claim c ON c.id = j ->> 0));
     IF v_stray IS NOT NULL THEN
@@ -99,7 +98,7 @@ DECLARE
   v_lost integer;
 BEGIN
   SELECT o_count INTO v_lost
-    FROM end_free_1(lost_1(array(SELECT attempt FROM held WHERE worker = p_op ->> 'worker' ORDER BY attempt)), p_error, p_now);
+    FROM end_free_1(lost_1(array(SELECT key FROM held_by_1(p_op ->> 'worker') ORDER BY key)), p_error, p_now);
   DELETE FROM worker WHERE id = p_op ->> 'worker';
   RETURN to_jsonb(v_lost);
 END $$;

@@ -38,7 +38,7 @@ BEGIN
   END IF;
   SELECT array_agg(key ORDER BY place, key) INTO v_attempts
     FROM (SELECT a.key, w.place
-            FROM unnest(v_workers) WITH ORDINALITY w(id, place) JOIN held h ON h.worker = w.id JOIN attempt a ON a.key = h.attempt
+            FROM unnest(v_workers) WITH ORDINALITY w(id, place) CROSS JOIN LATERAL held_by_1(w.id) a
            WHERE p_run IS NULL OR a.run = p_run
            ORDER BY w.place, a.key LIMIT p_limit) f;
   v_free := lock_free_1(array(SELECT run FROM attempt WHERE key = ANY(v_attempts)));
@@ -104,8 +104,8 @@ BEGIN
       RETURNING n.run, n.lane, n.rank, n.idx, n.status)
     INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM woken WHERE status = {N_READY}
         ON CONFLICT DO NOTHING;
-    UPDATE run r SET seq = r.seq + t.woken, active = r.active - t.held_back, low_lane = NULL
-      FROM (SELECT n.run, count(*) AS woken, count(*) FILTER (WHERE n.status = {N_PENDING}) AS held_back
+    UPDATE run r SET seq = r.seq + t.woken, active = r.active - t.held_back, low_rank = least(r.low_rank, t.lowest)
+      FROM (SELECT n.run, count(*) AS woken, count(*) FILTER (WHERE n.status = {N_PENDING}) AS held_back, min(n.rank) AS lowest
               FROM unnest(v_runs, v_idxs) w(run, idx) JOIN node n ON n.run = w.run AND n.idx = w.idx GROUP BY n.run) t
      WHERE r.key = t.run;
     INSERT INTO journal (run, seq, at, kind, idx, number, status)

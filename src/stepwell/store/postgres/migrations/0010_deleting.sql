@@ -21,10 +21,8 @@ BEGIN
   IF v_first IS NOT NULL THEN
     v_attempts := array(SELECT key FROM attempt WHERE run = v_run.key AND idx >= v_first);
     DELETE FROM line WHERE attempt = ANY(v_attempts);
-    DELETE FROM held
-     WHERE ctid = ANY(array(SELECT h.ctid FROM attempt a CROSS JOIN LATERAL
-                            (SELECT ctid FROM held WHERE worker = a.worker AND attempt = a.key OFFSET 0) h
-                             WHERE a.key = ANY(v_attempts)));
+    PERFORM let_go_1(array_agg(worker), array_agg(key / {ORDINALS}), array_agg(run))
+       FROM attempt WHERE key = ANY(v_attempts) AND status = {A_RUNNING};
     DELETE FROM attempt WHERE key = ANY(v_attempts);
     DELETE FROM claim c WHERE c.key = ANY(array(SELECT DISTINCT a / {ORDINALS} FROM unnest(v_attempts) u(a)))
        AND NOT EXISTS (SELECT FROM attempt a WHERE a.key BETWEEN c.key * {ORDINALS} AND c.key * {ORDINALS} + {ORDINALS} - 1);

@@ -83,8 +83,7 @@ BEGIN
     o_runs := o_runs || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
   END IF;
   IF p_dismissed IS NOT NULL THEN
-    o_runs := o_runs || array(SELECT DISTINCT a.run FROM jsonb_array_elements_text(p_dismissed) w(id)
-                                JOIN held h ON h.worker = w.id JOIN attempt a ON a.key = h.attempt);
+    o_runs := o_runs || array(SELECT DISTINCT h.run FROM jsonb_array_elements_text(p_dismissed) w(id) JOIN held h ON h.worker = w.id);
   END IF;
   IF cardinality(o_runs) > 0 THEN
     PERFORM FROM run WHERE key = ANY(o_runs) ORDER BY key FOR NO KEY UPDATE;

@@ -77,7 +77,9 @@ BEGIN
            (v_run, o_seq + 1, o_now, {K_CLAIMED}, v_child, o_number, NULL)),
   counted AS (
     UPDATE run SET seq = o_seq + 1, open = o_open WHERE key = v_run)
-  UPDATE held SET worker = p_worker, attempt = made.attempt FROM made WHERE worker = v_worker AND held.attempt = v_attempt;
+  -- It is the only node at work, so the old claim holds no other of this run.
+  UPDATE held SET worker = p_worker, claim = made.attempt / {ORDINALS} FROM made
+   WHERE worker = v_worker AND claim = v_attempt / {ORDINALS} AND run = v_run;
 
   IF v_needs THEN
     SELECT array_agg(ancestor), array_agg(output) INTO o_ancestors, o_inputs

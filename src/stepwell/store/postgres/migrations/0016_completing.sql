@@ -20,6 +20,9 @@ DECLARE
   v_last bigint[];
   v_stuck bigint[];
   v_news jsonb;
+  v_workers text[];   -- who held the attempts, by which claims, of which runs
+  v_claims bigint[];
+  v_held bigint[];
 BEGIN
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
   SELECT array_agg(run), array_agg(idx), array_agg(number), bool_and(status = {A_RUNNING}), min(run), max(run)
@@ -49,10 +52,9 @@ BEGIN
     UPDATE attempt a SET status = {A_COMPLETED}, ended_at = p_now, output = e.output, error = NULL, outcome = e.outcome
       FROM unnest(p_attempts, p_output, p_outcome) e(attempt, output, outcome)
      WHERE a.key = e.attempt
-    RETURNING a.worker, a.key)
-  DELETE FROM held
-   WHERE ctid = ANY(array(SELECT h.ctid FROM ended e CROSS JOIN LATERAL
-                          (SELECT ctid FROM held WHERE worker = e.worker AND attempt = e.key OFFSET 0) h));
+    RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
+  SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_held FROM ended;
+  PERFORM let_go_1(v_workers, v_claims, v_held);
 
   UPDATE node n SET status = {N_COMPLETED}, due_at = NULL, reason = NULL
     FROM unnest(v_runs, v_idxs) e(run, idx) WHERE n.run = e.run AND n.idx = e.idx;
@@ -86,7 +88,7 @@ BEGIN
            status = CASE WHEN open = t.ended THEN {R_COMPLETED} ELSE status END,
            gate = CASE WHEN open = t.ended THEN {G_SHUT} ELSE gate END,
            ended_at = CASE WHEN open = t.ended THEN p_now ELSE ended_at END,
-           low_lane = CASE WHEN t.lowest < low_rank THEN NULL ELSE low_lane END
+           low_rank = least(low_rank, t.lowest)
       FROM total t WHERE r.key = t.run
     RETURNING r.key, r.id, r.status, r.gate, r.purpose, r.open, r.active, r.failed, r.seq)
   SELECT jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq)),
