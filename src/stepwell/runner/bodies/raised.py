@@ -71,7 +71,7 @@ def _names(kind: type[BaseException]) -> list[str]:
 
 
 _NO_SECONDS = (
-    "\n  a RetryLater needs `seconds`, a number from 0 up; without it, it is an ordinary error: "
+    "\n  a RetryLater without `seconds`, a number from 0 up, is an ordinary error: "
     "does it call super().__init__(seconds)?"
 )
 
