@@ -76,13 +76,13 @@ class DefinitionError(StepwellError):
 class GraphError(DefinitionError):
     """A graph has problems. `problems` lists all of them, each with the place it was found at."""
 
-    def __init__(self, problems: Sequence[object], *, where: object = None) -> None:
+    def __init__(self, problems: Sequence[object], *, where: object = None, what: str = "the graph") -> None:
         self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
         lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
         if len(self.problems) > MAX_SHOWN:
             lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
-        super().__init__(f"the graph has {count}:\n{lines}", where=where)
+        super().__init__(f"{what} has {count}:\n{lines}", where=where)
 
 
 class MissingJob(DefinitionError):

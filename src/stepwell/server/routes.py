@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..define.document.problems import Unreadable
 from ..define.document.text import read_text
-from ..define.document.unreadable import Unreadable
 from .access.guard import PRINCIPAL, Principal
 from .access.tokens import SCOPES, Scope, allows
 from .answering import bound
