@@ -29,7 +29,7 @@ FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
 CHUNK_SECONDS = 1.0
 """How long a run should take: its outputs are published together."""
-IN_FLIGHT = 3
+RUNS_AT_ONCE = 3
 """How many runs at once, so that one slow entity does not keep the engine idle."""
 
 MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
@@ -127,7 +127,7 @@ class Wave:
 
     def _start(self) -> None:
         """Start runs of ready units, by priority."""
-        while len(self.runs.open) < IN_FLIGHT:
+        while len(self.runs.open) < RUNS_AT_ONCE:
             limited = {
                 run.units[0].stage.name for run in self.runs.open if run.units[0].stage.limit or self.pipeline.limit
             }
