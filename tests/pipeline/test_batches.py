@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
-from stepwell.errors import UnsafePath
-from stepwell.pipeline.building.made import Made, Source, UnitMade, _read_many, many_settled
+from stepwell.codec import encode_checked
+from stepwell.errors import NotJson, UnsafePath
+from stepwell.pipeline.building.jobs import _Job, produce_many
+from stepwell.pipeline.building.made import Made, Source, UnitMade, many_settled, read_many
 from stepwell.pipeline.building.outputs import write_file
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.patterns.paths import LOOK_AGAIN_SECONDS, SafeRoot
@@ -22,12 +27,124 @@ from stepwell.pipeline.states.files.logged import Logged, store_changes
 from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.listing import TICK_NS, Stamp
 from stepwell.pipeline.states.port import Draft, Publication, Published
-from stepwell.pipeline.states.records import Record, content_hash
+from stepwell.pipeline.states.records import Record, content_hash, encode_record
 from stepwell.pipeline.states.snapshot import Snapshot
 
 
+class _Asked:
+    """As much of a context as `produce_many` asks for."""
+
+    run_id = "0" * 32
+
+    def check(self) -> None:
+        pass
+
+
+def _as_bytes(content: bytes) -> bytes:
+    return content.upper()
+
+
+def _as_text(content: str) -> str:
+    return content.upper()
+
+
+def _as_path(content: Path) -> bytes:
+    return content.read_bytes()[::-1]
+
+
+def _as_data(content: str) -> dict[str, str]:
+    return {"text": content}
+
+
+def _sometimes(content: str) -> str | None:
+    if content == "fails":
+        raise ValueError("no")
+    return None if content == "nothing" else content
+
+
+def _not_long(content: bytes) -> bool:
+    return len(content) < 7
+
+
+@pytest.mark.parametrize("body", [_as_bytes, _as_text, _as_path, _as_data, _sometimes])
+@pytest.mark.parametrize("is_checked", [False, True])
+def test_one_loop_makes_what_is_made_one_by_one(
+    root: Path, body: Callable[..., object], is_checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline("p", root=root)
+    checks = {"min_size": 3, "validate": _not_long} if is_checked else {}
+    pipeline.stage("s", input="in/{x}/{y}.txt", output="out/{y}-{x}.txt", version="1", **checks)(body)
+    texts = {"a/1": "text", "a/2": "fails", "b/1": "nothing", "b/2": "", "b/3": "longer"}
+    for entity, text in texts.items():
+        (root / f"in/{entity}.txt").parent.mkdir(parents=True, exist_ok=True)
+        (root / f"in/{entity}.txt").write_text(text)
+    (root / "in/b/4.txt").symlink_to(root / "in/b/3.txt")
+    entities = [*texts, "b/4", "c/gone", "../1", "a/.hidden"]
+    store = pipeline.store
+
+    def made() -> object:
+        output: Any = produce_many(pipeline.home, "p", store.root_id, "s", entities, None, _Asked())  # type: ignore[arg-type]
+        found = read_many(json.loads(json.dumps(output)), store.drafts)
+        drafts = {each.draft.place for outputs in found.values() for each in outputs.values()}
+        assert drafts == {str(path) for path in (root / "out").glob(".stepwell-*")}
+        contents = [Path(place).read_bytes() for place in sorted(drafts, key=lambda each: each.partition("-")[2])]
+        for place in drafts:
+            Path(place).unlink()
+        records = {
+            address: each.record._replace(produced_at="")
+            for outputs in found.values()
+            for address, each in outputs.items()
+        }
+        return records, sorted(contents), output["failed"], list(found)
+
+    quickly = made()
+    with monkeypatch.context() as patch:
+        patch.setattr(_Job, "is_plain", False)
+        assert quickly == made()
+
+
+def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(content: bytes) -> bytes:
+        if content == b"first":
+            (root / "in/a.txt").write_text("second")
+        return content
+
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("s", input="in/{x}.txt", output="out/{x}.txt", version="1")(body)
+    (root / "in").mkdir()
+    for is_plain in (True, False):
+        (root / "in/a.txt").write_text("first")
+        (root / "in/b.txt").write_text("other")
+        assert is_plain or not monkeypatch.setattr(_Job, "is_plain", False)
+        output = produce_many(pipeline.home, "p", pipeline.store.root_id, "s", ["a", "b"], None, _Asked())  # type: ignore[arg-type]
+        assert list(read_many(output, pipeline.store.drafts)) == ["s b"]
+        assert not output["failed"]
+        assert not list((root / "out").glob(".stepwell-*-a.txt"))
+
+
+@given(
+    st.builds(
+        Record,
+        *[st.text()] * 7,
+        st.dictionaries(st.text(), st.text()),
+        st.none() | st.dictionaries(st.text(), st.text()),
+        st.text(),
+        st.text(),
+    )
+)
+def test_a_record_is_written_as_its_json(record: Record) -> None:
+    try:
+        expected = encode_checked(record.to_json())
+    except NotJson:
+        with pytest.raises((NotJson, UnicodeEncodeError)):
+            encode_record(record)
+    else:
+        assert encode_record(record) == expected
+
+
 @pytest.mark.parametrize("same", [False, True])
-def test_what_is_left_to_the_patterns_is_read_as_what_is_written_out(same: bool) -> None:
+def test_what_is_left_to_the_patterns_is_read_as_what_is_written_out(root: Path, same: bool) -> None:
+    drafts = FileStates(str(root), "p").drafts
     source = Source("s", Current("code", "config", "", 0), "2026-01-15T00:00:00Z", "p#s")
     units = [
         UnitMade(
@@ -40,7 +157,7 @@ def test_what_is_left_to_the_patterns_is_read_as_what_is_written_out(same: bool)
     plain = many_settled(source, units, {})
     short = many_settled(source, units, {}, ["x/{0}.txt", "x/{1}.txt"], ["y/{0}-{1}.txt", "z/{0}.txt"])
     assert ("reads" in short) is not same  # 3/3 reads one file where others read two
-    assert _read_many(json.loads(json.dumps(short))) == _read_many(json.loads(json.dumps(plain)))
+    assert read_many(json.loads(json.dumps(short)), drafts) == read_many(json.loads(json.dumps(plain)), drafts)
 
 
 def test_many_paths_are_joined_as_safely_as_one(tmp_path: Path) -> None:
@@ -157,9 +274,7 @@ def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: p
     write_file(draft.place, b"made")
     record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
     with ExitStack() as stack:
-        Runs(pipeline, engine, stack, {}).publish(
-            {"copy b": {"out/b": Made(pipeline.store.drafts.keep(draft), record)}}, {}
-        )
+        Runs(pipeline, engine, stack, {}).publish({"copy b": {"out/b": Made(draft, record)}}, {})
     assert {draft.address for draft in published} == {"out/a", "out/b"}
     assert (root / "out/b").read_text() == "made"
 
@@ -170,14 +285,14 @@ def _same(content: bytes) -> bytes:
 
 def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path) -> None:
     logged = Logged(str(tmp_path / "x"), "things")
-    values = {
+    values: dict[str, Any] = {
         f'key "{number}", \\"value": é': {"n": number, "in": {"value": ["}}", '","value":']}} for number in range(700)
     }
-    store_changes([(logged, values)])  # as one file
+    store_changes([(logged, _encoded(values))])  # as one file
     more = {key: {"again": key} for key in list(values)[::2]}
     gone = dict.fromkeys(list(values)[1:400:4])
     for changes in (more, gone, {"last": 7}):
-        store_changes([(logged, changes)])
+        store_changes([(logged, _encoded(changes))])
     with open(logged.log_path, "ab") as file:
         file.write(b'{"key":"torn","value":{"a":{}}\n{ "value": {"b": 1}, "key": "by hand" }\n')
     expected = logged.read()
@@ -191,3 +306,7 @@ def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path) -> None:
     assert not Path(logged.log_path).exists()
     assert logged.read() == expected
     assert logged.find(["last", "by hand"]) == {"last": 7, "by hand": {"b": 1}}
+
+
+def _encoded(changes: Mapping[str, object]) -> dict[str, bytes | None]:
+    return {key: None if value is None else encode_checked(value) for key, value in changes.items()}

@@ -350,6 +350,24 @@ def test_what_was_interrupted_and_cannot_be_stored_stays_interrupted() -> None:
     assert b"NotStored" in (settle.error or b"")
 
 
+def test_what_was_submitted_what_ended_and_what_may_be_ready_is_something_to_say() -> None:
+    d = scheduler()
+    assert d.quiet
+    d.submit(Submission([create("new")], (facts("new"),)))
+    assert not d.quiet
+    (held,) = hold(d, ("new", 0))
+    while (batch := d.next_batch(0)) is not None:
+        land(d, batch)
+    assert d.quiet, "a body is at work, and nobody needs to know"
+    end(d, held)
+    assert not d.quiet
+    while (batch := d.next_batch(0)) is not None:
+        land(d, batch)
+    assert d.quiet
+    d.mark_ready([RunId("new")])
+    assert not d.quiet
+
+
 def test_what_happened_to_a_batch_is_counted_and_the_runs_of_its_settlements_are_told() -> None:
     d = scheduler(threads=1)
     d.know(facts(width=3))

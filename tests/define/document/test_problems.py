@@ -55,6 +55,16 @@ def test_every_problem_is_told_with_path_line_column_and_what_was_meant() -> Non
     assert problems(text)[2].as_json()["nearest"] == "fetch"
 
 
+def test_the_problems_of_a_document_are_counted() -> None:
+    def told(*nodes: dict[str, Any]) -> str:
+        with pytest.raises(DocumentError) as raised:
+            Document({"name": "x", "nodes": [*nodes]}, HANDLERS)
+        return str(raised.value).splitlines()[0]
+
+    assert told({**FINE, "queue": 1}).endswith(" has 1 problem:")
+    assert told({**FINE, "queue": 1}, {**FINE, "id": "b", "queue": 1}).endswith(" has 2 problems:")
+
+
 NODE: list[tuple[dict[str, Any], str, str]] = [
     ({"id": "a"}, "$.nodes[0]", "needs its handler"),
     ({"handler": "transform", "config": {"template": 1}}, "$.nodes[0]", "needs its id"),

@@ -139,6 +139,15 @@ def test_a_claim_takes_what_is_free_and_says_that_others_hold_the_rest(postgres:
     store.close()
 
 
+def test_a_store_that_is_closed_listens_no_longer(url: str) -> None:
+    before = {*threading.enumerate()}
+    store = PostgresStore(url)
+    assert not store.wait_for_hint(None, (), WORKER, 0)
+    (listening,) = (each for each in {*threading.enumerate()} - before if each.name == "stepwell-hints-in")
+    store.close()
+    assert not listening.is_alive()
+
+
 def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: str) -> None:
     store = PostgresStore(url)
     assert not store.wait_for_hint(None, (), WORKER, 0)

@@ -10,8 +10,9 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...clock import utc_text
 from ...errors import RetryLater
@@ -24,8 +25,8 @@ from ..states.port import Draft
 from ..states.records import EXISTS, content_hash
 from .arguments import Signature, converted, entities_of
 from .found import find_pipeline
-from .made import Source, UnitMade, many_settled, one_settled
-from .outputs import described, store_result
+from .made import FilesMade, Source, UnitMade, files_settled, many_settled, one_settled
+from .outputs import described, store_file, store_result
 
 if TYPE_CHECKING:
     from ...runner import Context
@@ -66,8 +67,10 @@ def produce_many(
     Without `inputs`, what each reads follows from the patterns.
     """
     job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
+    if inputs is None and job.is_plain:
+        return _produce_plain(job, entities)
     made: list[UnitMade] = []
-    failed: dict[str, list[str]] = {}
+    failed: Failed = {}
     for position, entity in enumerate(entities):
         ctx.check()
         key = split_entity(entity)
@@ -79,10 +82,60 @@ def produce_many(
             work.discard()  # its input changes just now: the next scan finds it stale
         except Exception as error:
             work.discard()
-            name = unit_id(stage, key)
-            log.exception("%s failed", name)
-            failed[name] = [exception_name(type(error)), message_of(error)]
+            _note_failure(failed, unit_id(stage, key), error)
     return many_settled(job.source(), made, failed, *(job.plain_paths() if inputs is None else ()))
+
+
+def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
+    """What `_Work` does, in one loop: for units that read one file and return another, of which there may be very many."""
+    stage, ctx, files, drafts = job.stage, job.ctx, job.store.files, job.store.drafts
+    ((parameter, taken),) = job.signature.inputs.items()
+    (reads,), (writes,) = job.formats.values(), job.outputs.values()
+    function, form = stage.function, taken.form
+    assert function is not None
+    made = FilesMade()
+    failed: Failed = {}
+    for entity in entities:
+        ctx.check()
+        key = split_entity(entity)
+        path, draft = reads.format(*key), None
+        try:
+            try:
+                content, stamp = files.read_with_stamp(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # there is nothing to do any more
+            digest = sha256(content).hexdigest()
+            given = content if form is bytes else files.local(path) if form is Path else converted(content, form, path)
+            draft = drafts.open(writes.format(*key), job.next_token())
+            result = function(**{parameter: given})
+            made_hash = store_file(stage, draft, result)
+            place = drafts.keep(draft)
+            if not files.still_is(path, stamp, digest):
+                raise _changed_while_read(path, stage)
+            made.entities.append(entity)
+            made.inputs.append(digest)
+            made.places.append(place)
+            made.hashes.append(made_hash)
+        except Exception as error:
+            if draft is not None:
+                drafts.discard(draft)
+            if not isinstance(error, RetryLater):
+                _note_failure(failed, unit_id(stage.name, key), error)
+    return files_settled(job.source(), made, failed, [reads], [writes])
+
+
+Failed: TypeAlias = dict[str, list[str]]
+"""By unit, the type of the error and what it said."""
+
+
+def _note_failure(failed: Failed, unit: str, error: Exception) -> None:
+    log.exception("%s failed", unit)
+    failed[unit] = [exception_name(type(error)), message_of(error)]
+
+
+def _changed_while_read(path: str, stage: Stage) -> RetryLater:
+    told = f"{path} changed while {stage.name} was reading it; it runs again"
+    return RetryLater(0.2, told, limit=CHANGED_WHILE_READ)
 
 
 async def produce_async(
@@ -126,8 +179,20 @@ class _Job:
     def plain_paths(self) -> tuple[list[str], list[str]] | tuple[()]:
         """What units read and write, for `str.format`, if all of it are files that the key names, and no two the same."""
         reads = list(self.formats.values())
-        files = all(output.kind == "file" for output in self.stage.outputs.values())
+        files = all(output.kind == "file" for output in self.stage.outputs.values()) and not any(
+            path[-1] == "/" for path in reads
+        )
         return (reads, list(self.outputs.values())) if files and len(set(reads)) == len(reads) > 0 else ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each unit reads one file, returns the content of another, and wants nothing else."""
+        return bool(
+            len(self.formats) == len(self.outputs) == len(self.signature.inputs) == 1
+            and self.plain_paths()
+            and not self.stage.gates
+            and not self.signature.special
+        )
 
     def source(self) -> Source:
         current, by = self.pipeline.code.current(self.stage.name), f"{self.pipeline.name}#{self.stage.name}"
@@ -223,11 +288,7 @@ class _Work:
                 else:
                     same = self.store.files.still_is(path, self.stamps[path], self.hashes[path])
                 if not same:
-                    raise RetryLater(
-                        0.2,
-                        f"{path} changed while {self.stage.name} was reading it; it runs again",
-                        limit=CHANGED_WHILE_READ,
-                    )
+                    raise _changed_while_read(path, self.stage)
 
     def discard(self) -> None:
         for draft in self.drafts.values():

@@ -25,6 +25,8 @@ _BYTES = (bytes, bytearray, memoryview)
 
 def as_bytes(value: Any, what: str) -> bytes:
     """The content of a file: text as UTF-8, bytes as they are, data as JSON."""
+    if type(value) is bytes:
+        return value
     if isinstance(value, str):
         return value.encode("utf-8")
     if isinstance(value, _BYTES):
@@ -108,6 +110,21 @@ def _member_name(output: Output, key: str, name: Any, what: str) -> str:
     return made
 
 
+def store_file(stage: Stage, draft: Draft, result: Any) -> str:
+    """Write what a body returned into the draft of its one file; the content hash, or InvalidOutput."""
+    if result is None:
+        raise _not_made(stage, draft)
+    content = as_bytes(result, f"stage {stage.name!r}")
+    write_file(draft.place, content)
+    return _checked_hash(stage, draft, content)
+
+
+def _checked_hash(stage: Stage, draft: Draft, content: bytes) -> str:
+    _check_size(stage, draft, len(content))
+    _validate(stage, draft, draft.place, content)
+    return sha256(content).hexdigest()
+
+
 def described(
     stage: Stage, output: Output, draft: Draft, content: bytes | None = None
 ) -> tuple[str, dict[str, str] | None]:
@@ -119,10 +136,8 @@ def described(
             if content is None:
                 content = _written_by_body(stage, draft)
         except FileNotFoundError:
-            raise _refused(stage, draft, "the body neither returned it nor wrote `out`") from None
-        _check_size(stage, draft, len(content))
-        _validate(stage, draft, draft.place, content)
-        return sha256(content).hexdigest(), None
+            raise _not_made(stage, draft) from None
+        return _checked_hash(stage, draft, content), None
     members: dict[str, str] = {}
     for folder, _, names in os.walk(draft.place):
         for name in names:
@@ -153,6 +168,10 @@ def _written_by_body(stage: Stage, draft: Draft) -> bytes:
 def _check_size(stage: Stage, draft: Draft, size: int) -> None:
     if size < stage.min_size:
         raise _refused(stage, draft, f"it has {count(size, 'byte')}, and at least {stage.min_size:,} are needed")
+
+
+def _not_made(stage: Stage, draft: Draft) -> InvalidOutput:
+    return _refused(stage, draft, "the body neither returned it nor wrote `out`")
 
 
 def _validate(stage: Stage, draft: Draft, path: str, content: bytes) -> None:

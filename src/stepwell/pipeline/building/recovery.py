@@ -43,7 +43,7 @@ class Recovery:
         if self._runs.given is None and not wanted and not os.path.exists(DEFAULT_STORE.removeprefix("sqlite:///")):
             return False
         engine = self._runs.engine
-        self._runs.paused = {unit: run.id for run in self._find("PAUSED") for unit in _units_of(run)}
+        self._runs.paused = {unit: run.id for run in self._find("PAUSED") for unit in self._units_of(run)}
         left = [run for status in ("PENDING", "RUNNING", "CANCELLING") for run in self._find(status)]
         for run in left:
             try:
@@ -74,8 +74,8 @@ class Recovery:
             run = self._runs.engine.get(run_id)
         except StepwellError:
             return
-        made, failed, _ = results_of(run)
         store = self._runs.pipeline.store
+        made, failed, _ = results_of(run, store.drafts)
         known = store.records.find(address for outputs in made.values() for address in outputs)
         newer = {
             unit: outputs
@@ -89,6 +89,16 @@ class Recovery:
         for name in drafts:
             store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
+
+    def _units_of(self, run: Run) -> list[str]:
+        """What a run was started for, but for what it has done."""
+        made, failed, _ = results_of(run, self._runs.pipeline.store.drafts)
+        found: list[str] = []
+        for node in run.graph.nodes.values():
+            args: dict[str, Any] = dict(node.args)
+            keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
+            found += [unit_id(args["stage"], key) for key in keys]
+        return [unit for unit in found if unit not in made and unit not in failed]
 
     @property
     def has_failures(self) -> bool:
@@ -122,14 +132,3 @@ class Recovery:
             return False
         stamps = [view.model.stamp(path) for path in unit.input_paths()]
         return all(stamp is None or stamp[1] / 1e9 < began for stamp in stamps)
-
-
-def _units_of(run: Run) -> list[str]:
-    """What a run was started for, but for what it has done."""
-    made, failed, _ = results_of(run)
-    found: list[str] = []
-    for node in run.graph.nodes.values():
-        args: dict[str, Any] = dict(node.args)
-        keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
-        found += [unit_id(args["stage"], key) for key in keys]
-    return [unit for unit in found if unit not in made and unit not in failed]

@@ -6,8 +6,11 @@ one before took.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -29,11 +32,27 @@ CHUNK_SECONDS = 1.0
 IN_FLIGHT = 3
 """Runs at once, so that one slow entity does not keep the engine idle."""
 
-MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 250), 0.5
+MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
 """From so many units on that each take at most so long, a node has several, so many at least and at most, that take about so
 long: otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
 Progress = Callable[[Tally], None]
+
+
+@contextmanager
+def frozen() -> Iterator[Callable[[], None]]:
+    """What is given freezes what there is: the collector does not look at it again before this ends. Units and records stay in
+    any case, and looking at all of them after each run takes a tenth of a first build.
+
+    Where somebody else has frozen something, nothing is frozen: nobody could tell what is to thaw.
+    """
+    if gc.get_freeze_count():
+        yield lambda: None
+        return
+    try:
+        yield gc.freeze
+    finally:
+        gc.unfreeze()
 
 
 class Wave:
@@ -68,19 +87,24 @@ class Wave:
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build what is stale among these units, or among all, and what follows from it."""
-        with no_collections():
-            self._look(self.view.model.all_units() if units is None else units)
-            self._start()
-        while True:
-            self._tell()
-            if not self.runs.open:
-                return
-            ended = self.runs.next()
-            self._check_lease()
+        with frozen() as freeze:
             with no_collections():
-                self._settle(ended)
-                self._adapt(len(ended.units))
+                if units is None:
+                    self._look_at_all()
+                else:
+                    self._look(units)
                 self._start()
+                freeze()
+            while self.runs.open:
+                self._tell()
+                ended = self.runs.next()
+                self._check_lease()
+                with no_collections():
+                    self._settle(ended)
+                    self._adapt(len(ended.units))
+                    self._start()
+                    freeze()
+            self._tell()
 
     def _settle(self, ended: Open) -> None:
         """Settle what ended, and find what is ready because of it."""
@@ -88,7 +112,7 @@ class Wave:
             self.view.model = self.view.make_model()
             self._ready.clear()
             self._chosen = self.view.chosen(self.targets)
-            self._look(self.view.model.all_units())
+            self._look_at_all()
         else:  # what stands further below cannot be ready yet
             readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
@@ -112,11 +136,7 @@ class Wave:
                 return
             name = max(free, key=lambda each: self.pipeline.stages[each].priority)
             ready = self._ready[name]
-            chunk = (
-                sorted(ready.values(), key=attrgetter("key"))[: self._chunk]
-                if len(ready) > self._chunk
-                else list(ready.values())
-            )
+            chunk = list(islice(ready.values(), self._chunk))
             for unit in chunk:
                 del ready[unit.id]
                 self._tried.add(unit.id)
@@ -151,6 +171,11 @@ class Wave:
         least = 2 * MANY if is_fast else FIRST_CHUNK
         self._chunk = int(max(least, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
 
+    def _look_at_all(self) -> None:
+        """Find what is ready among all units, by stage and entity: directories are listed in no order."""
+        for units in self.view.model.units.values():
+            self._look(sorted(units.values(), key=attrgetter("key")))
+
     def _look(self, units: Iterable[Unit]) -> None:
         """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
         model = self.view.model
@@ -170,7 +195,7 @@ class Wave:
             ):
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
-            if (standing is None or self._is_due(unit, standing)) and not self._waits(unit):
+            if (standing is None or self._is_due(unit, standing)) and not (self._forced and self._waits(unit)):
                 ready[unit.id] = unit
             else:
                 ready.pop(unit.id, None)
@@ -179,7 +204,7 @@ class Wave:
         return standing.status == "stale" or (unit.id in self._forced and standing.status != "blocked")
 
     def _waits(self, unit: Unit) -> bool:
-        """Whether something above it is being made, or will be because it is forced."""
+        """Whether something above it is being made, or will be because it is forced: it may be fresh all the same."""
         open_units = self.runs.open_ids
         for path in unit.input_paths():
             maker = self.view.model.producer.get(path)

@@ -17,11 +17,11 @@ from ..staleness.shortcuts import take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
-from ..states.port import Draft, Publication
+from ..states.port import Publication
 from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
-from .made import Made, Outputs, Results, results_of
+from .made import Outputs, Results, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Runs:
         """Wait for a run, and have what it made synced while others are settled."""
         try:
             run.wait()
-            results = results_of(run)
+            results = results_of(run, self.pipeline.store.drafts)
             self._sync(results.made)
             self._ended.put((run.id, results))
         except BaseException as error:
@@ -166,7 +166,9 @@ class Runs:
             for address in unit.outputs.values()
             if (record := records.get(address)) is not None
         }
-        replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
+        replace: set[str] = set()
+        if forced:
+            replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
         made, failed, seconds = ended.results
         if made:
             self.body_seconds = seconds / len(made)
@@ -176,7 +178,7 @@ class Runs:
             self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
         failures: dict[str, Failure | None] = {}
         for unit in ended.units:
-            if unit.id in failed:
+            if failed and unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
             elif unit.id in made:
@@ -186,7 +188,9 @@ class Runs:
                     outcome.produced.append(unit.id)
                     if self.tell_states:
                         outcome.events += self._events(unit, published)
-                    if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
+                    if before and all(
+                        before.get(address) == records[address].content_hash for address in unit.outputs.values()
+                    ):
                         outcome.unchanged.append(unit.id)
         self.note(failures, view)
         if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
@@ -210,24 +214,19 @@ class Runs:
         self._publish(made, expected, set())
 
     def _sync(self, made: Mapping[str, Outputs]) -> None:
-        self.pipeline.store.sync(self._draft(*each) for outputs in made.values() for each in outputs.items())
-
-    def _draft(self, address: str, made: Made) -> Draft:
-        return self.pipeline.store.drafts.named(address, made.place)
+        self.pipeline.store.sync([each.draft for outputs in made.values() for each in outputs.values()])
 
     def _publish(
         self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
     ) -> dict[str, Record]:
         """Publish what is synced; the records of what is seen now, by address."""
         publications = [
-            Publication(self._draft(address, each), each.record, expected.get(address), address in replace)
+            Publication(draft, record, expected.get(address), address in replace)
             for outputs in made.values()
-            for address, each in outputs.items()
+            for address, (draft, record) in outputs.items()
         ]
         answers = self.pipeline.store.publish(publications)
-        return {
-            each.draft.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done
-        }
+        return {answer.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done}
 
     def _events(self, unit: Unit, published: Mapping[str, Record]) -> list[StateEvent]:
         return [
@@ -238,7 +237,7 @@ class Runs:
 
     def _enter(self, unit: Unit, published: Mapping[str, Record], snapshot: Snapshot, began_ns: int) -> bool:
         """Enter what was published into the snapshot, and what it was made of; whether all of the unit was."""
-        stamp = self.pipeline.store.files.stamp
+        stamp, records, hashes = self.pipeline.store.files.stamp, snapshot.records, snapshot.hashes
         whole = True
         for address in unit.outputs.values():
             record = published.get(address)
@@ -247,11 +246,11 @@ class Runs:
                 if address[-1] != "/" and "{" not in address:
                     snapshot.changed(address, stamp(address))
                 continue
-            former = snapshot.records.get(address)
-            snapshot.records[address] = record
             for path, digest in record.inputs.items():
-                if path not in snapshot.hashes and digest != EXISTS:
+                if path not in hashes and digest != EXISTS:
                     snapshot.was_read(path, digest, stamp(path), began_ns)
+            former = records.get(address)
+            records[address] = record
             if record.members is None:
                 snapshot.changed(address, stamp(address), record.content_hash)
                 continue

@@ -128,6 +128,7 @@ class SafeRoot:
         interrupted for as long between a check and the use of its result anyway.
         """
         known: dict[str, tuple[str, float]] = {}
+        is_plain = _PLAIN.fullmatch
 
         def join(path: str) -> str:
             folder, _, name = path.rpartition("/")
@@ -139,7 +140,8 @@ class SafeRoot:
                         known.clear()
                     known[folder] = joined[: -len(name)], monotonic() + LOOK_AGAIN_SECONDS
                 return joined
-            checked_path(path)
+            if len(path) > MAX_NAME_BYTES or not is_plain(path):
+                checked_path(path)
             return home + name
 
         return join

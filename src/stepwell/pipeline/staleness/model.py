@@ -45,6 +45,7 @@ class Model:
         """Paths that match a pattern in more than one way, and that pattern."""
         self._folders: list[str] = []
         self.has_directories = any(pattern.is_directory for pattern in connections.patterns)
+        self._has_members = {stage.name: stage.has_members for stage in connections.order}
         self._build()
 
     def _build(self) -> None:
@@ -172,7 +173,7 @@ class Model:
 
     def paths_of(self, unit: Unit) -> list[str]:
         """The paths that a unit makes. Of members only those it made last are known."""
-        if not unit.stage.has_members:
+        if not self._has_members[unit.stage.name]:
             return list(unit.outputs.values())
         paths = []
         for name, address in unit.outputs.items():
@@ -238,17 +239,20 @@ class Model:
         return unit.standing
 
     def is_fresh(self, unit: Unit) -> bool:
-        if unit.standing is None and not self.snapshot.records.keys() >= set(unit.outputs.values()):
-            return False  # without a record it cannot be fresh
+        if unit.standing is None:
+            records = self.snapshot.records
+            for address in unit.outputs.values():
+                if address not in records:
+                    return False  # without a record it cannot be fresh
         return self.standing(unit) is FRESH
 
     def is_behind(self, unit: Unit) -> bool:
         """Whether one of its inputs is not fresh."""
-        return any(
-            maker is not unit and not self.is_fresh(maker)
-            for path in unit.input_paths()
-            if (maker := self.producer.get(path) or self._maker_of_directory(path)) is not None
-        )
+        for path in unit.input_paths():
+            maker = self.producer.get(path) or (self._maker_of_directory(path) if self.has_directories else None)
+            if maker is not None and maker.standing is not FRESH and maker is not unit and not self.is_fresh(maker):
+                return True
+        return False
 
     def facts(self, unit: Unit) -> UnitFacts:
         """Everything that decides the standing of a unit."""

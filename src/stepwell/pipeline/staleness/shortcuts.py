@@ -45,7 +45,7 @@ def _is_plainly_fresh(model: Model, unit: Unit) -> bool:
     stage, snapshot = unit.stage, model.snapshot
     if unit.clash is not None or unit.missing or stage.min_size or stage.gates:
         return False
-    hashes, current = snapshot.hashes, model.current(stage.name)
+    records, hashes, current = snapshot.records, snapshot.hashes, model.current(stage.name)
     inputs: dict[str, str | None] = {}
     for path in unit.input_paths():
         maker = model.producer.get(path)
@@ -56,7 +56,7 @@ def _is_plainly_fresh(model: Model, unit: Unit) -> bool:
             return False
         inputs[path] = hashes.get(path)
     for address in unit.outputs.values():
-        record = snapshot.records.get(address)
+        record = records.get(address)
         if (
             record is None
             or record.inputs != inputs

@@ -102,7 +102,7 @@ def stamp_of(file: str) -> Stamp | None:
         return None
     if not S_ISREG(found.st_mode):
         return None
-    return _stamp(found)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def is_folder(file: str) -> bool:
@@ -125,7 +125,7 @@ def read_file(file: str) -> tuple[bytes, Stamp]:
             content = b"".join(parts)
     finally:
         os.close(descriptor)
-    return content, _stamp(found)
+    return content, (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def hash_file(file: str) -> str:
@@ -161,6 +161,6 @@ def walk(root: str, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]
 
 def is_recent(stamp: Stamp, now_ns: int) -> bool:
     """Whether a file may change again and keep its stamp, because too little time has passed since it was changed."""
-    latest = max(stamp[1], stamp[2])
-    tick = TICK_NS if stamp[2] % 1_000_000 else SLOW_TICK_NS
-    return latest > now_ns - tick
+    _, changed, status_changed, _ = stamp
+    since = now_ns - (TICK_NS if status_changed % 1_000_000 else SLOW_TICK_NS)
+    return changed > since or status_changed > since

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from ...codec import encode_checked
@@ -53,6 +54,23 @@ class Record(NamedTuple):
         if self.stale:
             written["stale"] = self.stale
         return written
+
+
+def encode_record(record: Record) -> bytes:
+    """`encode_checked(record.to_json())`, in a fraction of the time: a first build writes one for each state."""
+    code, config, content, common, at, by, entity, inputs, members, check, stale = record
+    if members is not None or stale:
+        return encode_checked(record.to_json())
+    quote = encode_basestring
+    return "".join(
+        (
+            f'{{"checkHash":{quote(check)},"codeHash":' if check else '{"codeHash":',
+            f'{quote(code)},"configHash":{quote(config)},"contentHash":{quote(content)},"entity":{quote(entity)},"inputs":{{',
+            ",".join([f"{quote(path)}:{quote(inputs[path])}" for path in sorted(inputs)]),
+            f'}},"inputsHash":{quote(common)},',
+            f'"producedAt":{quote(at)},"producedBy":{quote(by)}}}',
+        )
+    ).encode()
 
 
 def record_from(written: Mapping[str, Any]) -> Record:

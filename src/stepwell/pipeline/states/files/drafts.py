@@ -17,30 +17,33 @@ class FileDrafts:
 
     def __init__(self, files: LocalFiles) -> None:
         self._files = files
+        self._prefix = files.safe.home + os.sep
 
     def open(self, address: str, token: str) -> Draft:
-        is_file = address[-1:] != "/" and "{" not in address
-        if is_file:
+        if address[-1:] != "/" and "{" not in address:
             folder, _, name = address.rpartition("/")
-            probe = address
-        else:
-            folder, key = split_address(address)
-            folder, probe, name = folder.removesuffix("/"), probe_path(address), draft_name(key)
-        file = self._files.join(probe)
-        home = file[: file.rindex(os.sep)]
-        if not self._files.safe.knows(folder):
-            os.makedirs(home, exist_ok=True)
-            self._files.file(probe)
-        place = f"{home}{os.sep}{TEMPORARY}{token}-{name}"
-        if not is_file:
-            os.mkdir(place)
+            return Draft(address, f"{self._home_of(folder, address)}{TEMPORARY}{token}-{name}")
+        folder, key = split_address(address)
+        home = self._home_of(folder.removesuffix("/"), probe_path(address))
+        place = f"{home}{TEMPORARY}{token}-{draft_name(key)}"
+        os.mkdir(place)
         return Draft(address, place)
 
+    def _home_of(self, folder: str, path: str) -> str:
+        """The directory that a path is in, with a final separator; it is made if it is not there."""
+        file = self._files.join(path)
+        home = file[: file.rindex(os.sep) + 1]
+        if not self._files.safe.knows(folder):
+            os.makedirs(home, exist_ok=True)
+            self._files.file(path)
+        return home
+
     def keep(self, draft: Draft) -> str:
-        return draft.place[len(self._files.safe.home) + 1 :].replace(os.sep, "/")
+        name = draft.place[len(self._prefix) :]
+        return name if os.sep == "/" else name.replace(os.sep, "/")
 
     def named(self, address: str, name: str) -> Draft:
-        return Draft(address, f"{self._files.safe.home}{os.sep}{name.replace('/', os.sep)}")
+        return Draft(address, self._prefix + (name if os.sep == "/" else name.replace("/", os.sep)))
 
     def discard(self, draft: Draft) -> None:
         discard(draft)

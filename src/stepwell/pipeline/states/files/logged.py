@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ....codec import encode_checked
 from ....errors import ManifestError
@@ -22,6 +22,9 @@ SMALL_BYTES = 16 * 1024
 FEW = 100
 VERSION = 1
 _TAIL = b"\n}}\n"
+
+Changes: TypeAlias = dict[str, bytes | None]
+"""New values by key, as canonical JSON; None removes a key."""
 
 
 class Logged:
@@ -70,17 +73,17 @@ class Logged:
                 values[line["key"]] = line["value"]
         return values
 
-    def write(self, changes: Mapping[str, Any]) -> tuple[str, str | None]:
-        """Write changes (None removes a key) to a file that is to be synced, and then to be renamed if a name is given."""
+    def write(self, changes: Changes) -> tuple[str, str | None]:
+        """Write changes to a file that is to be synced, and then to be renamed if a name is given."""
         if _size(self.json_path) + _size(self.log_path) <= SMALL_BYTES:
-            values = {**self.read(), **changes}
-            written = self._written({key: value for key, value in values.items() if value is not None})
+            texts = {key: encode_checked(value) for key, value in self.read().items()} | changes
+            written = self._joined({key: _line(key, text) for key, text in texts.items() if text is not None})
             folder, name = os.path.split(self.json_path)
             temporary = os.path.join(folder, f"{TEMPORARY}{os.urandom(6).hex()}-{name}")
             with open(temporary, "xb") as file:
                 file.write(written)
             return temporary, self.json_path
-        lines = [encode_checked({"key": key, "value": value}) for key, value in changes.items()]
+        lines = [b'{"key":%s,"value":%s}' % (encode_checked(key), text or b"null") for key, text in changes.items()]
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             # The first newline ends a line that a crash left half written.
@@ -105,16 +108,13 @@ class Logged:
             remove_if_there(self.json_path)
         remove_if_there(self.log_path)
 
-    def _written(self, values: Mapping[str, Any]) -> bytes:
-        return self._joined({key: _line(key, value) for key, value in values.items()})
-
     def _joined(self, lines: Mapping[str, bytes]) -> bytes:
         """One line for each value: people and repositories see what changed."""
         return self._head + b",\n".join([lines[key] for key in sorted(lines)]) + _TAIL
 
     def _written_anew(self) -> dict[str, bytes]:
         """The lines by key; what the log has is not encoded anew."""
-        lines = {key: _line(key, value) for key, value in self._base().items()}
+        lines = {key: _line(key, encode_checked(value)) for key, value in self._base().items()}
         for line, text in self._lines():
             key, mark = line["key"], text.find(b'","value":')
             if line.get("value") is None:
@@ -122,7 +122,7 @@ class Logged:
             elif text.startswith(b'{"key":"') and mark > 0:
                 lines[key] = b"%s: %s" % (text[7 : mark + 1], text[mark + 10 : -1])
             else:  # written by hand
-                lines[key] = _line(key, line["value"])
+                lines[key] = _line(key, encode_checked(line["value"]))
         return lines
 
     @property
@@ -167,8 +167,8 @@ class Logged:
         )
 
 
-def _line(key: str, value: Any) -> bytes:
-    return b"%s: %s" % (encode_checked(key), encode_checked(value))
+def _line(key: str, text: bytes) -> bytes:
+    return b"%s: %s" % (encode_checked(key), text)
 
 
 def _parsed(texts: Sequence[bytes]) -> list[Any]:
@@ -196,7 +196,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def store_changes(changes: Sequence[tuple[Logged, Mapping[str, Any]]]) -> None:
+def store_changes(changes: Sequence[tuple[Logged, Changes]]) -> None:
     """Change several mappings, durably when this returns, syncing all of them at once. Who calls it holds the lock."""
     written = [(logged, *logged.write(changed)) for logged, changed in changes]
     sync_files([path for _, path, _ in written])

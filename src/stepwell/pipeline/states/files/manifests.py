@@ -9,8 +9,8 @@ from typing import Any
 
 from ....errors import ManifestError
 from ..address import split_address
-from ..records import Record, record_from
-from .logged import Logged, store_changes
+from ..records import Record, encode_record, record_from
+from .logged import Changes, Logged, store_changes
 
 
 class Manifests:
@@ -57,10 +57,12 @@ class Manifests:
 
     def store(self, changes: Mapping[str, Record | None]) -> None:
         """Store changes durably. Who calls it holds the lock of the root."""
-        folders: dict[str, dict[str, object]] = {}
+        folders: dict[str, Changes] = {}
         for address, record in changes.items():
             folder, key = split_address(address)
-            folders.setdefault(folder, {})[key] = None if record is None else record.to_json()
+            if folder not in folders:
+                folders[folder] = {}
+            folders[folder][key] = None if record is None else encode_record(record)
         store_changes([(self._logged(folder), changed) for folder, changed in folders.items()])
         self._changed |= folders.keys()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from ....codec import encode_checked
 from ..listing import Stamp, stamp_of
 from ..port import NoteKind
 from .logged import Logged, store_changes
@@ -25,7 +26,11 @@ class FileNotes:
         logged = self._logged(kind)
         with self._lock():
             known = logged.read()
-            needed = {key: value for key, value in changes.items() if value != known.get(key)}
+            needed = {
+                key: None if value is None else encode_checked(value)
+                for key, value in changes.items()
+                if value != known.get(key)
+            }
             if needed:
                 store_changes([(logged, needed)])
                 logged.fold()

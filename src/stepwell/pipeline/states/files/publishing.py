@@ -21,7 +21,7 @@ from ..records import Record, members_hash
 from .drafts import discard
 from .local import LocalFiles
 from .manifests import Manifests
-from .syncing import remove_if_there, sync_file_system, sync_files
+from .syncing import ONE_BY_ONE, remove_if_there, sync_file_system, sync_files
 
 
 class Home(NamedTuple):
@@ -34,7 +34,11 @@ class Home(NamedTuple):
 
 def sync_drafts(drafts: Iterable[Draft]) -> None:
     """The first step, which waits for the disk: it needs no lock, so that others are published meanwhile."""
-    files = [file for each in drafts for file in _files_of(each)]
+    given = list(drafts)
+    # Of so many it does not matter which files they are.
+    if len(given) > ONE_BY_ONE and sync_file_system(os.path.dirname(given[0].place)):
+        return
+    files = [file for each in given for file in _files_of(each)]
     if files:
         sync_files(files)
 
@@ -46,10 +50,11 @@ def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
         join = home.files.safe.joiner()
         accepted: list[tuple[Publication, str | None]] = []
         for each in publications:
-            if each.record.members is None and not os.access(join(each.draft.address), os.F_OK):
+            draft, record, _, _ = each
+            if record.members is None and not os.access(join(draft.address), os.F_OK):
                 there, problem = None, ""  # the most common case, without a look at more
             else:
-                there = _content_at(home, each.draft.address, each.record)
+                there = _content_at(home, draft.address, record)
                 problem = _problem(each, there)
             problems.append(problem)
             if not problem:

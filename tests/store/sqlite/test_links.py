@@ -1,0 +1,43 @@
+"""A link of a chain: one completion, and the claim of the only child, in statements of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepwell.store.sqlite import SqliteStore
+from stepwell.store.sqlite.ops import links
+from stepwell.testing.ops import claim_first, claim_op, completed, graph, statuses
+
+CHAIN = graph(a="", b="a", c="b")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "runs.db")
+    yield store
+    store.close()
+
+
+def test_what_a_chain_commits_is_written_as_a_link(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    apply = links.settle_and_claim
+    monkeypatch.setattr(
+        "stepwell.store.sqlite.store.settle_and_claim", lambda *ops: written.append(found := apply(*ops)) or found
+    )
+    grant = claim_first(store, CHAIN)
+    store.commit([completed(grant), claim_op(runs=(grant.run_id,))])
+    assert statuses(store) == {"a": "COMPLETED", "b": "RUNNING", "c": "PENDING"}
+    assert written != [None]
+
+
+def test_a_link_of_which_a_part_cannot_be_written_writes_nothing(store: SqliteStore) -> None:
+    grant = claim_first(store, CHAIN)
+    before = statuses(store)
+    with store._writer:
+        store._writer.execute("INSERT INTO journal (run, seq, at, kind) SELECT key, seq + 1, 0, 0 FROM run")
+    with pytest.raises(AssertionError, match=f"a link of run {grant.run_id} at seq 2 could not be written"):
+        store.commit([completed(grant), claim_op(runs=(grant.run_id,))])
+    assert statuses(store) == before
