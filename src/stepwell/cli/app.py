@@ -10,9 +10,9 @@ import typer
 
 from ..version import __version__
 from .command import Where, declare
-from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
+from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
-from .exits import ExitCode, forgiving_streams, report
+from .exits import ExitCode, prepare_streams, report
 from .fleet_commands import add_fleet_commands
 from .options import (
     Accept,
@@ -20,7 +20,6 @@ from .options import (
     DryRun,
     DryRunAsJson,
     Inputs,
-    Jobs,
     Modules,
     NodeArgument,
     NoWait,
@@ -161,21 +160,19 @@ add_fleet_commands(app)
 add_server_commands(app)
 
 
-@declare(app, "checkpoints")
+@declare(app, "checkpoints", jobs=True)
 def checkpoints(
     run: RunArgument,
     at: Annotated[str | None, argument("[AT]", "A label, a seq of the journal, or an idempotency key.")] = None,
     as_json: AsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
 
 
-@declare(app, "replay")
+@declare(app, "replay", jobs=True)
 def replay(
     what: Annotated[str, argument("RUN|FILE", "A run, or a cassette that `export` wrote.", autocompletion=runs)],
     as_json: AsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
 
@@ -185,12 +182,11 @@ MISSING_CODE_OK = (
 )
 
 
-@declare(app, "replay")
+@declare(app, "replay", jobs=True)
 def export(
     run: RunArgument,
     file: Annotated[str, argument("FILE", "As in orders.cassette.json; it is replaced.")],
     missing_code_ok: Annotated[bool, flag("--missing-code-ok", MISSING_CODE_OK)] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
@@ -211,19 +207,18 @@ def graph(
     """Draw the graph of a workflow or of a run."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def retry(
     run: RunArgument,
     accept: Accept = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
-    jobs: Jobs = None,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def reattempt(
     run: RunArgument,
     node: NodeArgument,
@@ -231,7 +226,6 @@ def reattempt(
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
-    jobs: Jobs = None,
 ) -> None:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
 
@@ -240,7 +234,7 @@ AT_HELP = "A point of its history, a label, or the node to begin with, by id or 
 CHANGED_INPUT = "Change one input; may be repeated."
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def fork(
     run: RunArgument,
     at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
@@ -249,7 +243,6 @@ def fork(
     no_wait: NoWait = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
 
@@ -272,7 +265,7 @@ def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = Fal
 NEW_INPUT = "An input that its class has got since; may be repeated."
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def resume(
     run: RunArgument,
     accept: Accept = False,
@@ -280,7 +273,6 @@ def resume(
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, flag("--no-wait", "Un-pause it, but leave the work to others.")] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
 
@@ -290,21 +282,19 @@ def freeze(run: RunArgument) -> None:
     """Have a run keep the graph it has: it no longer follows its class."""
 
 
-@declare(app, "steer", "import")
+@declare(app, "steer", "import", jobs=True)
 def import_graph(
     run: RunArgument,
     file: Annotated[str, argument("FILE", "What `graph RUN --frozen` printed, edited; - reads stdin.")],
-    jobs: Jobs = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def work(
     modules: Modules = None,
     queues: Annotated[str | None, option("A,B", "Take only nodes of these queues; by default all.")] = None,
     once: Annotated[bool, flag("--once", "End when nothing is left that can be worked on here.")] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
 
@@ -369,11 +359,11 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """What `stepwell` and `python -m stepwell` call."""
-    forgiving_streams()
+    prepare_streams()
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        with asked_by_a_shell():
+        with shell_completion():
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))
