@@ -180,7 +180,7 @@ class Firing:
             except StoreError:
                 raise
             except StepwellError as error:
-                told = self._failed(trigger, "after", f"run {ended.run_id}", error)
+                told = self._failed(trigger, "after", f"run {ended.row.id}", error)
                 if self._store.now() - ended.at < GIVE_UP_AFTER:
                     self._ended.hold(row.key, ended)
                     problem = problem or told
