@@ -1,4 +1,4 @@
-"""What is committed most has statements of its own: a link of a chain (one completion, and the claim of the only child), a run."""
+"""What is committed most has statements of its own: a completion with the claim of the only child, and a new run."""
 
 from __future__ import annotations
 
