@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.model import Created
+from stepwell.model import Claimed, Created
 from stepwell.store.sqlite import SqliteStore
 from stepwell.store.sqlite.ops import links, single
-from stepwell.testing.ops import RUN, claim_first, claim_op, completed, graph, start, statuses
+from stepwell.testing.ops import RUN, add_graph, claim_first, claim_op, completed, graph, spec, start, statuses
 
 CHAIN = graph(a="", b="a", c="b")
 
@@ -32,6 +32,14 @@ def test_what_a_chain_commits_is_written_as_a_link(store: SqliteStore, monkeypat
     store.commit([completed(grant), claim_op(runs=(grant.run_id,))])
     assert statuses(store) == {"a": "COMPLETED", "b": "RUNNING", "c": "PENDING"}
     assert written != [None]
+
+
+def test_a_link_brings_the_outputs_that_its_child_needs(store: SqliteStore) -> None:
+    store.commit(add_graph(CHAIN))  # in which nobody needs anything
+    grant = claim_first(store, graph(spec("a"), spec("b", "a", needs="a")))
+    _, claimed = store.commit([completed(grant, b"7"), claim_op(claim="next", runs=(RUN,))])
+    assert isinstance(claimed, Claimed)
+    assert [each.inputs for each in claimed.grants] == [((0, b"7"),)]
 
 
 def test_a_link_of_which_a_part_cannot_be_written_writes_nothing(store: SqliteStore) -> None:
