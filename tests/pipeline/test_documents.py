@@ -9,8 +9,8 @@ import pytest
 
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
+from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
-from stepwell.define.document.unreadable import Unreadable
 from stepwell.errors import DefinitionError, InputError
 from stepwell.pipeline.building.found import HOMES, find_pipeline
 from stepwell.pipeline.building.watch import Watcher

@@ -12,8 +12,7 @@ from typing import Protocol
 from ...clock import microseconds
 from ...ids import AttemptId, RunId
 from ...model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus
-from ..procedures.procedure import Procedure, Read
-from ..procedures.reads import news_of
+from ..procedures.procedure import Procedure, Read, news_of
 from ..scheduling.scheduler import Scheduler
 from .sweeper import Sweeper
 from .timetable import Due, Timetable
