@@ -65,6 +65,23 @@ def test_the_problems_of_a_document_are_counted() -> None:
     assert told({**FINE, "queue": 1}, {**FINE, "id": "b", "queue": 1}).endswith(" has 2 problems:")
 
 
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ({"template": {"{{ input.x }}": 1}}, ".template.{{ input.x }}"),
+        ({"template": {"a": {"{{ input.x }}": 1}}}, ".template.a.{{ input.x }}"),
+        ({"template": ["a", {"{{ input.x }}": 1}]}, ".template[1].{{ input.x }}"),
+        ({"template": [[{"{{ input.x }}": 1}]]}, ".template[0][0].{{ input.x }}"),
+    ],
+)
+def test_a_key_is_no_template_however_deep_it_is(config: dict[str, Any], path: str) -> None:
+    found = one([{**FINE, "config": config}])
+    assert (found.message, found.path.replace('["', ".").replace('"]', "")) == (
+        "a key is never a template",
+        f"$.nodes[0].config{path}",
+    )
+
+
 NODE: list[tuple[dict[str, Any], str, str]] = [
     ({"id": "a"}, "$.nodes[0]", "needs its handler"),
     ({"handler": "transform", "config": {"template": 1}}, "$.nodes[0]", "needs its id"),
