@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
@@ -122,6 +122,7 @@ def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: 
         assert not list((root / "out").glob(".stepwell-*-a.txt"))
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.builds(
         Record,
