@@ -1,8 +1,8 @@
 """Clocks. Times are integers: microseconds since 1970, by the clock of the store.
 
-A lease must not end because somebody set the wall clock, so the embedded store does not use it directly. `BootClock`
-counts from the boot of the machine (suspended time included) and is shifted, once per boot, to where the wall clock
-stood then; every process on the machine that uses the same shift sees the same time, and it never goes back.
+A lease must not end because the wall clock was set, so the embedded store does not use it directly. `BootClock` counts from
+the boot of the machine, including suspended time, plus a shift that is fixed once per boot by the wall clock. All processes
+with the same shift see the same time, and it never goes back.
 """
 
 from __future__ import annotations
@@ -68,8 +68,7 @@ def boot_id() -> str | None:
 
 
 MAX_SECONDS = 10 * 365 * 86_400
-"""The longest that anything may be asked to take or to wait. Nobody means more than ten years, and beyond some limit stores
-and threads cannot count."""
+"""The longest duration that is accepted: ten years. Stores and threads could not handle arbitrary ones."""
 LONGEST_WAIT = 86_400.0
 """Seconds that a thread waits at once before it looks again: on some systems it cannot wait for as long as that."""
 SECONDS_NEEDED = f"a number of seconds from 0 to {MAX_SECONDS:,} (ten years)"

@@ -148,9 +148,8 @@ def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
         for index, item in enumerate(value):
             _complain(item, (*path, index), depth + 1)
     else:
-        raise NotJson(
-            f"a value of type {kind.__module__}.{kind.__qualname__} cannot be kept as JSON", path=json_path(path)
-        )
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        raise NotJson(f"a value of type {name} cannot be kept as JSON", path=json_path(path))
 
 
 def json_path(parts: Sequence[str | int]) -> str:

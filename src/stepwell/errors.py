@@ -76,13 +76,13 @@ class DefinitionError(StepwellError):
 class GraphError(DefinitionError):
     """A graph has problems. `problems` lists all of them, each with the place it was found at."""
 
-    def __init__(self, problems: Sequence[object], *, where: object = None) -> None:
+    def __init__(self, problems: Sequence[object], *, where: object = None, what: str = "the graph") -> None:
         self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
         lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
         if len(self.problems) > MAX_SHOWN:
             lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
-        super().__init__(f"the graph has {count}:\n{lines}", where=where)
+        super().__init__(f"{what} has {count}:\n{lines}", where=where)
 
 
 class MissingJob(DefinitionError):
@@ -446,8 +446,7 @@ class RetryLater(StepwellError):
 
 
 class TransientError(StepwellError):
-    """Raise it in a body for a failure that may pass. It counts as one: the node's `retry` decides whether it is tried again,
-    and then not before `retry_after` seconds, if the other side has said so."""
+    """Raise it in a body for a failure that may pass: the node's `retry` applies, after at least `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: Duration | None = None) -> None:
         super().__init__(message)

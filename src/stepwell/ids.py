@@ -99,8 +99,6 @@ def _ordinal(digits: str) -> int | None:
 def checked_run_id(text: str) -> RunId:
     """A valid run id; InputError says what is allowed."""
     if not isinstance(text, str) or not _RUN_ID.match(text):
-        raise InputError(
-            f"run id {shown(text)} is not allowed: use 1 to 200 letters, digits or . _ : @ + -, beginning with a letter or "
-            f"digit"
-        )
+        allowed = "1 to 200 letters, digits or . _ : @ + -, beginning with a letter or digit"
+        raise InputError(f"run id {shown(text)} is not allowed: use {allowed}")
     return RunId(text)

@@ -1,6 +1,6 @@
-"""Values that must not be shown: masked in everything a body says before it leaves the worker.
+"""Masks secrets in all output of bodies before it leaves the worker.
 
-The values are those of the process, as what is printed is: a body in any thread, loop or process may print any of them.
+The values are global to the process: a body in any thread may print any of them.
 """
 
 from __future__ import annotations
@@ -54,8 +54,10 @@ def _compiled() -> re.Pattern[str] | None:
     if _pattern is not None or not _values:
         return _pattern
     with _lock:
-        texts = sorted({text for value in _values for text in (value, *_lines(value))}, key=len, reverse=True)
-        forms = [_form(text) for text in texts]
+        # The lines of a value (a key file) that are long enough are masked alone, too.
+        lines = {line.strip() for value in _values for line in value.splitlines()}
+        texts = {*_values, *(line for line in lines if len(line) >= 2 * SHORTEST)}
+        forms = [_form(text) for text in sorted(texts, key=len, reverse=True)]
         _longest = max(form.longest for form in forms)
         _pattern = re.compile("|".join(form.pattern for form in forms))
         return _pattern
@@ -81,12 +83,6 @@ def longest() -> int:
     """Characters of the longest text that is masked: so near the place where a text was cut, one may have lost its end."""
     _compiled()
     return _longest
-
-
-def _lines(value: str) -> list[str]:
-    """The lines of a value (a key file) that are long enough to be masked alone."""
-    lines = [line.strip() for line in value.splitlines()]
-    return [line for line in lines if len(line) >= 2 * SHORTEST]
 
 
 class _Form(NamedTuple):

@@ -39,6 +39,5 @@ def _allowed(text: str) -> Allowed:
             raise ValueError
         return Allowed(ipaddress.ip_network(network, strict=False), number)
     except ValueError:
-        raise InputError(
-            f"private_networks: {shown(text)} is no network: write 10.0.0.0/8, 127.0.0.1:8080 or [::1]:8080"
-        ) from None
+        forms = "10.0.0.0/8, 127.0.0.1:8080 or [::1]:8080"
+        raise InputError(f"private_networks: {shown(text)} is no network: write {forms}") from None

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +48,7 @@ class SecretRef:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise InputError(
-                f"{shown(self.name)} cannot be the name of a secret: letters, digits, _ . and - are needed"
-            )
+            raise InputError(f"{shown(self.name)} cannot be the name of a secret: use letters, digits, _ . and -")
 
     @classmethod
     def of(cls, text: object) -> SecretRef | None:
@@ -130,10 +128,8 @@ class Secrets:
         """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
         found = self._look_up(ref.name, service)
         if len(found) < SHORTEST:
-            raise MissingSecret(
-                ref.name,
-                f"{ref} has {len(found)} characters: at least {SHORTEST} are needed, or it could not be kept out of logs",
-            )
+            needed = f"at least {SHORTEST} are needed, or it could not be kept out of logs"
+            raise MissingSecret(ref.name, f"{ref} has {len(found)} characters: {needed}")
         hide([found])
         return found
 
@@ -174,10 +170,8 @@ class Secrets:
             return  # ANY_SERVICE: the service is not known yet, so this is checked again later
         asked = "no service" if service is None else f"service {service!r}"
         told = ", ".join(sorted(allowed)) or "none"
-        raise MissingSecret(
-            name,
-            f"{PREFIX}{name} may not be used for {asked}: it is for {told}; `services` of its entry in [secrets] says so",
-        )
+        problem = f"{PREFIX}{name} may not be used for {asked}: it is for {told}"
+        raise MissingSecret(name, f"{problem}; `services` of its entry in [secrets] says so")
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:
@@ -194,9 +188,8 @@ class Secrets:
         try:
             found = self._provider.get(name)
         except Exception as error:  # its message might contain the secret
-            raise TransientError(
-                f"{PREFIX}{name} could not be read: {type(self._provider).__name__}.get raised {type(error).__name__}"
-            ) from None
+            raised = f"{type(self._provider).__name__}.get raised {type(error).__name__}"
+            raise TransientError(f"{PREFIX}{name} could not be read: {raised}") from None
         if found is not None and not isinstance(found, str):
             raise MissingSecret(name, f"{PREFIX}{name} is a {type(found).__name__}; text is needed")
         return found
@@ -229,25 +222,33 @@ def _of_file(name: str, path: Path) -> str | None:
         raise MissingSecret(name, f"{PREFIX}{name} in {path} is no text") from None
 
 
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Every value in a config that has no parts, with its path."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from leaves(item, (*path, place))
+    else:
+        yield path, value
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of a config in which `change` is applied to every value that has no parts."""
+    if isinstance(value, Mapping):
+        return {key: mapped(item, change) for key, item in value.items()}
+    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else change(value)
+
+
 def references(value: object) -> Iterator[SecretRef]:
     """Every reference in a config."""
-    if isinstance(value, SecretRef):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references(item)
+    return (leaf for _, leaf in leaves(value) if isinstance(leaf, SecretRef))
 
 
 def references_of(value: Any) -> Any:
     """A config with references in place of `secret:NAME`. Only for what a person wrote, never for the output of a template."""
-    if isinstance(value, str):
-        return SecretRef.of(value) or value
-    if isinstance(value, Mapping):
-        return {key: references_of(item) for key, item in value.items()}
-    return [references_of(item) for item in value] if isinstance(value, list | tuple) else value
+    return mapped(value, lambda leaf: SecretRef.of(leaf) or leaf)
 
 
 def has_references(value: object) -> bool:
@@ -262,13 +263,7 @@ def has_references(value: object) -> bool:
 
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
     """A config with values in place of the references in it."""
-    if isinstance(value, SecretRef):
-        return secrets.value(value, service)
-    if isinstance(value, Mapping):
-        return {key: resolved(item, secrets, service) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [resolved(item, secrets, service) for item in value]
-    return value
+    return mapped(value, lambda leaf: secrets.value(leaf, service) if isinstance(leaf, SecretRef) else leaf)
 
 
 def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
@@ -291,7 +286,7 @@ def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
 
 def _wrong_source(name: object, entry: object) -> str | None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: letters, digits, _ . and - are needed"
+        return "this cannot be the name of a secret: use letters, digits, _ . and -"
     if not isinstance(entry, Mapping):  # never shown: it may be the secret itself
         return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
     if unknown := sorted(set(entry) - {"env", "file", "services"}):

@@ -171,8 +171,7 @@ def _programs(value: Any) -> tuple[str, ...] | bool:
 
 
 def _table(name: str, value: Any) -> tuple[Any, list[str]]:
-    """The entries of a table, and its problems. In the environment it is JSON. Its values are never shown: one may be a
-    secret."""
+    """The entries of a table (JSON in the environment), and its problems. Values are never shown: one may be a secret."""
     import json
 
     from .secrets import sources_of

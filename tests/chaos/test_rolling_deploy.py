@@ -1,4 +1,4 @@
-"""A deploy, and a rollback, while runs are in flight: real processes with two versions of one module."""
+"""A deploy, and a rollback, while runs are in progress: real processes with two versions of one module."""
 
 from __future__ import annotations
 

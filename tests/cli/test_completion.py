@@ -101,7 +101,7 @@ app = typer.Typer()
 def main(store: str = typer.Option(None)): ...
 @app.command()
 def reattempt(run: str, node: str = typer.Argument(autocompletion=completion.nodes), store: str = typer.Option(None)): ...
-with completion.asked_by_a_shell():
+with completion.shell_completion():
     app(prog_name="stepwell")
 """
 

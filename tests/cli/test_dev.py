@@ -1,4 +1,4 @@
-"""`stepwell dev`: code changes, the worker begins anew, and what was in flight goes on with it."""
+"""`stepwell dev`: code changes, the worker restarts, and runs in progress continue with the new code."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def test_nothing_is_overwritten(project: Path) -> None:
     done = run(project, "stepwell", "init")
     assert done.returncode != 0
     assert "orders.py" in done.stderr
-    assert "nothing is overwritten" in done.stderr
+    assert "name another folder" in done.stderr
     assert (project / "orders.py").stat().st_mtime_ns == before

@@ -112,7 +112,7 @@ def test_the_default_store_does_not_stand_for_one_behind_a_server(
     monkeypatch.setattr(sys, "path", [*sys.path])  # to which a command adds the folder
     monkeypatch.delenv("STEPWELL_STORE", raising=False)
     monkeypatch.setenv("STEPWELL_SERVER", "http://127.0.0.1:1")
-    with pytest.raises(InputError, match=r"gc needs the store itself, and the settings name the server .* --store"):
+    with pytest.raises(InputError, match=r"gc needs the store itself, not the server .* --store"):
         Connection(None).need_store("gc")
     Connection("sqlite:///other.db").need_store("gc")
     monkeypatch.setenv("STEPWELL_STORE", "sqlite:///named.db")

@@ -49,7 +49,7 @@ def test_what_is_wrong_is_told_all_at_once(shop: Shop) -> None:
     told = shop("trigger", "add", "a b", "report", "--cron", "61 * * * *", "--timezone", "Berlin", code=2).err
     assert "3 problems" in told
     assert "did you mean 'Europe/Berlin'?" in told
-    assert "name a workflow too" in shop("trigger", "add", "nightly", code=2).err
+    assert "name a workflow, as" in shop("trigger", "add", "nightly", code=2).err
     assert "a time is needed" in shop("trigger", "backfill", "nightly", "soon", "later", code=2).err
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from stepwell.graph import Graph
-from stepwell.kernel.counters import counts, parent_counters
+from stepwell.kernel.audit import counts, parent_counters
 from stepwell.model import AttemptStatus, GateState, NodeRow, NodeStatus, RunRow
 from stepwell.store import Store, reader
 from stepwell.store.sqlite import SqliteStore
@@ -27,7 +27,8 @@ def _check_parents(store: Store, run: RunRow, nodes: list[NodeRow]) -> None:
     if run.gate is not GateState.OPEN:
         return
     graph = Graph.load(reader.get_graph(store, run.digest) or b"")
-    for node, expected in zip(nodes, parent_counters(nodes, graph.parents), strict=True):
+    for node, own in zip(nodes, graph.parents, strict=True):
+        expected = parent_counters(nodes, own)
         assert (node.waiting, node.live) == expected, f"{run.id} {node}: its parents say {expected}"
         assert node.status is not NodeStatus.READY or node.waiting == 0, f"{run.id} {node}: ready before its parents"
         assert node.status is not NodeStatus.PENDING or node.waiting > 0, f"{run.id} {node}: forgotten"

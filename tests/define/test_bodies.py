@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.define import Builder, Workflow, bodies_for, definition_of, step
+from stepwell.define import Bodies, Builder, Workflow, bodies_for, definition_of, step
 from stepwell.errors import DefinitionError, MissingJob
 from stepwell.graph import Graph, NodeSpec
 from tests.define import shop
@@ -158,3 +158,13 @@ def test_finding_and_calling_a_body_costs_next_to_nothing() -> None:
     for _ in range(10_000):
         definition.bodies.find(spec).invoke(definition.input, None, {})
     assert (time.perf_counter() - started) / 10_000 < 50e-6  # about 1.5 µs; the bound is for a busy machine
+
+
+def test_what_a_job_returns_is_known_where_its_module_is_imported() -> None:
+    """Nobody gave the function to a builder here: another process did."""
+    spec = NodeSpec("n", "n", job="tests.define.shop:charge")  # type: ignore[arg-type]
+    found = Bodies().returns_of(spec)
+    assert found is not None
+    assert found.problems(7, "it")
+    assert not found.problems("3 EUR", "it")
+    assert Bodies().returns_of(spec._replace(job="tests.define.nowhere:charge")) is None

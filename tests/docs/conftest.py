@@ -17,7 +17,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("stepwell.cli.streams.keep_stdout", lambda: None)  # it changes the whole process
+    monkeypatch.setattr("stepwell.cli.streams.reserve_stdout", lambda: None)  # it changes the whole process
     opened = Terminal(tmp_path, monkeypatch, capsys)
     yield opened
     opened.close()

@@ -214,7 +214,7 @@ def test_a_message_stays_readable_when_everything_is_wrong() -> None:
     with pytest.raises(GraphError) as caught:
         from_frozen({"version": 1, "nodes": {f"n{i}": node(timeout=-1) for i in range(5_000)}})
     assert len(caught.value.problems) == 5_000
-    assert str(caught.value).startswith("the graph has 5000 problems:\n  - $.nodes.n0.timeout: ")
+    assert str(caught.value).startswith("the graph has 5,000 problems:\n  - $.nodes.n0.timeout: ")
     assert str(caught.value).endswith("\n  - and 4,900 more, in `problems` of this error")
 
 

@@ -151,7 +151,7 @@ def test_a_wrong_config_is_told(config, told):
 def test_a_model_has_to_be_named_somewhere():
     with Server(lambda asked: said("x")) as server:
         bench = Bench(services={"llm": {"base_url": server.url}})
-        with pytest.raises(PermanentError, match="no model is named"):
+        with pytest.raises(PermanentError, match="names a model"):
             bench.call("llm_service", service="llm", prompt="x")
         with pytest.raises(PermanentError, match="there is no service 'other' here; there are llm"):
             bench.call("llm_service", service="other", prompt="x")

@@ -18,7 +18,7 @@ from rich.text import Text
 from .mutants import Mutant
 from .reach import Moved, Reach, files_of_tests, measure, moved_lines
 from .results import Result, Results, Verdict
-from .trees import ROOT, Tree, digest
+from .trees import NO_END, ROOT, Outcome, Tree, digest
 
 WAVES = (2.0, 15.0)
 """Seconds of tests. Most mutants die at once, so the fastest tests are run without loading the others, then some more."""
@@ -121,14 +121,19 @@ class Hunt:
 
     def _killed_by(self, tree: Tree, mutant: Mutant, tests: list[str]) -> str:
         """The test that fails, or what else happened to it; nothing if all pass."""
-        with tree.changed(mutant.module, mutant.apply(self._reach.sources[mutant.module])):
-            for wave in self._waves(tests):
-                slowest = self._reach.seconds[wave[-1]]
-                limit = START_SECONDS + SLOWER * sum(self._reach.seconds[test] for test in wave)
-                outcome = tree.run_tests(wave, limit, each_seconds=10 + SLOWER * slowest)
-                if not outcome.passed:
-                    return outcome.by
+        for wave in self._waves(tests):
+            with tree.changed(mutant.module, mutant.apply(self._reach.sources[mutant.module])):
+                outcome = self._run(tree, wave)
+            if outcome.by == NO_END and self._run(tree, wave).by == NO_END:
+                self._console.print(f"the machine is too busy for {len(wave)} tests", style="yellow", markup=False)
+            elif not outcome.passed:
+                return outcome.by
         return ""
+
+    def _run(self, tree: Tree, wave: list[str]) -> Outcome:
+        slowest = self._reach.seconds[wave[-1]]
+        limit = START_SECONDS + SLOWER * sum(self._reach.seconds[test] for test in wave)
+        return tree.run_tests(wave, limit, each_seconds=10 + SLOWER * slowest)
 
     def _passes(self, tree: Tree, test: str) -> bool:
         """Whether a test passes without a mutant: asked when it kills its first one."""

@@ -30,6 +30,8 @@ MARK = "STEPWELL_MUTATION_TREE"
 _PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 MOST_MEMORY = 8 << 30
 """A mutant that never stops taking memory must not take all of it."""
+NO_END = "no end"
+"""What tests came to that took longer than they may."""
 
 
 class Closed(Exception):
@@ -53,6 +55,7 @@ class Tree:
         self.notes = folder / "notes"
         """What the processes of the tests write down for us."""
         self._changes = 0
+        self._runs = 0
         self._closed = False
         self.notes.mkdir(parents=True)
         for name in tracked_files():
@@ -104,7 +107,7 @@ class Tree:
         options = ("-p", "tests.mutation.choosing", "-x", f"--timeout={each_seconds:.0f}", *options)
         code = self.pytest(*options, *files, seconds=seconds)
         if code is None:
-            return Outcome(False, "no end")
+            return Outcome(False, NO_END)
         return Outcome(
             code in _PASSED,
             said.read_text() if said.exists() else f"pytest ended with {code}",
@@ -114,7 +117,9 @@ class Tree:
         """The exit code, or None if it took longer."""
         if self._closed:
             raise Closed
-        scratch = self.folder / "scratch"
+        self._runs += 1
+        # A folder of its own: what a server of the tests before still writes may outlast theirs.
+        scratch = self.folder / f"scratch{self._runs}"
         scratch.mkdir()
         command = [str(self.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
         environment = {

@@ -9,8 +9,8 @@ import pytest
 
 from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
+from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
-from stepwell.define.document.unreadable import Unreadable
 from stepwell.errors import DefinitionError, InputError
 from stepwell.pipeline.building.found import HOMES, find_pipeline
 from stepwell.pipeline.building.watch import Watcher
@@ -132,7 +132,7 @@ def test_all_problems_are_told_at_once_with_their_places(tmp_path: Path) -> None
     {"id": "b", "typeId": "state_transfrom", "data": {}},
     {"id": "c", "typeId": "state_transform", "name": "not-a-name", "data": {"output": "x", "transform": "t", "minsize": 1}}
   ],
-  "connections": [{"sourceNodeId": "a", "targetNodeId": "z"}]
+  "connections": [{"sourceNodeId": "a", "targetNodeId": "z"}, {"sourceNodeId": ["a"], "targetNodeId": "a"}]
 }""",
     )
     with pytest.raises(DocumentError) as raised:
@@ -141,6 +141,7 @@ def test_all_problems_are_told_at_once_with_their_places(tmp_path: Path) -> None
     assert {
         ("$.stateStor", 3), ("$.scanInterval", 4), ("$.nodes[0].data.pattern", 6), ("$.nodes[0].data.filter", 6),
         ("$.nodes[1].typeId", 7), ("$.nodes[2].name", 8), ("$.nodes[2].data.minsize", 8), ("$.connections[0].targetNodeId", 10),
+        ("$.connections[1].sourceNodeId", 10),
     } <= told  # fmt: skip
 
 

@@ -58,6 +58,15 @@ def test_a_fork_goes_into_one_file(engine: Engine, tmp_path: Path) -> None:
     assert len(report.executed) == 4
 
 
+def test_what_cannot_be_replayed_of_a_fork_is_told_by_its_cassette_too(engine: Engine, tmp_path: Path) -> None:
+    origin = engine.run(Order())
+    fork = origin.fork("pay", input={"count": 5}).wait(60).check()
+    origin.delete()
+    report = replay_cassette(load_cassette(fork.export(tmp_path / "fork.json")), jobs=["tests"])
+    assert report.executed == ("pay",)
+    assert report.stubbed == fork.replay().stubbed
+
+
 def changed(change: Callable[[dict[str, Any]], None]) -> str:
     form = copy.deepcopy(FORM)
     change(form)

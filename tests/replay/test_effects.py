@@ -13,7 +13,12 @@ import pytest
 import stepwell
 from stepwell import Builder, Engine, NodeStatus, Retry, Run
 from stepwell.codec import encode, sha256
+from stepwell.errors import StoreCorrupt
+from stepwell.ids import AttemptId
+from stepwell.model import LineRow
+from stepwell.model.lines import EFFECT
 from stepwell.replay import Effect, effect
+from stepwell.replay.effects.record import effects_of
 from stepwell.store.rules import payloads
 from tests.replay import bodies
 from tests.runner.conftest import OpenEngine
@@ -220,3 +225,12 @@ def test_an_effect_that_is_cancelled_is_recorded_as_that(engine: Engine) -> None
     (recorded,) = run.effects()
     assert recorded.error is not None
     assert recorded.error.type == "asyncio.exceptions.CancelledError"
+
+
+def test_an_effect_that_a_newer_version_has_written_is_not_guessed_at() -> None:
+    written = encode({"format": 99, "index": 0, "name": "rate"})
+    row = LineRow(AttemptId("claim.0"), 0, 0, EFFECT, written, 3, 2)
+    with pytest.raises(
+        StoreCorrupt, match=r"effect 0 of node 'convert', attempt 2, has format 99; .* newer one has written"
+    ):
+        effects_of([row], {3: "convert"})

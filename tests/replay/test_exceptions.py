@@ -103,6 +103,17 @@ def test_what_is_not_data_is_missed_with_a_reason() -> None:
         made.response  # noqa: B018
 
 
+def test_groups_within_groups_are_recorded_as_deep_as_they_are_read_again() -> None:
+    error: Exception = ValueError("the innermost")
+    for _ in range(MAX_GROUPS + 5):
+        error = ExceptionGroup("around it", [error])
+    found, depth = error_raised(error), 0
+    while found.exceptions:
+        (found,), depth = found.exceptions, depth + 1
+    assert depth == MAX_GROUPS
+    assert error_of(error_raised(error).data()) == error_raised(error)
+
+
 def test_a_group_is_a_group() -> None:
     made = again(ExceptionGroup("many", [ValueError("a"), ExceptionGroup("inner", [KeyError("k"), ApiError(1, "x")])]))
     wrong, rest = made.split(ValueError)

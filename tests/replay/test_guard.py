@@ -383,3 +383,16 @@ def begin(coroutine: Any) -> None:
     assert not task.done()
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     loop.close()
+
+
+def test_a_coroutine_that_is_discarded_where_it_ran_leaves_no_guard_behind() -> None:
+    async def body() -> None:
+        with guard():
+            await asyncio.sleep(0)
+
+    before = sys.getprofile()
+    coroutine = body()
+    coroutine.send(None)
+    coroutine.close()
+    assert sys.getprofile() is before
+    assert time.time() > 0

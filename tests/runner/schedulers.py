@@ -71,8 +71,8 @@ def news(run: str = "r", status: RunStatus = RunStatus.RUNNING, seq: int = 5, **
     return RunNews(RunId(run), status, gate, more.pop("purpose", None), 1, 1, 0, seq)
 
 
-def land(scheduler: Scheduler, batch: CommitBatch, *answers: Receipt, now: int = 0) -> CommitResult:
-    """The batch arrives. Claims are answered with `answers`, in order; whatever else as usual."""
+def commit_batch(scheduler: Scheduler, batch: CommitBatch, *answers: Receipt, now: int = 0) -> CommitResult:
+    """Commit the batch. Claims get `answers`, in order; other ops their usual receipts."""
     given = iter(answers)
     receipts: list[Receipt] = []
     for op in batch.ops:
@@ -93,7 +93,7 @@ def hold(scheduler: Scheduler, *places: tuple[str, int]) -> list[Held]:
     batch = scheduler.next_batch(0)
     assert batch is not None
     (claim,) = claims(batch)
-    return land(scheduler, batch, granted(claim, *places)).begin
+    return commit_batch(scheduler, batch, granted(claim, *places)).begin
 
 
 def end(scheduler: Scheduler, held: Held, now: int = 0) -> None:
@@ -104,12 +104,12 @@ def end(scheduler: Scheduler, held: Held, now: int = 0) -> None:
 __all__ = [
     "Submission",
     "claims",
+    "commit_batch",
     "end",
     "facts",
     "grant",
     "granted",
     "hold",
-    "land",
     "lanes",
     "news",
     "scheduler",

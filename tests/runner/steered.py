@@ -18,11 +18,11 @@ _NUMBERS = itertools.count()
 class Play:
     """What the bodies of a workflow do: those in `held` wait, those in `broken` raise, the others return their name."""
 
-    def __init__(self, *, held: str = "", broken: str = "", deaf: str = "") -> None:
+    def __init__(self, *, held: str = "", broken: str = "", ignoring_stops: str = "") -> None:
         self.name = f"Play{next(_NUMBERS)}"
         self.held = set(held.split())
         self.broken = set(broken.split())
-        self.deaf = set(deaf.split())
+        self.ignoring_stops = set(ignoring_stops.split())
         """Those that do not stop when they are asked to."""
         self.entered: Counter[str] = Counter()
         self.keys: dict[str, list[str]] = {}
@@ -33,7 +33,7 @@ class Play:
             self.keys.setdefault(name, []).append(ctx.idempotency_key)
             until = time.monotonic() + 60
             while name in self.held and time.monotonic() < until:
-                if name not in self.deaf:
+                if name not in self.ignoring_stops:
                     ctx.check()
                 time.sleep(0.002)
             if name in self.broken:

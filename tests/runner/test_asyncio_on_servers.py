@@ -1,4 +1,4 @@
-"""`async with Engine(...)` on stores that are servers: the same engine, the same doors, the same loop."""
+"""`async with Engine(...)` on stores that are servers: the same engine, the same methods, the same loop."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ async def yields_later() -> Any:
 def test_a_body_that_returns_a_generator_is_told_so(kind: str, make: Any, what: str) -> None:
     error = error_of(kind, make)
     assert error.type == "NotJson"
-    assert error.message.startswith(f"node 'bad' returned {what}, of which nothing has run: does its body say `yield`?")
+    assert error.message.startswith(f"node 'bad' returned {what}, of which nothing has run: does its body use `yield`?")
 
 
 def iter_of(items: list[int]) -> Any:

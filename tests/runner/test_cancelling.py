@@ -114,7 +114,7 @@ def test_a_body_that_does_not_listen_is_fenced_after_the_grace(engine: Engine) -
     def seconds() -> float:
         began, release, ended = threading.Event(), threading.Event(), threading.Event()
 
-        class Deaf(Workflow):
+        class IgnoresStops(Workflow):
             @step
             def work(self) -> str:
                 began.set()
@@ -122,7 +122,7 @@ def test_a_body_that_does_not_listen_is_fenced_after_the_grace(engine: Engine) -
                 ended.set()
                 return "late"
 
-        run = engine.start(Deaf())
+        run = engine.start(IgnoresStops())
         began.wait(30)
         before = time.monotonic()
         run.cancel(grace_seconds=0.3)
@@ -142,13 +142,13 @@ def test_a_body_that_does_not_listen_is_fenced_after_the_grace(engine: Engine) -
 def test_until_the_grace_is_over_a_run_is_being_cancelled(engine: Engine) -> None:
     began, release = threading.Event(), threading.Event()
 
-    class Deaf(Workflow):
+    class IgnoresStops(Workflow):
         @step
         def work(self) -> None:
             began.set()
             release.wait(60)
 
-    run = engine.start(Deaf())
+    run = engine.start(IgnoresStops())
     began.wait(30)
     run.cancel(grace_seconds=60)
     assert run.status == "CANCELLING"
@@ -159,7 +159,7 @@ def test_until_the_grace_is_over_a_run_is_being_cancelled(engine: Engine) -> Non
 def test_a_body_that_ends_within_the_grace_is_recorded(engine: Engine) -> None:
     began, release = threading.Event(), threading.Event()
 
-    class Deaf(Workflow):
+    class IgnoresStops(Workflow):
         @step
         def work(self) -> str:
             began.set()
@@ -169,7 +169,7 @@ def test_a_body_that_ends_within_the_grace_is_recorded(engine: Engine) -> None:
         @step
         def after(self) -> None: ...
 
-    run = engine.start(Deaf())
+    run = engine.start(IgnoresStops())
     began.wait(30)
     run.cancel(grace_seconds=60)
     release.set()

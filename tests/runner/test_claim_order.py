@@ -11,7 +11,7 @@ from stepwell.runner.scheduling.claims import SERVED_EVERY
 from stepwell.testing.ops import LANE
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
-from tests.runner.schedulers import claims, end, facts, granted, land, scheduler
+from tests.runner.schedulers import claims, commit_batch, end, facts, granted, scheduler
 from tests.runner.waiting import eventually
 
 STARTED: list[int] = []
@@ -58,7 +58,7 @@ def test_runs_that_could_not_be_named_come_when_those_before_them_have_nothing()
         named += [
             run for claim in claims(batch) if str(claim.lanes[0][0]) == "default/thread" for run in claim.runs or ()
         ]
-        land(d, batch)
+        commit_batch(d, batch)
     assert named == [f"r{number}" for number in range(2 * StoreLimits().runs + 1)]
 
 
@@ -75,7 +75,7 @@ def test_runs_of_others_have_their_turn_while_own_ones_never_end() -> None:
         (claim,) = claims(batch)
         if claim.serves:
             return
-        (held,) = land(d, batch, granted(claim, ("own", index)), now=now).begin
+        (held,) = commit_batch(d, batch, granted(claim, ("own", index)), now=now).begin
         end(d, held, now)
     raise AssertionError("it never looked for runs of others")
 
@@ -90,14 +90,14 @@ def test_a_served_claim_names_some_pairs_at_a_time_and_all_of_them_in_turn() -> 
             if str(claim.lanes[0][0]) == "default/thread":
                 assert len(claim.serves or ()) <= MAX_PAIRS_NAMED
                 named += claim.serves or ()
-        land(d, batch)
+        commit_batch(d, batch)
     assert named == sorted(d.serves)
 
 
 def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() -> None:
     d = scheduler(threads=1, queue_depth=0)
     d.serves = {("w", f"{number:03}"): frozenset({LANE}) for number in range(MAX_PAIRS_NAMED + 1)}
-    d.know(facts("stranger"))
+    d.know(facts("unknown"))
     d.look_around()
     asked = []
     for _ in range(20):
@@ -106,7 +106,7 @@ def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() 
             break
         served = [claim for claim in claims(batch) if claim.serves and str(claim.lanes[0][0]) == "default/thread"]
         asked += [claim.serves[0][1] for claim in served if claim.serves]
-        for held in land(d, batch, *(granted(claim, ("stranger", 0)) for claim in served)).begin:
+        for held in commit_batch(d, batch, *(granted(claim, ("unknown", 0)) for claim in served)).begin:
             end(d, held)
     assert asked[:4] == ["000", f"{MAX_PAIRS_NAMED:03}"] * 2
 

@@ -114,7 +114,7 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)
     leading.refused = refused.set
-    commit, fell, started = engine.store.commit, runner._commits._failed, threading.Event()
+    commit, failed, started = engine.store.commit, runner._commits._failed, threading.Event()
 
     def start() -> None:
         engine.start(Nothing())
@@ -126,12 +126,12 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
         engine.store.commit = commit  # type: ignore[method-assign]
         raise StoreError("away for a moment")
 
-    def fell_and_asked(*given: Any) -> None:
-        fell(*given)
+    def fails_and_asks(*given: Any) -> None:
+        failed(*given)
         starting.start()
         assert refused.wait(30)
 
-    runner._commits._failed = fell_and_asked  # type: ignore[method-assign]
+    runner._commits._failed = fails_and_asks  # type: ignore[method-assign]
     engine.store.commit = fails_once  # type: ignore[method-assign]
     with pytest.raises(StoreError):
         engine.start(Nothing())

@@ -97,6 +97,20 @@ def test_a_run_that_failed_and_one_that_did_not(engine: Engine) -> None:
     assert pairs["load"].differs == ()
 
 
+def test_a_node_that_was_dropped_from_a_run_is_compared_with_nothing(engine: Engine) -> None:
+    w = Builder("prices")
+    first = w.node("load", job=dict)
+    w.node("dropped", job="tests.runner.jobs:removed", depends_on=first)
+    whole = engine.run(w, check=False)
+    run = engine.run(w, check=False)
+    form, dropped = run.export_graph(), run.node("dropped").id
+    del form["nodes"][dropped]
+    run.import_graph(form).retry().wait(30).check()
+    assert [pair.name for pair in run.diff(run).pairs] == ["load"]
+    (pair,) = whole.diff(run).different
+    assert (pair.id, pair.differs) == (dropped, ("missing",))
+
+
 def test_runs_of_different_workflows_and_stores(engine: Engine, open_sqlite: OpenEngine) -> None:
     other = Builder("prices")
     other.node("load", job=dict)

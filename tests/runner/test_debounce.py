@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+
+import pytest
 
 from stepwell.runner.worker.debounce import Debounce
 
@@ -17,3 +20,23 @@ def test_what_it_does_may_end_it() -> None:
     made = Debounce(act, "stepwell-test", 0)
     made.wake()
     assert ended.wait(30), "it waited for itself"
+
+
+def test_it_acts_each_time_it_is_woken_again() -> None:
+    acted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    made = Debounce(lambda: acted.put(1), "stepwell-test", 0)
+    for _ in range(3):
+        made.wake()
+        acted.get(timeout=30)
+    made.end(30)
+    assert acted.empty()
+
+
+@pytest.mark.parametrize(("woken", "last", "times"), [(True, True, 1), (True, False, 0), (False, True, 0)])
+def test_what_it_was_asked_for_is_done_at_the_end_if_that_is_wanted(woken: bool, last: bool, times: int) -> None:
+    acted: list[int] = []
+    made = Debounce(lambda: acted.append(1), "stepwell-test", 600)
+    if woken:
+        made.wake()
+    made.end(30, last=last)
+    assert len(acted) == times

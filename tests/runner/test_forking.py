@@ -220,10 +220,10 @@ class Deleting(MemoryStore):
 
     victim: RunId | None = None
 
-    def commit(self, flight: list[Op]) -> list[Receipt]:  # type: ignore[override]
-        if self.victim is not None and any(isinstance(op, Share) for op in flight):
+    def commit(self, batch: list[Op]) -> list[Receipt]:  # type: ignore[override]
+        if self.victim is not None and any(isinstance(op, Share) for op in batch):
             super().commit([Delete(self.victim)])
-        return super().commit(flight)
+        return super().commit(batch)
 
 
 def test_a_fork_whose_origin_is_deleted_meanwhile_does_not_begin() -> None:

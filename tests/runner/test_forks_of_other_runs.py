@@ -1,4 +1,4 @@
-"""A fork has what it shares for itself: a run that gets the id of its origin later is a stranger to it."""
+"""A fork has what it shares for itself: a run that gets the id of its origin later is another run to it."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_a_fork_exports_its_own_data(open_engine: OpenEngine, tmp_path: Path) ->
 
 
 def test_a_run_has_the_forks_that_were_made_from_it_and_no_others(open_engine: OpenEngine) -> None:
-    fork, stranger = reused(open_engine())
-    assert stranger.forks() == []
-    own = stranger.fork()
-    assert [each.id for each in stranger.forks()] == [own.id]
+    fork, other = reused(open_engine())
+    assert other.forks() == []
+    own = other.fork()
+    assert [each.id for each in other.forks()] == [own.id]
     assert str(fork.origin).startswith("origin at "), "where it came from stays as it was"
 
 
@@ -80,9 +80,9 @@ def test_the_same_fork_of_another_run_is_not_the_same_fork(open_engine: OpenEngi
     origin = engine.run(Sum(), run_id="origin")
     origin.fork("b", run_id="fork").wait(60)
     origin.delete()
-    stranger = engine.run(Sum(), run_id="origin")
+    other = engine.run(Sum(), run_id="origin")
     with pytest.raises(RunConflict, match="run fork exists already: forked from another run origin, which was deleted"):
-        stranger.fork("b", run_id="fork")
+        other.fork("b", run_id="fork")
 
 
 def test_what_a_fork_shares_is_replayed_from_its_own_rows(open_engine: OpenEngine, tmp_path: Path) -> None:

@@ -34,34 +34,34 @@ def texts(ops: list[Append]) -> list[str]:
 
 def made() -> tuple[Lines, AttemptOutput]:
     lines = Lines()
-    said = lines.of(held())
-    assert said is not None
-    return lines, said
+    output = lines.of(held())
+    assert output is not None
+    return lines, output
 
 
 def test_pieces_become_lines_and_streams_do_not_mix() -> None:
-    _, said = made()
+    _, output = made()
     for stream, text in [("stdout", "one"), ("stderr", "uh"), ("stdout", " more\ntwo\nthr"), ("stderr", "-oh\n")]:
-        said.write(1, stream, text)
-    assert texts(said.take(10)) == ["one more", "two", "uh-oh"]
-    assert texts(said.rest()) == ["thr"]
+        output.write(1, stream, text)
+    assert texts(output.take(10)) == ["one more", "two", "uh-oh"]
+    assert texts(output.rest()) == ["thr"]
 
 
 def test_the_name_of_a_logger_is_kept_short_and_can_be_stored() -> None:
-    _, said = made()
-    said.log(7, "x" * 1_000, 40, "y" * 1_000, "one")
-    said.log(8, "ERROR", 40, "half \ud800 pair", "two")
-    assert [LogLine.of(op.data) for op in said.take(9)] == [
+    _, output = made()
+    output.log(7, "x" * 1_000, 40, "y" * 1_000, "one")
+    output.log(8, "ERROR", 40, "half \ud800 pair", "two")
+    assert [LogLine.of(op.data) for op in output.take(9)] == [
         (7, "x" * NAME_UP_TO, 40, "y" * NAME_UP_TO, "one"),
         (8, "ERROR", 40, "half \\ud800 pair", "two"),
     ]
 
 
-def test_a_line_holds_who_said_it_when_and_how_loud() -> None:
-    _, said = made()
-    said.log(7, "ERROR", 40, "shop", "broken")
-    said.write(8, "stderr", "printed\n")
-    assert [LogLine.of(op.data) for op in said.take(9)] == [
+def test_a_line_holds_its_logger_time_and_level() -> None:
+    _, output = made()
+    output.log(7, "ERROR", 40, "shop", "broken")
+    output.write(8, "stderr", "printed\n")
+    assert [LogLine.of(op.data) for op in output.take(9)] == [
         (7, "ERROR", 40, "shop", "broken"),
         (8, "INFO", 20, "stderr", "printed"),
     ]
@@ -79,16 +79,16 @@ def test_a_line_holds_who_said_it_when_and_how_loud() -> None:
     ],
 )
 def test_a_line_is_what_a_terminal_would_show(pieces: list[str], kept: list[str]) -> None:
-    _, said = made()
+    _, output = made()
     for piece in pieces:
-        said.write(1, "stdout", piece)
-    assert texts(said.rest()) == kept
+        output.write(1, "stdout", piece)
+    assert texts(output.rest()) == kept
 
 
 def test_a_long_line_keeps_its_beginning_and_its_end() -> None:
-    _, said = made()
-    said.log(1, "INFO", 20, "x", "begin" + "." * 100_000 + "end")
-    (text,) = texts(said.rest())
+    _, output = made()
+    output.log(1, "INFO", 20, "x", "begin" + "." * 100_000 + "end")
+    (text,) = texts(output.rest())
     assert text.startswith("begin.")
     assert text.endswith(".end")
     assert "characters left out" in text
@@ -96,34 +96,34 @@ def test_a_long_line_keeps_its_beginning_and_its_end() -> None:
 
 
 def test_a_line_without_end_does_not_grow() -> None:
-    _, said = made()
+    _, output = made()
     for _ in range(50_000):
-        said.write(1, "stdout", "xxxxxxxxxx")
-    assert len(said._unfinished["stdout"]) == UNFINISHED_UP_TO
-    assert len(texts(said.rest())) == 1
+        output.write(1, "stdout", "xxxxxxxxxx")
+    assert len(output._unfinished["stdout"]) == UNFINISHED_UP_TO
+    assert len(texts(output.rest())) == 1
 
 
 def test_a_secret_that_lost_its_end_to_the_cap_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "mask", lambda text: text.replace("topsecretvalue", "***"))
     monkeypatch.setattr(module, "longest", lambda: len("topsecretvalue"))
-    _, said = made()
-    said.write(1, "stdout", "." * (UNFINISHED_UP_TO - 9))
-    said.write(1, "stdout", "topsecretvalue and more\n")
-    said.write(1, "stdout", "." * (UNFINISHED_UP_TO - 9))
-    said.write(1, "stdout", "topsecretvalue and more")
-    said.write(1, "stdout", "!\n")
-    shown = texts(said.rest())
+    _, output = made()
+    output.write(1, "stdout", "." * (UNFINISHED_UP_TO - 9))
+    output.write(1, "stdout", "topsecretvalue and more\n")
+    output.write(1, "stdout", "." * (UNFINISHED_UP_TO - 9))
+    output.write(1, "stdout", "topsecretvalue and more")
+    output.write(1, "stdout", "!\n")
+    shown = texts(output.rest())
     assert len(shown) == 2
     assert not [text for text in shown if "topsec" in text]
 
 
 def test_of_too_many_lines_the_first_are_kept_and_the_others_counted() -> None:
-    _, said = made()
+    _, output = made()
     for number in range(LINES_UP_TO + 5):
-        said.write(number, "stdout", f"{number}\n")
-    said.log(9_999, "INFO", 20, "x", "another")
-    said.drop(10_000)
-    kept = said.rest()
+        output.write(number, "stdout", f"{number}\n")
+    output.log(9_999, "INFO", 20, "x", "another")
+    output.drop(10_000)
+    kept = output.rest()
     assert len(kept) == LINES_UP_TO + 1
     assert texts(kept)[-2:] == [
         str(LINES_UP_TO - 1),
@@ -134,10 +134,10 @@ def test_of_too_many_lines_the_first_are_kept_and_the_others_counted() -> None:
 
 
 def test_of_too_many_bytes_the_first_are_kept() -> None:
-    _, said = made()
+    _, output = made()
     for _ in range(500):
-        said.log(1, "INFO", 20, "x", "y" * LINE_UP_TO)
-    kept = said.rest()
+        output.log(1, "INFO", 20, "x", "y" * LINE_UP_TO)
+    kept = output.rest()
     assert 1024 * 1024 <= sum(len(op.data) for op in kept) <= 1024 * 1024 + 2 * LINE_UP_TO
     assert "more lines were not kept" in texts(kept)[-1]
 
@@ -147,10 +147,10 @@ def test_what_all_attempts_together_keep_waiting_is_bounded(monkeypatch: pytest.
     lines = Lines()
     attempts = [held(f"c.{number}") for number in range(10)]
     for each in attempts:
-        said = lines.of(each)
-        assert said is not None
+        output = lines.of(each)
+        assert output is not None
         for _ in range(10):
-            said.log(1, "INFO", 20, "x", "y" * 400)
+            output.log(1, "INFO", 20, "x", "y" * 400)
     assert lines._bytes <= 10_000
     ends = [each.printed.rest() for each in attempts if each.printed is not None]
     assert sum(len(ops) for ops in ends) < 40
@@ -159,12 +159,12 @@ def test_what_all_attempts_together_keep_waiting_is_bounded(monkeypatch: pytest.
 
 
 def test_numbers_go_on_from_take_to_take() -> None:
-    lines, said = made()
+    lines, output = made()
     for number in range(3):
-        said.log(1, "INFO", 20, "x", str(number))
-    first = said.take(2)
-    said.log(1, "INFO", 20, "x", "3")
-    assert [(op.index, LogLine.of(op.data).text) for op in (*first, *said.rest())] == [
+        output.log(1, "INFO", 20, "x", str(number))
+    first = output.take(2)
+    output.log(1, "INFO", 20, "x", "3")
+    assert [(op.index, LogLine.of(op.data).text) for op in (*first, *output.rest())] == [
         (0, "0"),
         (1, "1"),
         (2, "2"),
@@ -174,13 +174,13 @@ def test_numbers_go_on_from_take_to_take() -> None:
 
 
 def test_after_the_end_nothing_is_kept() -> None:
-    lines, said = made()
-    said.rest()
-    said.write(1, "stdout", "late\nlate")
-    said.log(1, "INFO", 20, "x", "late")
-    said.progress(1)
-    said.relay("line", b"late")
-    said.drop(1)
+    lines, output = made()
+    output.rest()
+    output.write(1, "stdout", "late\nlate")
+    output.log(1, "INFO", 20, "x", "late")
+    output.progress(1)
+    output.relay("line", b"late")
+    output.drop(1)
     lines.mark_due()
     assert lines.due() == []
 
@@ -192,17 +192,17 @@ def test_an_attempt_that_is_over_gets_no_voice_any_more() -> None:
 
 
 def test_of_progress_only_the_latest_is_given() -> None:
-    lines, said = made()
+    lines, output = made()
     for number in range(100):
-        said.progress(number, 100, "rows")
+        output.progress(number, 100, "rows")
     lines.mark_due()
     (op,) = lines.due()
     assert (op.index, op.kind, Progress.of(op.data)) == (MARK, "progress", (99, 100, "rows"))
     assert not lines.is_due
     lines.mark_due()
     assert lines.due() == []
-    said.progress(100, 100)
-    assert [Progress.of(op.data) for op in said.rest()] == [(100, 100, None)]
+    output.progress(100, 100)
+    assert [Progress.of(op.data) for op in output.rest()] == [(100, 100, None)]
 
 
 class Odd:
@@ -215,15 +215,15 @@ class Odd:
 
 @pytest.mark.parametrize(("done", "total"), [(float("nan"), None), (1, float("inf")), ("7", None), (None, 3), (1, "x")])
 def test_progress_must_be_numbers(done: Any, total: Any) -> None:
-    _, said = made()
+    _, output = made()
     with pytest.raises(InputError, match="finite numbers"):
-        said.progress(done, total)
+        output.progress(done, total)
 
 
 def test_progress_takes_the_numbers_of_any_library() -> None:
-    _, said = made()
-    said.progress(Odd(), 4.5)  # type: ignore[arg-type]
-    assert [Progress.of(op.data) for op in said.rest()] == [(3, 4.5, None)]
+    _, output = made()
+    output.progress(Odd(), 4.5)  # type: ignore[arg-type]
+    assert [Progress.of(op.data) for op in output.rest()] == [(3, 4.5, None)]
 
 
 @pytest.mark.parametrize(
@@ -243,25 +243,25 @@ def test_a_fraction_is_between_nothing_and_all(progress: Progress, fraction: flo
 def test_whoever_waits_wakes_the_pulse_once_and_is_taken_when_ripe() -> None:
     woken: list[int] = []
     lines = Lines(wake=lambda: woken.append(1))
-    said = lines.of(held())
-    assert said is not None
+    output = lines.of(held())
+    assert output is not None
     for _ in range(3):
-        said.log(1, "INFO", 20, "x", "y")
+        output.log(1, "INFO", 20, "x", "y")
     assert woken == [1]
     assert not lines.is_due
     lines.mark_due()
     assert len(lines.due()) == 3
-    said.log(1, "INFO", 20, "x", "y")
+    output.log(1, "INFO", 20, "x", "y")
     assert woken == [1, 1]
 
 
 def test_one_commit_takes_a_part_and_the_next_ones_the_rest() -> None:
     lines = Lines()
     for number in range(4):
-        said = lines.of(held(f"c.{number}"))
-        assert said is not None
+        output = lines.of(held(f"c.{number}"))
+        assert output is not None
         for _ in range(700):
-            said.log(1, "INFO", 20, "x", "y")
+            output.log(1, "INFO", 20, "x", "y")
     lines.mark_due()
     sizes = []
     while lines.is_due:
@@ -271,10 +271,10 @@ def test_one_commit_takes_a_part_and_the_next_ones_the_rest() -> None:
 
 
 def test_what_a_process_sends_is_kept_as_it_is() -> None:
-    lines, said = made()
-    said.relay("line", LogLine(1, "INFO", 20, "stdout", "one").encoded())
-    said.relay("mark", Progress(1, 2).encoded())
-    said.relay("dropped", (17, 5))
+    lines, output = made()
+    output.relay("line", LogLine(1, "INFO", 20, "stdout", "one").encoded())
+    output.relay("mark", Progress(1, 2).encoded())
+    output.relay("dropped", (17, 5))
     lines.mark_due()
     assert [op.index for op in lines.due()] == [0, MARK]
-    assert texts(said.rest()) == ["17 more lines were not kept: of an attempt 1,000 lines and 1,024 KiB are"]
+    assert texts(output.rest()) == ["17 more lines were not kept: of an attempt 1,000 lines and 1,024 KiB are"]

@@ -56,7 +56,7 @@ def test_prints_and_logging_are_kept_with_their_attempt(engine: Engine, isolatio
     assert all(before - 1 <= line.time <= time.time() + 1 for line in run.logs())
 
 
-def test_what_is_said_goes_where_it_went_before(
+def test_what_is_printed_goes_where_it_went_before(
     engine: Engine, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.run(one(speakers.speak, args={"word": "b"}))
@@ -95,7 +95,7 @@ def test_bodies_in_threads_are_told_apart(engine: Engine) -> None:
         assert [line.message.split()[-1] for line in run.logs(f"n{number}")] == [str(number)] * 3 + ["line"]
 
 
-def test_an_async_function_that_was_called_in_a_thread_is_heard_too(engine: Engine) -> None:
+def test_an_async_function_that_was_called_in_a_thread_is_captured_too(engine: Engine) -> None:
     async def body() -> None:
         print("on the loop")
 
@@ -227,7 +227,7 @@ def test_lines_wait_for_a_store_in_trouble_with_the_settlement(tmp_path: Path) -
         assert [line.message for line in run.logs()] == ["begun", "ended"]
 
 
-def test_two_engines_in_one_process_do_not_hear_each_other(tmp_path: Path) -> None:
+def test_two_engines_in_one_process_do_not_capture_each_other(tmp_path: Path) -> None:
     with Engine(f"sqlite:///{tmp_path}/a.db") as a, Engine(f"sqlite:///{tmp_path}/b.db") as b:
         runs = {
             word: engine.start(one(speakers.take_turns, args={"word": word, "times": 30}))
@@ -242,13 +242,13 @@ def test_two_engines_in_one_process_do_not_hear_each_other(tmp_path: Path) -> No
         assert len(later.logs()) == 4
 
 
-def test_a_body_that_runs_an_engine_hears_only_itself(tmp_path: Path, open_sqlite: Any) -> None:
+def test_a_body_that_runs_an_engine_has_only_its_own_output(tmp_path: Path, open_sqlite: Any) -> None:
     def outer() -> list[str]:
         print("outer begins")
         with Engine(f"sqlite:///{tmp_path}/inner.db") as inner:
-            heard = [line.message for line in inner.run(one(speakers.chatter, args={"lines": 2})).logs()]
+            messages = [line.message for line in inner.run(one(speakers.chatter, args={"lines": 2})).logs()]
         print("outer ends")
-        return heard
+        return messages
 
     class Outer(Workflow):
         @step
@@ -275,7 +275,7 @@ def test_however_often_progress_is_called_it_is_seldom_stored() -> None:
         assert marks[0] <= 2 + run.output("body") / PULSE_SECONDS
 
 
-def test_what_is_said_outside_bodies_is_nobodys(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_outside_bodies_is_not_captured(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     run = engine.run(one(speakers.chatter, args={"lines": 1}))
     print("outside")
     logging.getLogger("shop").warning("outside")
@@ -298,7 +298,7 @@ def test_the_streams_and_loggers_are_as_before_when_the_last_engine_is_closed(tm
         assert sys.stdout is before[0]
 
 
-def test_a_stream_that_somebody_else_put_there_is_heard_and_given_back(engine: Engine) -> None:
+def test_a_stream_that_somebody_else_put_there_is_captured_and_given_back(engine: Engine) -> None:
     engine.run(one(speakers.chatter, args={"lines": 1}))
     other = io.StringIO()
     with contextlib.redirect_stdout(other):

@@ -165,7 +165,7 @@ def test_an_end_that_cannot_be_stored_in_any_way_is_kept_until_it_can(open_sqlit
             return "done"
 
     run = engine.start(Once(), run_id="poison")
-    with pytest.raises(StoreError, match="its end cannot be stored, and is tried again"):
+    with pytest.raises(StoreError, match="its settlement cannot be stored; it is tried again"):
         run.wait(20)
     assert engine.run(fan("y"), wait=10).status == "COMPLETED"
     store.poison = None

@@ -14,7 +14,7 @@ from stepwell.runner.scheduling.backpressure import (
     Pressure,
     RunPressure,
 )
-from tests.runner.schedulers import claims, end, facts, granted, hold, land, news, scheduler
+from tests.runner.schedulers import claims, commit_batch, end, facts, granted, hold, news, scheduler
 from tests.sizes import sized
 
 FULL = 2
@@ -87,12 +87,12 @@ def test_a_fan_wider_than_the_slots_presses_until_nothing_more_is_ready() -> Non
         batch = d.next_batch(SECOND)
         assert batch is not None
         (claim,) = claims(batch)
-        held += land(d, batch, granted(claim, ("r", index)), now=SECOND).begin
+        held += commit_batch(d, batch, granted(claim, ("r", index)), now=SECOND).begin
     for each in held[2:]:
         end(d, each, now=2 * SECOND)
     batch = d.next_batch(2 * SECOND)
     assert batch is not None
-    land(d, batch, Claimed(()), now=2 * SECOND)
+    commit_batch(d, batch, Claimed(()), now=2 * SECOND)
     assert [event.state for event in d.pressure.news] == ["began", "ended"]
     assert d.pressure.blocks("thread") == 1
 

@@ -139,7 +139,7 @@ def test_a_script_that_a_process_would_run_again_is_refused_there_and_told(tmp_p
     root = str(Path(__file__).parents[2])
     command = [sys.executable, script, sqlite_url]
     done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=60, check=True)
-    assert 'Is what the main module does when it is run below `if __name__ == "__main__":`?' in done.stdout
+    assert 'Is the code that the main module runs below `if __name__ == "__main__":`?' in done.stdout
     assert "which opens an engine: put what it does when it is run below" in done.stderr
     assert "1 run" in done.stdout
 

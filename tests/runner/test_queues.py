@@ -64,7 +64,7 @@ def test_why_says_that_nobody_serves_the_queue(open_engine: OpenEngine) -> None:
 
 
 def test_a_suspect_of_another_queue_is_left_alone() -> None:
-    from tests.runner.schedulers import facts, land, lanes, scheduler
+    from tests.runner.schedulers import commit_batch, facts, lanes, scheduler
 
     d = scheduler()
     d.claims.ready.queues = frozenset({"pears"})
@@ -73,7 +73,7 @@ def test_a_suspect_of_another_queue_is_left_alone() -> None:
     asked: dict[str, int] = {}
     while (batch := d.next_batch(0)) is not None:
         asked |= lanes(batch)
-        land(d, batch)
+        commit_batch(d, batch)
     assert asked == {"pears/thread": 8, "pears/thread?": 1}
 
 

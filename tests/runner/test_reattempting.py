@@ -57,7 +57,7 @@ def test_a_cancelled_node(engine: Engine) -> None:
 
 
 def test_an_interrupted_node(open_sqlite: OpenEngine) -> None:
-    play = Play(held="a", deaf="a")
+    play = Play(held="a", ignoring_stops="a")
     first = open_sqlite()
     run = first.start(play.workflow(options={"on_lost": "interrupt"}, **CHAIN))
     play.begins("a")
@@ -305,7 +305,7 @@ def test_of_two_that_failed_only_one_is_run_again(engine: Engine) -> None:
 
 
 def test_a_late_success_after_a_failure_is_kept_and_not_repeated(engine: Engine) -> None:
-    play = Play(held="left", broken="right", deaf="left")
+    play = Play(held="left", broken="right", ignoring_stops="left")
     run = engine.start(play.workflow(**PAIR))
     becomes(run, right="FAILED")
     play.release("left")
@@ -362,7 +362,7 @@ def test_nothing_that_was_refused_is_worked_on(open_sqlite: OpenEngine) -> None:
 
 def test_beside_another_failure_a_new_one_still_fails_the_run_at_once(engine: Engine) -> None:
     """What had failed is tolerated, and nothing more."""
-    play = Play(broken="a b", held="a b slow", deaf="b slow")
+    play = Play(broken="a b", held="a b slow", ignoring_stops="b slow")
     run = engine.start(play.workflow("fail_fast", a=None, b=None, slow=None, after="slow"))
     play.begins("a", "b", "slow")
     play.release("a", "b")

@@ -26,7 +26,7 @@ from stepwell.model import (
 from stepwell.runner.scheduling.rejected_ops import TRIES
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import LANE
-from tests.runner.schedulers import Submission, claims, end, facts, granted, hold, land, news, scheduler
+from tests.runner.schedulers import Submission, claims, commit_batch, end, facts, granted, hold, news, scheduler
 
 
 def create(run: str) -> Create:
@@ -44,12 +44,12 @@ def test_a_batch_that_fell_is_sent_again_as_it_was() -> None:
     again = d.next_batch(1)
     assert again is not None
     assert again.ops == batch.ops, "with the same claim ids, or what was granted would be claimed twice"
-    result = land(d, again, granted(claims(again)[0], ("r", 1)))
+    result = commit_batch(d, again, granted(claims(again)[0], ("r", 1)))
     assert [each.index for each in result.begin] == [1]
     assert [(each, ok) for each, _, ok in result.settled] == [(held, True)]
 
 
-def test_those_who_wait_for_a_batch_that_fell_are_told_and_it_goes_on_without_them() -> None:
+def test_those_who_wait_for_a_batch_that_failed_are_told_and_it_goes_on_without_them() -> None:
     d = scheduler()
     submission = Submission([create("new")], (facts("new"),))
     d.submit(submission)
@@ -74,7 +74,7 @@ def test_the_answers_of_a_submission_are_its_own() -> None:
     d.submit(second)
     batch = d.next_batch(0)
     assert batch is not None
-    result = land(d, batch)
+    result = commit_batch(d, batch)
     assert result.answered == [first, second]
     assert [receipt.run_id for receipt in first.receipts or ()] == ["a", "b"]  # type: ignore[union-attr]
     assert [receipt.run_id for receipt in second.receipts or ()] == ["c"]  # type: ignore[union-attr]
@@ -94,9 +94,9 @@ def test_only_the_batch_in_flight_can_be_answered() -> None:
     d.know(facts())
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     with pytest.raises(AssertionError):
-        land(d, batch)
+        commit_batch(d, batch)
     with pytest.raises(AssertionError):
         d.failed(batch, OSError())
 
@@ -109,7 +109,7 @@ def test_a_very_long_queue_of_settlements_is_sent_in_parts() -> None:
     batch = d.next_batch(0)
     assert batch is not None
     assert len(batch.settling) == StoreLimits().settlements
-    land(d, batch)
+    commit_batch(d, batch)
     batch = d.next_batch(0)
     assert batch is not None
     assert len(batch.settling) == 10
@@ -125,7 +125,7 @@ def stages(d: Scheduler) -> list[tuple[str, object]]:
     seen.append(("claim to be sent again", d.holding()))
     batch = d.next_batch(0)
     assert batch is not None
-    (held,) = land(d, batch, granted(claims(batch)[0], ("r", 0))).begin
+    (held,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 0))).begin
     seen.append(("held", d.holding()))
     end(d, held)
     seen.append(("ended", d.holding()))
@@ -137,7 +137,7 @@ def stages(d: Scheduler) -> list[tuple[str, object]]:
     seen.append(("settlement to be sent again", d.holding()))
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     seen.append(("settled", d.holding()))
     return seen
 
@@ -164,7 +164,7 @@ def test_what_a_claim_brings_while_closing_is_given_back_at_once() -> None:
     batch = d.next_batch(0)
     assert batch is not None
     d.closing = True
-    assert land(d, batch, granted(claims(batch)[0], ("r", 0))).begin == []
+    assert commit_batch(d, batch, granted(claims(batch)[0], ("r", 0))).begin == []
     batch = d.next_batch(0)
     assert batch is not None
     (settle,) = batch.ops
@@ -183,7 +183,7 @@ def test_it_is_idle_when_nothing_is_held_settled_or_asked() -> None:
     assert not d.idle
     while (batch := d.next_batch(0)) is not None:
         assert not d.idle
-        land(d, batch)
+        commit_batch(d, batch)
     assert d.idle
 
 
@@ -232,7 +232,7 @@ def test_a_batch_that_cannot_be_applied_is_sent_in_halves_and_in_order() -> None
     sent: list[Op] = []
     while (batch := d.next_batch(0)) is not None and batch.ops[-1] in whole.ops:
         sent += batch.ops
-        land(d, batch)
+        commit_batch(d, batch)
     assert sent == whole.ops
     assert submission.receipts is not None
 
@@ -272,7 +272,7 @@ def test_a_settlement_that_is_kept_apart_stands_under_the_lease() -> None:
     (settle,) = batch.ops
     assert isinstance(settle, Settle)
     assert (settle.attempt, settle.status, settle.node, settle.output) == ("c1.0", "FAILED", "FAILED", None)
-    land(d, batch)
+    commit_batch(d, batch)
     assert d.idle
 
 
@@ -304,7 +304,7 @@ def test_a_run_that_cannot_be_claimed_of_is_found_and_the_others_are_claimed() -
             d.rejected(batch, TypeError("no"), 0)
             continue
         served |= runs
-        land(d, batch)
+        commit_batch(d, batch)
     assert served == {f"r{number}" for number in range(20)} - {"r7"}
     assert broken < 8
     d.mark_ready([RunId("r7"), RunId("r8")])
@@ -326,7 +326,7 @@ def test_of_what_it_serves_a_pair_that_cannot_be_claimed_of_is_found() -> None:
             d.rejected(batch, TypeError("no"), 0)
         else:
             served |= pairs
-            land(d, batch)
+            commit_batch(d, batch)
     assert d.next_batch(0) is None
     assert served == {f"d{number}" for number in range(8)} - {"d3"}
 
@@ -350,6 +350,24 @@ def test_what_was_interrupted_and_cannot_be_stored_stays_interrupted() -> None:
     assert b"NotStored" in (settle.error or b"")
 
 
+def test_what_was_submitted_what_ended_and_what_may_be_ready_is_something_to_say() -> None:
+    d = scheduler()
+    assert d.quiet
+    d.submit(Submission([create("new")], (facts("new"),)))
+    assert not d.quiet
+    (held,) = hold(d, ("new", 0))
+    while (batch := d.next_batch(0)) is not None:
+        commit_batch(d, batch)
+    assert d.quiet, "a body is at work, and nobody needs to know"
+    end(d, held)
+    assert not d.quiet
+    while (batch := d.next_batch(0)) is not None:
+        commit_batch(d, batch)
+    assert d.quiet
+    d.mark_ready([RunId("new")])
+    assert not d.quiet
+
+
 def test_what_happened_to_a_batch_is_counted_and_the_runs_of_its_settlements_are_told() -> None:
     d = scheduler(threads=1)
     d.know(facts(width=3))
@@ -366,7 +384,7 @@ def test_what_happened_to_a_batch_is_counted_and_the_runs_of_its_settlements_are
     assert d.counters.commits_failed == 2
     told = {}
     while (batch := d.next_batch(2)) is not None:
-        told |= land(d, batch).news
+        told |= commit_batch(d, batch).news
     assert set(told) == {"r"}
 
 
@@ -379,7 +397,7 @@ def test_what_is_granted_of_a_run_that_was_healed_meanwhile_is_given_back_and_th
     (claim,) = claims(batch)
     both = granted(claim, ("old", 0), ("same", 0))
     healed = Claimed((both.grants[0]._replace(heals=1), both.grants[1]))
-    result = land(d, batch, healed)
+    result = commit_batch(d, batch, healed)
     assert [held.facts.run_id for held in result.begin] == ["same"]
     assert set(d.facts) == {"same"}
     back = d.next_batch(0)
@@ -397,7 +415,7 @@ def test_of_two_lines_asked_for_together_the_one_that_gave_less_is_empty() -> No
     assert batch is not None
     (claim,) = claims(batch)
     assert [str(lane) for lane, _ in claim.lanes] == ["default/thread!", "default/thread"]
-    first, second = land(d, batch, granted(claim, ("usual", 0), ("usual", 1))).begin
+    first, second = commit_batch(d, batch, granted(claim, ("usual", 0), ("usual", 1))).begin
     end(d, first, now=10 * SECOND)
     end(d, second, now=10 * SECOND)
     asked = [str(lane) for claim in claims(d.next_batch(20 * SECOND)) for lane, _ in claim.lanes]

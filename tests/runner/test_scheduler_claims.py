@@ -9,7 +9,7 @@ from stepwell.model import Claimed, StoreLimits
 from stepwell.runner.scheduling.claim_ahead import AHEAD_WINDOW, Pace
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import CHUNK, LANE, lane
-from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
+from tests.runner.schedulers import claims, commit_batch, end, facts, granted, hold, lanes, scheduler
 
 
 def test_a_run_that_becomes_known_is_asked_for_up_to_the_free_slots() -> None:
@@ -36,7 +36,7 @@ def test_an_answer_that_is_full_is_followed_by_another_claim_and_one_that_is_not
     batch = d.next_batch(10 * AHEAD_WINDOW)
     assert lanes(batch) == {"default/thread": 1}
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     assert d.next_batch(10 * AHEAD_WINDOW) is None
     end(d, second)
     assert lanes(d.next_batch(20 * AHEAD_WINDOW)) == {"default/thread": 2}
@@ -85,7 +85,9 @@ def wanted_in_turn(took: int, works: int) -> list[int]:
         (claim,) = claims(batch)
         ((_, limit),) = claim.lanes
         now += took
-        begun = land(d, batch, granted(claim, *(("r", sum(wanted) + each) for each in range(limit))), now=now).begin
+        begun = commit_batch(
+            d, batch, granted(claim, *(("r", sum(wanted) + each) for each in range(limit))), now=now
+        ).begin
         wanted.append(limit)
         now += works
         for held in begun:
@@ -114,7 +116,7 @@ def test_a_worker_that_still_works_claims_no_more_than_it_did() -> None:
         end(d, held)
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch, now=9_000)
+    commit_batch(d, batch, now=9_000)
     d.mark_ready({RunId("r")})
     assert lanes(d.next_batch(9_000)) == {"default/thread": 2 + 2}
 
@@ -127,7 +129,7 @@ def test_what_was_claimed_ahead_counts_against_the_slots() -> None:
     batch = d.next_batch(0)
     assert lanes(batch) == {"default/thread": 4}
     assert batch is not None
-    land(d, batch, granted(claims(batch)[0], *(("r", index) for index in range(2, 6))))
+    commit_batch(d, batch, granted(claims(batch)[0], *(("r", index) for index in range(2, 6))))
     assert len(d.held) == d.count("thread") == 4
     assert d.next_batch(0) is None
 
@@ -140,7 +142,7 @@ def test_careful_lanes_are_never_claimed_ahead() -> None:
     batch = d.next_batch(0)
     assert lanes(batch) == {"default/thread!": 1}
     assert batch is not None
-    land(d, batch, granted(claims(batch)[0], ("r", 2)))
+    commit_batch(d, batch, granted(claims(batch)[0], ("r", 2)))
     assert d.next_batch(0) is None, "no slot is free, though one body ended a moment ago"
     end(d, second)
     assert lanes(d.next_batch(0)) == {"default/thread!": 1}
@@ -165,7 +167,7 @@ def test_careful_nodes_that_are_left_over_are_remembered() -> None:
         end(d, held)
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     for run in ("b", "c"):
         d.know(facts(run, width=2, on_lost="interrupt"))
     first, second = hold(d, ("b", 0), ("b", 1))
@@ -220,7 +222,7 @@ def test_more_runs_than_one_claim_names_are_asked_for_one_after_another() -> Non
         (claim,) = claims(batch)
         assert len(claim.runs or ()) <= StoreLimits().runs
         asked += claim.runs or ()
-        land(d, batch)
+        commit_batch(d, batch)
     assert asked == runs
 
 
@@ -267,18 +269,18 @@ def test_what_becomes_ready_while_a_claim_is_on_its_way_is_asked_for_again() -> 
     batch = d.next_batch(0)
     assert batch is not None
     d.mark_ready((RunId("r"),))
-    land(d, batch)
+    commit_batch(d, batch)
     again = d.next_batch(0)
     assert lanes(again) == {"default/thread": 8}
     assert again is not None
-    land(d, again)
+    commit_batch(d, again)
     assert "default/thread" not in lanes(d.next_batch(0))
 
 
 def nothing_more(d: Scheduler) -> None:
     """Whatever else it asks for is not there."""
     while (batch := d.next_batch(0)) is not None:
-        land(d, batch, Claimed(()))
+        commit_batch(d, batch, Claimed(()))
 
 
 def test_runs_that_others_held_are_asked_for_again_when_it_looks_again_and_not_before() -> None:
@@ -286,7 +288,7 @@ def test_runs_that_others_held_are_asked_for_again_when_it_looks_again_and_not_b
     d.know(facts(width=9))
     batch = d.next_batch(0)
     assert batch is not None
-    result = land(d, batch, Claimed((), contended=True))
+    result = commit_batch(d, batch, Claimed((), contended=True))
     assert result.contended
     nothing_more(d)
     assert (d.next_batch(0), d.quiet) == (None, False)  # no busy loop, and whoever works it off does not go away
@@ -294,7 +296,7 @@ def test_runs_that_others_held_are_asked_for_again_when_it_looks_again_and_not_b
     batch = d.next_batch(0)
     assert [claim.runs for claim in claims(batch)] == [("r",)]
     assert batch is not None
-    assert not land(d, batch, Claimed(())).contended
+    assert not commit_batch(d, batch, Claimed(())).contended
     d.look_again()
     assert (d.next_batch(0), d.quiet) == (None, True)
 
@@ -307,7 +309,7 @@ def test_workflows_that_are_served_are_looked_through_again_after_others_held_th
     assert batch is not None
     (claim,) = claims(batch)
     assert claim.serves == (("w", "digest"),)
-    assert land(d, batch, Claimed((), contended=True)).contended
+    assert commit_batch(d, batch, Claimed((), contended=True)).contended
     nothing_more(d)
     d.look_again()
     assert [claim.serves for claim in claims(d.next_batch(0))] == [(("w", "digest"),)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepwell.runner.scheduling.claims import SERVED_EVERY
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import LANE, lane
-from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
+from tests.runner.schedulers import claims, commit_batch, end, facts, granted, hold, lanes, scheduler
 
 PAIR = ("w", "digest")
 
@@ -26,20 +26,20 @@ def test_an_answer_that_is_full_is_followed_by_another_look() -> None:
     d = serving(scheduler(threads=1), "default/thread")
     batch = d.next_batch(0)
     assert batch is not None
-    d.know(facts("stranger"))
-    (held,) = land(d, batch, granted(claims(batch)[0], ("stranger", 0))).begin
+    d.know(facts("unknown"))
+    (held,) = commit_batch(d, batch, granted(claims(batch)[0], ("unknown", 0))).begin
     assert d.next_batch(0) is None
     end(d, held)
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     assert claims(d.next_batch(0))[0].serves == (PAIR,)
 
 
 def test_an_empty_answer_is_not_followed_by_another_look() -> None:
     d = serving(scheduler(), "default/thread")
     while (batch := d.next_batch(0)) is not None:
-        land(d, batch)
+        commit_batch(d, batch)
     assert d.next_batch(0) is None
     d.look_around()
     assert lanes(d.next_batch(0)) == {"default/thread": 8}
@@ -64,12 +64,12 @@ def test_a_kind_without_room_is_looked_for_when_there_is_room_again() -> None:
     batch = d.next_batch(0)
     assert lanes(batch) == {"default/thread": 8}
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     assert d.next_batch(0) is None
     end(d, held)
     batch = d.next_batch(0)
     assert batch is not None
-    land(d, batch)
+    commit_batch(d, batch)
     batch = d.next_batch(0)
     assert lanes(batch) == {"default/process": 1}
     assert claims(batch)[0].serves == (PAIR,)
@@ -86,7 +86,7 @@ def test_looking_around_takes_a_part_of_the_commits_only_however_long_they_take(
         (claim,) = claims(batch)
         found.append("around" if claim.serves else "known")
         now += 2 * SERVED_EVERY
-        for held in land(d, batch, granted(claim, ("r", turn)), now=now).begin:
+        for held in commit_batch(d, batch, granted(claim, ("r", turn)), now=now).begin:
             end(d, held, now)
     assert found.count("around") == 3, found
 
@@ -106,7 +106,7 @@ def test_a_refused_look_is_repeated_once_there_is_a_lease() -> None:
     d = serving(scheduler(), "default/thread")
     batch = d.next_batch(0)
     assert batch is not None
-    assert land(d, batch, Refused(Refusal.LEASE_EXPIRED)).lease_lost
+    assert commit_batch(d, batch, Refused(Refusal.LEASE_EXPIRED)).lease_lost
     assert d.next_batch(0) is None
     d.leased = True
     assert claims(d.next_batch(0))[0].serves == (PAIR,)
@@ -117,6 +117,6 @@ def test_what_was_granted_of_a_run_that_nobody_knows_is_left_to_the_renewals() -
     d = serving(scheduler(), "default/thread")
     batch = d.next_batch(0)
     assert batch is not None
-    result = land(d, batch, granted(claims(batch)[0], ("unknown", 0)))
+    result = commit_batch(d, batch, granted(claims(batch)[0], ("unknown", 0)))
     assert result.begin == []
     assert d.holding() == ()

@@ -7,7 +7,7 @@ from stepwell.runner.scheduling.batches import CommitBatch
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.runner.scheduling.suspects import DRAIN_FOR
 from stepwell.testing.ops import LANE
-from tests.runner.schedulers import claims, end, facts, granted, hold, land, lanes, scheduler
+from tests.runner.schedulers import claims, commit_batch, end, facts, granted, hold, lanes, scheduler
 
 
 def next_suspect_claim(d: Scheduler) -> CommitBatch:
@@ -17,7 +17,7 @@ def next_suspect_claim(d: Scheduler) -> CommitBatch:
         assert batch is not None, "it never asked for suspects"
         if "default/thread?" in lanes(batch):
             return batch
-        land(d, batch)
+        commit_batch(d, batch)
     raise AssertionError("it never asked for suspects")
 
 
@@ -35,7 +35,7 @@ def test_suspects_of_every_queue_are_found() -> None:
     d.know(facts("p", queue="pears"))
     while (batch := d.next_batch(0)) is not None:
         found = lanes(batch)
-        land(d, batch)
+        commit_batch(d, batch)
         if "apples/thread?" in found:
             break
     assert found == {"apples/thread?": 1, "pears/thread?": 1}
@@ -48,7 +48,7 @@ def test_no_suspect_is_claimed_beside_anything_else() -> None:
     d.look_for_suspects()
     while (batch := d.next_batch(0)) is not None:
         assert "default/thread?" not in lanes(batch)
-        land(d, batch)
+        commit_batch(d, batch)
     end(d, held)
     next_suspect_claim(d)
 
@@ -57,7 +57,7 @@ def test_nothing_is_claimed_beside_a_suspect() -> None:
     d = scheduler()
     d.know(facts())
     batch = next_suspect_claim(d)
-    (held,) = land(d, batch, granted(claims(batch)[0], ("r", 0))).begin
+    (held,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 0))).begin
     assert held.suspect
     d.know(facts("other"))
     assert d.next_batch(0) is None
@@ -69,7 +69,7 @@ def test_after_a_suspect_it_looks_for_the_next() -> None:
     d = scheduler()
     d.know(facts(width=2))
     batch = next_suspect_claim(d)
-    (held,) = land(d, batch, granted(claims(batch)[0], ("r", 0))).begin
+    (held,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 0))).begin
     end(d, held)
     next_suspect_claim(d)
 
@@ -83,7 +83,7 @@ def test_a_suspect_is_found_among_any_number_of_runs() -> None:
         for claim in claims(batch):
             if claim.lanes[0][0].suspect:
                 named.update(claim.runs or ())
-        land(d, batch)
+        commit_batch(d, batch)
     assert len(named) == StoreLimits().runs + 10
 
 
@@ -108,11 +108,11 @@ def test_a_suspect_gets_its_turn_under_steady_load() -> None:
         batch = d.next_batch(place)
         assert batch is not None
         assert claims(batch) == [], "it claimed more while a suspect waited"
-        land(d, batch)
+        commit_batch(d, batch)
     batch = d.next_batch(3)
     assert lanes(batch) == {"default/thread?": 1}
     assert batch is not None
-    (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 2))).begin
+    (suspect,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 2))).begin
     assert d.next_batch(DRAIN_FOR) is None
     end(d, suspect)
     batch = d.next_batch(4)
@@ -124,7 +124,7 @@ def test_it_drains_only_for_others_than_a_suspect_it_holds() -> None:
     d.know(facts(width=50))
     assert not d.would_drain, "it holds nothing"
     batch = next_suspect_claim(d)
-    (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 0))).begin
+    (suspect,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 0))).begin
     d.look_for_suspects()
     assert suspect.suspect
     assert not d.would_drain, "what it holds is a suspect"
@@ -141,7 +141,7 @@ def test_a_suspect_waits_a_limited_time_for_bodies_that_do_not_end() -> None:
     batch = d.next_batch(5 + DRAIN_FOR)
     assert lanes(batch) == {"default/thread?": 1}
     assert batch is not None
-    assert land(d, batch, granted(claims(batch)[0], ("r", 2))).begin[0].suspect
+    assert commit_batch(d, batch, granted(claims(batch)[0], ("r", 2))).begin[0].suspect
 
 
 def test_draining_for_a_suspect_that_somebody_else_took_ends() -> None:
@@ -153,7 +153,7 @@ def test_draining_for_a_suspect_that_somebody_else_took_ends() -> None:
     asked: list[str] = []
     while (batch := d.next_batch(1)) is not None and len(asked) < 9:
         asked += lanes(batch)
-        land(d, batch)
+        commit_batch(d, batch)
     assert asked == ["default/thread?", "default/thread"]
 
 
@@ -164,10 +164,10 @@ def test_after_a_drain_that_took_too_long_suspects_are_claimed_alone_again() -> 
     d.drain(0)
     batch = d.next_batch(DRAIN_FOR)
     assert batch is not None
-    (suspect,) = land(d, batch, granted(claims(batch)[0], ("r", 2)), now=DRAIN_FOR).begin
+    (suspect,) = commit_batch(d, batch, granted(claims(batch)[0], ("r", 2)), now=DRAIN_FOR).begin
     end(d, suspect, DRAIN_FOR)
     later = 2 * DRAIN_FOR
     while (batch := d.next_batch(later)) is not None:
         assert "default/thread?" not in lanes(batch), "a suspect was claimed beside others"
-        land(d, batch, now=later)
+        commit_batch(d, batch, now=later)
     assert d.would_drain

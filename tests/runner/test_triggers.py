@@ -125,6 +125,20 @@ def test_a_workflow_whose_code_is_elsewhere_is_left_to_others() -> None:
         engine.triggers._start(Start("r", "nowhere.to.be:Found", {}, 0, {}))
 
 
+def test_a_trigger_tells_what_it_lacks_before_it_is_due() -> None:
+    with Engine("memory://", workflows=[Greeting]) as engine:
+
+        def lacks(workflow: str) -> str | None:
+            return engine.triggers.lacks(Trigger("tick", workflow, every=60))
+
+        assert lacks("Greeting") is None
+        assert lacks("shop.orders:Order") is None, "what is not imported is not looked for"
+        assert "no document 'report' is stored here" in str(lacks("report"))
+        engine.save(report())
+        assert (lacks("report"), lacks("report@1")) == (None, None)
+        assert "no document 'report@2' is stored here" in str(lacks("report@2"))
+
+
 def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Path) -> None:
     one = tmp_path / "one.yaml"
     one.write_text("name: nightly\nworkflow: report\ncron: 30 2 * * *\ntimezone: Europe/Berlin\n")

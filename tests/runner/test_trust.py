@@ -229,7 +229,10 @@ def test_a_module_allows_those_below_it_and_no_other_that_begins_like_it(foreign
 
     assert Registry(["tests"]).find("tests.runner.jobs:double") is jobs.double
     assert Registry(["tests.runner.jobs"]).find("tests.runner.jobs:double") is jobs.double
+    assert Registry(["tests"]).allows("tests.runner.jobs:double")
+    assert not Registry(["tests"]).allows("tests"), "a name without a colon is no address"
     for modules in ([], ["test"], ["tests.runner.job"], ["tests.runner.jobs.more"], ["foreign"]):
+        assert not Registry(modules).allows("tests.runner.jobs:double")
         with pytest.raises(NotRegistered):
             Registry(modules).find("tests.runner.jobs:double")
         with pytest.raises(NotRegistered):

@@ -16,7 +16,7 @@ import pytest
 
 from stepwell import Engine
 from stepwell.server.serving import Serving
-from stepwell.server.streams import looks
+from stepwell.server.streams import states
 from tests.pipeline.blog import Ledger, make_blog, write
 from tests.server.running import SECONDS, client, running
 
@@ -107,13 +107,13 @@ def test_what_becomes_of_states_is_told_without_waiting_for_the_next_look(
 ) -> None:
     if kept_in == "files that nobody tells of":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
-        monkeypatch.setattr(looks, "LOOK_SECONDS", 0.1)
+        monkeypatch.setattr(states, "LOOK_SECONDS", 0.1)
     else:
-        monkeypatch.setattr(looks, "LOOK_SECONDS", 3_600.0)  # nobody looks unless something has changed
+        monkeypatch.setattr(states, "LOOK_SECONDS", 3_600.0)  # nobody looks unless something has changed
     blog = make_blog(f"sqlite:///{tmp_path}/states.db" if kept_in == "sqlite" else tmp_path / "output")
     with running(f"sqlite:///{tmp_path}/blog.db", worker={}, pipelines=[blog]) as serving, client(serving) as api:
         events = [StateEvents(serving), StateEvents(serving)]
-        wait_until(lambda: serving.service.looks.streams == 2)
+        wait_until(lambda: serving.service.state_feed.streams == 2)
         blog.put("daily/2026-01-15/a.txt", b"first words")
         for each in events:
             each.wait("state", "summary", "stale")

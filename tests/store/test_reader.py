@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.model import ListJournal, Query
+from stepwell.model import ListJournal, ListRuns, Query, RunPage
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.ops import RUN, claim, completed, enlist, graph, start, work
@@ -50,3 +50,14 @@ def test_what_happens_while_a_history_is_read_is_not_in_it(monkeypatch: pytest.M
     history = reader.get_history(store, RUN)
     assert [entry.seq for entry in history.journal] == list(range(1, before + 1))
     assert reader.require_run(store, RUN).seq > before
+
+
+@pytest.mark.parametrize("asked", [ListRuns(workflow="or\udc80ders"), ListRuns(prefix="a\x00")])
+def test_a_store_is_not_asked_for_runs_with_names_that_none_can_have(asked: ListRuns) -> None:
+    """Some could not be asked."""
+
+    class Silent(MemoryStore):
+        def read(self, queries: Any) -> list[Any]:
+            raise AssertionError(queries)
+
+    assert reader.list_runs(Silent(), asked) == RunPage((), None)

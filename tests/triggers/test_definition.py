@@ -134,7 +134,7 @@ def test_durations_and_moments() -> None:
 def test_a_state_keeps_what_a_newer_stepwell_wrote() -> None:
     state = State(1, "d", 2, 3, 4, pending=(5,), queue=(6, 7), backfills=(Backfill(8, 9),), error="no")
     assert State.decoded(state.encoded()) == state
-    newer = state.but(extra={"colour": "blue"})
+    newer = state.changed(extra={"colour": "blue"})
     assert State.decoded(newer.encoded()) == newer
 
 

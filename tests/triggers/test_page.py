@@ -36,7 +36,7 @@ def test_the_commands_of_the_page_do_what_it_says(
     """In this process: tests/cli starts the same commands as processes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr("stepwell.cli.streams.keep_stdout", lambda: None)  # it changes the whole process
+    monkeypatch.setattr("stepwell.cli.streams.reserve_stdout", lambda: None)  # it changes the whole process
     ran = 0
     for kind, text in BLOCKS:
         if kind == "yaml":

@@ -211,7 +211,7 @@ def test_an_input_that_the_workflow_refuses_is_told_to_the_sender() -> None:
 
 def test_a_paused_webhook_asks_to_come_again() -> None:
     hook = Hook("hmac")
-    hook.state = hook.state.but(paused=True)
+    hook.state = hook.state.changed(paused=True)
     refused(hook.post, 503)
     refused(lambda: hook.post(secret="wrong-secret"), 401)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from stepwell.codec import decode, encode
 from stepwell.types.codecs import Codec, to_json
-from stepwell.types.kinds import look_at
+from stepwell.types.kinds import examine
 from stepwell.types.misfit import Misfit, Unsupported
 from tests.types.kinds_of_types import Colour, Letter, Line, Size
 
@@ -111,7 +111,7 @@ QUICKLY = settings(
 
 def is_kept(annotation: Any) -> bool:
     try:
-        look_at(annotation)
+        examine(annotation)
     except Unsupported:
         return False
     return True

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict
 import pytest
 
 from stepwell.types.codecs import Codec
-from stepwell.types.kinds import look_at
+from stepwell.types.kinds import examine
 from stepwell.types.misfit import Misfit, Unsupported
 from tests.types.kinds_of_types import Address, Bank, Card, Letter, Line, Money, Options, Order, Page, Point, Size
 
@@ -79,7 +79,7 @@ class Same(TypedDict):
 )
 def test_a_type_that_cannot_be_kept_says_why(annotation: Any, reason: str) -> None:
     with pytest.raises(Unsupported) as caught:
-        look_at(annotation)
+        examine(annotation)
     assert reason in str(caught.value)
 
 
@@ -95,7 +95,7 @@ def test_a_type_that_cannot_be_kept_says_why(annotation: Any, reason: str) -> No
     ],
 )
 def test_what_json_does_tell_apart_is_kept(annotation: Any) -> None:
-    assert look_at(annotation)
+    assert examine(annotation)
 
 
 @pytest.mark.parametrize(

@@ -9,29 +9,13 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
+from . import options
 from .command import Where, declare
-from .completion import asked_by_a_shell, nodes, runs, statuses, targets_and_runs, workflows
+from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
-from .exits import ExitCode, forgiving_streams, report
+from .exits import ExitCode, prepare_streams, report
 from .fleet_commands import add_fleet_commands
-from .options import (
-    Accept,
-    AsJson,
-    DryRun,
-    DryRunAsJson,
-    Inputs,
-    Jobs,
-    Modules,
-    NodeArgument,
-    NoWait,
-    RunArgument,
-    Server,
-    Store,
-    Target,
-    argument,
-    flag,
-    option,
-)
+from .options import AsJson, DryRun, DryRunAsJson, Inputs, RunArgument, argument, flag, option
 from .pipeline import pipelines
 from .server import add_server_commands
 from .triggers import triggers
@@ -60,8 +44,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def stepwell(
     context: typer.Context,
-    store: Store = None,
-    server_url: Server = None,
+    store: options.Store = None,
+    server_url: options.Server = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -77,7 +61,7 @@ def init(folder: Annotated[str, argument("FOLDER", "Where to write it; it is mad
 
 @declare(app, "run")
 def run(
-    target: Target,
+    target: options.Target,
     inputs: Inputs = None,
     input_file: Annotated[str | None, option("FILE", "A JSON object of inputs; - reads stdin. --input wins.")] = None,
     run_id: Annotated[str | None, option("ID", "An id of your choice; the same id is the same run.")] = None,
@@ -161,21 +145,19 @@ add_fleet_commands(app)
 add_server_commands(app)
 
 
-@declare(app, "checkpoints")
+@declare(app, "checkpoints", jobs=True)
 def checkpoints(
     run: RunArgument,
     at: Annotated[str | None, argument("[AT]", "A label, a seq of the journal, or an idempotency key.")] = None,
     as_json: AsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """List the checkpoints that bodies gave names to, or show how the run stood at one: state, frontier, effects."""
 
 
-@declare(app, "replay")
+@declare(app, "replay", jobs=True)
 def replay(
     what: Annotated[str, argument("RUN|FILE", "A run, or a cassette that `export` wrote.", autocompletion=runs)],
     as_json: AsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """Run the bodies of a run again, answered from its record; exit code 1 if anything differs."""
 
@@ -185,12 +167,11 @@ MISSING_CODE_OK = (
 )
 
 
-@declare(app, "replay")
+@declare(app, "replay", jobs=True)
 def export(
     run: RunArgument,
     file: Annotated[str, argument("FILE", "As in orders.cassette.json; it is replaced.")],
     missing_code_ok: Annotated[bool, flag("--missing-code-ok", MISSING_CODE_OK)] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Write what is recorded of a run into a file that can be replayed anywhere, without the secrets that its code names."""
 
@@ -211,27 +192,25 @@ def graph(
     """Draw the graph of a workflow or of a run."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def retry(
     run: RunArgument,
-    accept: Accept = False,
+    accept: options.Accept = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    no_wait: NoWait = False,
-    jobs: Jobs = None,
+    no_wait: options.NoWait = False,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def reattempt(
     run: RunArgument,
-    node: NodeArgument,
+    node: options.NodeArgument,
     cascade: Annotated[bool, flag("--cascade", "Run again what completed below it, too.")] = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    no_wait: NoWait = False,
-    jobs: Jobs = None,
+    no_wait: options.NoWait = False,
 ) -> None:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
 
@@ -240,16 +219,15 @@ AT_HELP = "A point of its history, a label, or the node to begin with, by id or 
 CHANGED_INPUT = "Change one input; may be repeated."
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def fork(
     run: RunArgument,
     at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
     inputs: Annotated[list[str] | None, option("NAME=VALUE", CHANGED_INPUT, "--input", "-i")] = None,
     run_id: Annotated[str | None, option("ID", "An id of your choice.")] = None,
-    no_wait: NoWait = False,
+    no_wait: options.NoWait = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    jobs: Jobs = None,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
 
@@ -272,15 +250,14 @@ def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = Fal
 NEW_INPUT = "An input that its class has got since; may be repeated."
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def resume(
     run: RunArgument,
-    accept: Accept = False,
+    accept: options.Accept = False,
     inputs: Annotated[list[str] | None, option("NAME=VALUE", NEW_INPUT, "--input", "-i")] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, flag("--no-wait", "Un-pause it, but leave the work to others.")] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Go on with an unfinished run: one that is paused, or that another process left."""
 
@@ -290,21 +267,19 @@ def freeze(run: RunArgument) -> None:
     """Have a run keep the graph it has: it no longer follows its class."""
 
 
-@declare(app, "steer", "import")
+@declare(app, "steer", "import", jobs=True)
 def import_graph(
     run: RunArgument,
     file: Annotated[str, argument("FILE", "What `graph RUN --frozen` printed, edited; - reads stdin.")],
-    jobs: Jobs = None,
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def work(
-    modules: Modules = None,
+    modules: options.Modules = None,
     queues: Annotated[str | None, option("A,B", "Take only nodes of these queues; by default all.")] = None,
     once: Annotated[bool, flag("--once", "End when nothing is left that can be worked on here.")] = False,
-    jobs: Jobs = None,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
 
@@ -369,11 +344,11 @@ def version(as_json: AsJson = False) -> None:
 
 def main() -> None:
     """What `stepwell` and `python -m stepwell` call."""
-    forgiving_streams()
+    prepare_streams()
     if logging.lastResort is not None:  # warnings of the engine, unless the user's code has set up logging
         logging.lastResort.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     try:
-        with asked_by_a_shell():
+        with shell_completion():
             app(prog_name="stepwell")
     except Exception as error:
         sys.exit(report(error))

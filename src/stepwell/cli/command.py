@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.models import ArgumentInfo
 
-from .options import DryRun, Server, Store
+from .options import DryRun, Jobs, Server, Store
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 Declared = Callable[..., None]
@@ -30,11 +30,12 @@ def make_group(help: str) -> typer.Typer:
     )
 
 
-def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[Declared], None]:
+def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool = False) -> Callable[[Declared], None]:
     """Declares a command. The function of the same name in `commands.<home>` does it: it gets a Connection, the arguments in
     order and the options by name.
 
-    Every command has `--store` and `--server`. One with a `DryRun` option can also list what it would change.
+    Every command has `--store` and `--server`, and with `jobs` also `--jobs`. One with a `DryRun` option can also list what it
+    would change.
     """
 
     def register(declared: Declared) -> None:
@@ -59,6 +60,7 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
         parameters = [
             inspect.Parameter("context", _KEYWORD, annotation=typer.Context),
             *(each.replace(kind=_KEYWORD) for each in options.values()),
+            *([inspect.Parameter("jobs", _KEYWORD, annotation=Jobs, default=None)] if jobs else []),
             inspect.Parameter("store", _KEYWORD, annotation=Store, default=None),
             inspect.Parameter("server", _KEYWORD, annotation=Server, default=None),
         ]
@@ -72,7 +74,7 @@ def declare(app: typer.Typer, home: str, name: str | None = None) -> Callable[[D
 
 def _connection(where: Where, jobs: list[str] | None) -> Any:
     from .connect import Connection
-    from .streams import keep_stdout
+    from .streams import reserve_stdout
 
-    keep_stdout()
+    reserve_stdout()
     return Connection(where.store, jobs or (), where.server)

@@ -1,6 +1,6 @@
-"""What a shell offers when Tab is pressed: ids of runs, names of nodes and workflows, targets that were run before.
+"""Shell completion: ids of runs, names of nodes and workflows, targets that were run before.
 
-Nothing here imports a user's code, makes a store or raises: where there is nothing to offer, nothing is offered.
+Nothing here imports user code, creates a store or raises.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ def _store(context: typer.Context) -> Iterator[Store]:
 @_offered
 def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Ids of runs, the newest first."""
-    for row in _newest(store):
-        yield row.id, f"{row.status} {row.workflow}"
+    return _runs(store)
 
 
 @_offered
@@ -97,31 +96,34 @@ def workflows(store: Store, context: typer.Context, incomplete: str) -> Offers:
 
 
 @_offered
-def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    """Targets that were run. Finding others would mean importing code."""
-    yield from _documents(store)
-    for row in _newest(store):
-        if row.target is not None:
-            yield row.target, row.workflow
+def documents(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    return _documents(store)
 
 
 @_offered
-def documents(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    yield from _documents(store)
+def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    return _targets(store)
+
+
+@_offered
+def targets_and_runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
+    return *_targets(store), *_runs(store)
+
+
+def _runs(store: Store) -> Offers:
+    return ((row.id, f"{row.status} {row.workflow}") for row in _newest(store))
 
 
 def _documents(store: Store) -> Offers:
     from ..store import reader
 
-    yield from ((row.name, f"document, version {row.active}") for row in reader.all_names(store, "document"))
+    return ((row.name, f"document, version {row.active}") for row in reader.all_names(store, "document"))
 
 
-@_offered
-def targets_and_runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
+def _targets(store: Store) -> Offers:
+    """Targets that were run. Finding others would mean importing code."""
     yield from _documents(store)
-    rows = list(_newest(store))
-    yield from ((row.target, row.workflow) for row in rows if row.target is not None)
-    yield from ((row.id, f"{row.status} {row.workflow}") for row in rows)
+    yield from ((row.target, row.workflow) for row in _newest(store) if row.target is not None)
 
 
 @_offered
@@ -141,7 +143,7 @@ def _newest(store: Store) -> Iterator[RunRow]:
 
 
 @contextmanager
-def asked_by_a_shell() -> Iterator[None]:
+def shell_completion() -> Iterator[None]:
     """Wraps the whole command: adapts the input and output of shell completion, and does nothing otherwise."""
     asked = os.environ.get(_VARIABLE, "")
     if not asked.startswith("complete_"):

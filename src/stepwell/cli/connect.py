@@ -53,9 +53,7 @@ class Connection:
         if self._typed:
             raise InputError(f"{what} needs the store itself: leave out --server, and name the store with --store")
         if self._server is not None and not self._named:
-            raise InputError(
-                f"{what} needs the store itself, and the settings name the server {self._server}: name the store with --store"
-            )
+            raise InputError(f"{what} needs the store itself, not the server {self._server}: name it with --store")
         self._server = None
 
     def client(self, url: str) -> Client:
@@ -73,17 +71,15 @@ class Connection:
 
     @contextmanager
     def store(self, *, make: bool = False) -> Iterator[Store]:
-        """The store. With `make` it is created if it does not exist; else an empty store in memory takes its place, or an error
-        is raised if it was named."""
+        """The store. One that does not exist is created with `make`; else it is empty, or an error if it was named."""
         if self._server is not None:
             yield self.client(self._server).store
             return
         url = self.settings.store
         exists = make or store_exists(url)
         if self._named and not exists:
-            raise StoreError(
-                f"store {public(url)}: there is no such file, {_file(url).absolute()}; `stepwell run` with this store makes it"
-            )
+            missing = f"store {public(url)}: there is no such file, {_file(url).absolute()}"
+            raise StoreError(f"{missing}; `stepwell run` with this store makes it")
         with closing(open_store(url if exists else "memory://")) as opened:
             yield opened
 

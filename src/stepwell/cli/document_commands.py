@@ -8,7 +8,7 @@ import typer
 
 from .command import declare
 from .completion import documents
-from .options import AsJson, InputFile, Inputs, Jobs, argument, option
+from .options import AsJson, InputFile, Inputs, argument, option
 
 Files = Annotated[list[str], argument("FILE...", "JSON or YAML.")]
 Source = Annotated[str, argument("FILE|NAME", "A file, or a stored document.", autocompletion=documents)]
@@ -33,14 +33,13 @@ def add_document_commands(app: typer.Typer) -> None:
     ) -> None:
         """Show the config of a node as it would be rendered. Secrets stay references."""
 
-    @declare(app, "documents", "try")
+    @declare(app, "documents", "try", jobs=True)
     def try_(
         file: Source,
         node: Node,
         outputs: Outputs = None,
         inputs: Inputs = None,
         input_file: InputFile = None,
-        jobs: Jobs = None,
     ) -> None:
         """Run one node of a document alone, really, and print what it returns. Nothing is stored."""
 

@@ -11,7 +11,7 @@ import typer
 
 from .. import errors
 from ..words import error_text
-from .streams import let_readers_go
+from .streams import allow_early_close
 
 
 class ExitCode(IntEnum):
@@ -99,7 +99,7 @@ def _place(file: str, line: int) -> str:
     return f"{file if relative.startswith(os.pardir) else relative}:{line}"
 
 
-def forgiving_streams() -> None:
+def prepare_streams() -> None:
     """Make sure that a closed stream, or a character that the terminal cannot encode, does not end a command."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -108,4 +108,4 @@ def forgiving_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    let_readers_go()
+    allow_early_close()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .command import declare
-from .options import AsJson, Jobs, argument, option
+from .options import AsJson, argument, option
 
 BROKER_HELP = (
     "The broker of Celery, as in redis://localhost:6379/1 or amqp://localhost. Also STEPWELL_BROKER, or `broker`."
@@ -20,7 +20,7 @@ WHEN_IDLE_HELP = "What to do when no hint comes although there is work: say so, 
 
 
 def add_fleet_commands(app: typer.Typer) -> None:
-    @declare(app, "fleet")
+    @declare(app, "fleet", jobs=True)
     def worker(
         modules: Annotated[list[str] | None, argument("[MODULE...]", MODULES_HELP)] = None,
         queues: Annotated[str, option("A,B", "Take only nodes of these queues.")] = "default",
@@ -31,7 +31,6 @@ def add_fleet_commands(app: typer.Typer) -> None:
         when_idle: Annotated[str, option("log|exit", WHEN_IDLE_HELP)] = "log",
         idle_seconds: Annotated[float, option("N", "How long no hint comes until then.")] = 30.0,
         log_level: LogLevel = "INFO",
-        jobs: Jobs = None,
     ) -> None:
         """Run nodes in a Celery worker, until SIGTERM. What runs then may end; what did not begin is given back."""
 

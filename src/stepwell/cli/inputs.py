@@ -41,10 +41,8 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise DefinitionError(f"importing {name} raised {error_text(error)}") from error
-        raise DefinitionError(
-            f"there is no module {error.name!r} to import from here; start in the folder that holds it, or name that "
-            f"folder in PYTHONPATH"
-        ) from None
+        advice = "start in the folder that holds it, or name that folder in PYTHONPATH"
+        raise DefinitionError(f"there is no module {error.name!r} to import from here; {advice}") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -121,7 +119,11 @@ def _parameters(function: Callable[..., Any]) -> dict[str, Input]:
         hints = {}
     return {
         # Only whether there is a default matters here: the function fills it in itself.
-        parameter.name: Input(parameter.name, _shape(hints.get(parameter.name, Any)), _default(parameter))
+        parameter.name: Input(
+            parameter.name,
+            _shape(hints.get(parameter.name, Any)),
+            MISSING if parameter.default is parameter.empty else None,
+        )
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is not parameter.VAR_POSITIONAL and parameter.kind is not parameter.VAR_KEYWORD
     }
@@ -133,10 +135,6 @@ def _shape(annotation: Any) -> Shape:
         return shape_of(annotation)
     except Unsupported:
         return shape_of(str)
-
-
-def _default(parameter: inspect.Parameter) -> Any:
-    return MISSING if parameter.default is parameter.empty else None
 
 
 def _typed(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> dict[str, Any]:

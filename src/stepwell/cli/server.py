@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .command import declare, make_group
-from .options import AsJson, Jobs, Modules, argument, flag, option
+from .options import AsJson, Modules, argument, flag, option
 
 tokens = make_group("Make, list and revoke the tokens that the server asks for.")
 
@@ -22,7 +22,7 @@ SCOPE_HELP = "read, run, author or admin; each includes those before it."
 def add_server_commands(app: typer.Typer) -> None:
     app.add_typer(tokens, name="token")
 
-    @declare(app, "serve")
+    @declare(app, "serve", jobs=True)
     def serve(
         modules: Modules = None,
         host: Annotated[str, option("ADDRESS", HOST_HELP)] = "127.0.0.1",
@@ -30,15 +30,13 @@ def add_server_commands(app: typer.Typer) -> None:
         no_runner: Annotated[bool, flag("--no-runner", "Run no bodies in this process: workers elsewhere do.")] = False,
         allow_host: Annotated[list[str] | None, option("NAME", ALLOW_HOST_HELP)] = None,
         pipeline: Annotated[list[str] | None, option("PIPELINE", PIPELINE_HELP, "--pipeline", "-p")] = None,
-        jobs: Jobs = None,
     ) -> None:
         """Serve the HTTP API, and work on runs in the same process."""
 
-    @declare(app, "dev")
+    @declare(app, "dev", jobs=True)
     def dev(
         what: Annotated[list[str] | None, argument("[MODULE|FILE...]", WATCHED_HELP)] = None,
         port: Port = 8765,
-        jobs: Jobs = None,
     ) -> None:
         """Serve the API and work on runs while you write: when your code changes, the worker is started anew and runs heal."""
 

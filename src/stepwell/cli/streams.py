@@ -1,8 +1,7 @@
-"""stdout is for what a command was asked for, and nothing else.
+"""stdout is for the result of a command, and nothing else.
 
-Code of others prints: bodies, modules while they are imported, threads and programs that bodies start. So, before any of it
-can, what they know as stdout is made to lead to stderr, down to the file descriptor that processes inherit; the real stdout is
-kept for `say` and whoever asks for `results`.
+User code may print: bodies, imported modules, threads and programs. So, before any of it runs, stdout is redirected to stderr,
+including the file descriptor that programs inherit. Only `say` and `results` use the real stdout.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ class _Kept:
     """The original `sys.stdout`, which would close the descriptor if it were collected."""
 
 
-def let_readers_go() -> None:
+def allow_early_close() -> None:
     """Allow the reader of stdout to close it early."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.fileno() == _OUT:
         _Kept.former += (sys.stdout,)
         sys.stdout = _text(_OUT, sys.stdout, closefd=False)
 
 
-def keep_stdout() -> None:
+def reserve_stdout() -> None:
     """From now on only `say` and `results` write to stdout. Where one of the two streams is closed, nothing changes."""
     if _Kept.stream is not None or not isinstance(sys.stdout, io.TextIOWrapper) or sys.stderr is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from .command import declare, make_group
-from .options import AsJson, Inputs, Jobs, argument, flag, option
+from .options import AsJson, Inputs, argument, flag, option
 
 triggers = make_group("What starts runs by itself: schedules, webhooks, the end of other runs.")
 
@@ -61,12 +61,11 @@ def resume(name: Name) -> None:
     """Go on from now."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", jobs=True)
 def fire(
     name: Name,
     inputs: Inputs = None,
     key: Annotated[str | None, option("KEY", "The same key is the same run.")] = None,
-    jobs: Jobs = None,
 ) -> None:
     """Start a run now, and print its id. Whoever serves its workflow works on it."""
 

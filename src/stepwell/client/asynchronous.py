@@ -11,11 +11,11 @@ from ..ids import RunId
 from ..kernel.comparing import Comparison
 from ..model import RunStatus
 from ..runner import Run
-from ..runner.aio.doors import door
+from ..runner.aio.awaited import awaited, awaited_as
 from ..runner.aio.engine import THREADS
-from ..runner.aio.giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
 from ..runner.aio.pool import Pool
 from ..runner.aio.run import AsyncRun, behind
+from ..runner.aio.runs import AsyncRuns, async_runs, starting_and_waiting
 from ..runner.aio.triggers import AsyncTriggers
 from ..words import offered
 from .blocking import BlockingClient
@@ -43,13 +43,13 @@ class AsyncClient:
         return offered(AsyncClient, (), "sync")
 
     run = starting_and_waiting(BlockingClient.run)
-    start = giving_a_run(BlockingClient.start)
-    start_many = giving_runs(BlockingClient.start_many)
-    get = giving_a_run(BlockingClient.get)
-    adopt = giving_a_run(BlockingClient.adopt)
-    runs = giving_a_page(BlockingClient.runs)
-    save = door(BlockingClient.save)
-    workflows = door(BlockingClient.workflows)
+    start = awaited_as(BlockingClient.start, AsyncRun)
+    start_many = awaited_as(BlockingClient.start_many, async_runs)
+    get = awaited_as(BlockingClient.get, AsyncRun)
+    adopt = awaited_as(BlockingClient.adopt, AsyncRun)
+    runs = awaited_as(BlockingClient.runs, AsyncRuns)
+    save = awaited(BlockingClient.save)
+    workflows = awaited(BlockingClient.workflows)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from ..clock import Duration
 from ..define import Builder, Workflow
@@ -20,7 +20,7 @@ from ..runner import Engine, Run
 from ..runner.checking import checked_changes, checked_limit, checked_list, checked_seconds
 from ..runner.documents import Documents, SavedDocument, StoredWorkflow
 from ..runner.runs.listing import Runs, run_query
-from ..runner.starting import Startable
+from ..runner.starting import Startable, StartOptions
 from ..store import Store, reader
 from ..words import shown
 from .events import Event, follow, path_of_events
@@ -120,25 +120,11 @@ class BlockingClient:
         check: bool = True,
         wait: Duration | None = None,
         input: Mapping[str, Any] | None = None,
-        run_id: str | None = None,
-        idempotency_key: str | None = None,
-        priority: int = 0,
-        timeout: Duration | None = None,
-        seed: int | None = None,
-        tags: Mapping[str, str] | None = None,
+        **options: Unpack[StartOptions],
     ) -> Run:
         """Start a run and wait for its end; see `Engine.run`."""
         limit = checked_limit("wait", wait)  # before anything is started
-        run = self.start(
-            workflow,
-            input=input,
-            run_id=run_id,
-            idempotency_key=idempotency_key,
-            priority=priority,
-            timeout=timeout,
-            seed=seed,
-            tags=tags,
-        )
+        run = self.start(workflow, input=input, **options)
         run.wait(limit)
         if check:
             run.check()

@@ -11,7 +11,6 @@ from .transport import Transport, path_of
 
 LOOK_SECONDS = (0.05, 0.1, 0.2, 0.5)
 """Delays between polls of a scan; the last is repeated."""
-PAGE = 1_000
 
 
 def remote_pipelines(transport: Transport, names: Iterable[str] = ()) -> list[RemotePipeline]:
@@ -39,14 +38,8 @@ class RemotePipeline:
         return found
 
     def states(self) -> Iterator[Mapping[str, Any]]:
-        """Every state, orphans too."""
-        cursor = None
-        while True:
-            page = self._transport.get(self._path("states"), cursor=cursor, limit=PAGE)
-            yield from page["items"]
-            cursor = page["next"]
-            if cursor is None:
-                return
+        """Every state, including orphans."""
+        return self._transport.pages(self._path("states"))
 
     def why(self, state: str) -> dict[str, Any]:
         return dict(self._transport.get(self._path("why"), state=state))
@@ -67,8 +60,7 @@ class RemotePipeline:
         progress: Callable[[Mapping[str, int]], None] | None = None,
         patience: float = 3_600.0,
     ) -> dict[str, Any]:
-        """Ask the server to produce what is missing or stale, wait, and return the report. Waits up to `patience` seconds for
-        another scan to end."""
+        """Ask for a scan, after waiting up to `patience` seconds for another one; wait for its end and return the report."""
         body = {"targets": list(targets), "force": force, "existing": existing}
         until = time.monotonic() + patience
         while True:

@@ -22,14 +22,9 @@ class RemoteRequests:
         self._transport, self._store, self._code = transport, store, code
 
     def ask(self, gate: Gate) -> bool:
-        given = decode(gate.arguments) if gate.arguments else {}
-        match gate.purpose:
-            case "cancel":
-                self._post(gate.run_id, "cancel", grace_seconds=given["grace"] / SECOND)
-            case "pause":
-                self._post(gate.run_id, "pause")
-            case _:
-                raise AssertionError(gate.purpose)
+        """Cancel or pause a run."""
+        grace = {"grace_seconds": decode(gate.arguments)["grace"] / SECOND} if gate.purpose == "cancel" else {}
+        self._post(gate.run_id, gate.purpose, **grace)
         return True
 
     def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> bool:

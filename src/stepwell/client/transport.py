@@ -8,18 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from .. import errors
 from ..codec import decode
-from ..errors import (
-    InputError,
-    NotAllowed,
-    PipelineBusy,
-    RunBusy,
-    RunConflict,
-    RunNotFound,
-    ServerError,
-    StepwellError,
-    StoreError,
-)
 from ..types.codecs import encoded_by_type
 from ..version import __version__
 from ..words import shown
@@ -37,9 +27,9 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 def checked_url(url: Any) -> str:
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
+        raise errors.InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
     if parts.username or parts.password:
-        raise InputError("a token is given as token=, not in the URL")
+        raise errors.InputError("a token is given as token=, not in the URL")
     return str(url).rstrip("/")
 
 
@@ -59,7 +49,7 @@ class Transport:
         self.headers = {"User-Agent": f"stepwell/{__version__}"}
         if token is not None:
             if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-                raise InputError("the token is no text of a token: `stepwell token create` makes one")
+                raise errors.InputError("the token is no text of a token: `stepwell token create` makes one")
             self.headers["Authorization"] = f"Bearer {token}"
         self.httpx = _httpx()
         self._client = self.httpx.Client(base_url=self.url, headers=self.headers, timeout=timeout)
@@ -69,6 +59,15 @@ class Transport:
 
     def get(self, path: str, **params: Any) -> Any:
         return self.ask("GET", path, params=params)
+
+    def pages(self, path: str) -> Iterator[Any]:
+        """The items of a list, page by page."""
+        cursor = None
+        while True:
+            page = self.get(path, cursor=cursor, limit=1_000)
+            yield from page["items"]
+            if (cursor := page["next"]) is None:
+                return
 
     def post(
         self, path: str, body: Mapping[str, Any] | None = None, *, repeatable: bool = False, **headers: str
@@ -130,21 +129,20 @@ def _httpx() -> Any:
     try:
         import httpx
     except ModuleNotFoundError:
-        raise InputError("a client needs httpx: pip install 'stepwell[http]'") from None
+        raise errors.InputError("a client needs httpx: pip install 'stepwell[http]'") from None
     return httpx
 
 
-def unreachable(url: str, error: BaseException) -> ServerError:
-    return ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
+def unreachable(url: str, error: BaseException) -> errors.ServerError:
+    return errors.ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
 
 
 def _json(answer: httpx.Response) -> Any:
     try:
         return decode(answer.content)
     except ValueError:
-        raise ServerError(
-            f"{answer.url} answers with something else than JSON: is it a Stepwell server?", status=answer.status_code
-        ) from None
+        told = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
+        raise errors.ServerError(told, status=answer.status_code) from None
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:
@@ -155,22 +153,22 @@ def _problem(answer: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"detail": answer.text[:300] or answer.reason_phrase}
 
 
-def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError:
+def error_of(status: int, problem: Mapping[str, Any], url: str) -> errors.StepwellError:
     """The error that the engine would have raised for a problem."""
     detail, run_id = str(problem.get("detail", "")), str(problem.get("run_id", ""))
     kind = problem.get("error")
     if status in (401, 403):
-        return NotAllowed(f"{url} refuses: {detail}", status=status)
+        return errors.NotAllowed(f"{url} refuses: {detail}", status=status)
     if kind == "RunNotFound":
-        return RunNotFound(run_id, f"asked was {url}")
+        return errors.RunNotFound(run_id, f"asked was {url}")
     if kind == "RunBusy":
-        return RunBusy(detail, run_id=run_id)
+        return errors.RunBusy(detail, run_id=run_id)
     if kind == "PipelineBusy":
-        return PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
+        return errors.PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
     if status == 409 and run_id:
-        return RunConflict(detail, run_id=run_id)
+        return errors.RunConflict(detail, run_id=run_id)
     if status in (400, 404, 409, 413, 422):
-        return InputError(detail)
+        return errors.InputError(detail)
     if status in (503, 507):
-        return StoreError(f"{url}: {detail}")
-    return ServerError(f"{url} answers {status}: {detail}", status=status)
+        return errors.StoreError(f"{url}: {detail}")
+    return errors.ServerError(f"{url} answers {status}: {detail}", status=status)

@@ -20,27 +20,11 @@ class RemoteTrigger:
         told = {"kind", "version", "paused", "declared_in", "added_at", "next", "last", "fired", "left_out", "waiting"}
         told |= {"backfills", "error"}
         self.trigger = Trigger.of({name: value for name, value in record.items() if name not in told})
-
-    @property
-    def name(self) -> str:
-        return self.trigger.name
-
-    @property
-    def version(self) -> int:
-        return int(self._record["version"])
-
-    @property
-    def paused(self) -> bool:
-        return bool(self._record["paused"])
-
-    @property
-    def error(self) -> str | None:
-        found: str | None = self._record["error"]
-        return found
-
-    @property
-    def waiting(self) -> int:
-        return int(self._record["waiting"]) + len(self._record["backfills"])
+        self.name = self.trigger.name
+        self.version: int = record["version"]
+        self.paused: bool = record["paused"]
+        self.error: str | None = record["error"]
+        self.waiting: int = record["waiting"] + len(record["backfills"])
 
     def next_fires(self, count: int = 1) -> list[float]:
         return [(moment(time) or 0) / SECOND for time in self._record["next"][:count]]
@@ -56,14 +40,7 @@ class RemoteTriggers:
         self._transport = transport
 
     def all(self) -> list[RemoteTrigger]:
-        found: list[RemoteTrigger] = []
-        cursor = None
-        while True:
-            page = self._transport.get(path_of("triggers"), cursor=cursor, limit=1_000)
-            found += map(RemoteTrigger, page["items"])
-            cursor = page["next"]
-            if cursor is None:
-                return found
+        return [RemoteTrigger(each) for each in self._transport.pages(path_of("triggers"))]
 
     def get(self, name: str, count: int = 5) -> RemoteTrigger:
         return RemoteTrigger(self._transport.get(path_of("triggers", name), next=count))

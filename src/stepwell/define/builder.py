@@ -1,4 +1,4 @@
-"""`Builder`: a workflow built at run time, node by node, whose jobs are functions known by name."""
+"""`Builder`: a workflow built at run time, node by node. Its jobs are functions known by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWN = {CONTEXT: "context", STATE: "state"}
 
 
 class FanOut(list[NodeId]):
-    """The ids of the members of a `fan_out`. Given as `depends_on`, an empty one stands for its parents."""
+    """The ids of the nodes of a `fan_out`. As `depends_on`, an empty one stands for its parents."""
 
     def __init__(self, members: Iterable[NodeId], parents: tuple[NodeId, ...]) -> None:
         super().__init__(members)
@@ -75,7 +75,7 @@ class Builder:
         self._same_name: dict[str, int] = {}
         self._jobs: dict[Job, NamedJob] = {}
         self._named_by_text: list[range] = []
-        """Which nodes have jobs that were not imported when they were added, by position."""
+        """The positions of nodes whose jobs were not imported when they were added."""
         self._checked = 0
         """How many of these have been checked since."""
         self._graph: Graph | None = None
@@ -89,7 +89,7 @@ class Builder:
 
     @property
     def jobs(self) -> Mapping[str, Callable[..., Any]]:
-        """The functions that were given as jobs, by address: this process needs no import to find them."""
+        """The functions that were given as jobs, by address; this process need not import them."""
         return {job.address: job.function for job in self._jobs.values() if job.function is not None}
 
     def node(
@@ -101,7 +101,7 @@ class Builder:
         depends_on: Parents = PREVIOUS,
         **options: Unpack[JobOptions],
     ) -> NodeId:
-        """Add a node; its id is returned, to depend on."""
+        """Add a node and return its id, to depend on."""
         place = caller()
         checked = checked_options(place, options)
         parents = self._parents(depends_on, place)
@@ -119,10 +119,10 @@ class Builder:
         depends_on: Parents = PREVIOUS,
         **options: Unpack[JobOptions],
     ) -> FanOut:
-        """Add one node per item, all with the same parents and free to run at once; their ids are returned.
+        """Add one node per item, all with the same parents, and return their ids.
 
-        `name` makes a name of an item, or is the word before `_0`, `_1`, ... (by default that of the job); `args` makes
-        the args of an item (by default `{"item": item}`).
+        `name` makes the name of an item, or is the prefix of `_0`, `_1`, ... (by default the name of the job); `args` makes the
+        args of an item (by default `{"item": item}`).
         """
         place = caller()
         checked = checked_options(place, options)
@@ -166,9 +166,9 @@ class Builder:
         return self._graph
 
     def check_named_jobs(self) -> None:
-        """Import the jobs that were given as texts, and hold the args of their nodes against them, each once.
+        """Import the jobs that were given as texts and check the args of their nodes, each once.
 
-        For whoever is about to run them. What cannot be imported here is left to that.
+        For engines that are about to run them, which report what cannot be imported.
         """
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         known = len(self._named_by_text)
@@ -177,10 +177,10 @@ class Builder:
                 for position in positions:
                     spec = self._specs[position]
                     _checked_args(spec.name, spec.args, self._places[position], own, takes)
-        self._checked = known  # several threads may start it at once, and come to the same
+        self._checked = known  # threads that do this at once come to the same result
 
     def _takes(self, positions: range) -> Arguments | None:
-        """What the job of these nodes takes, which is imported for it; None if it cannot be."""
+        """Import the job of these nodes to see what it takes; None if that is not possible."""
         try:
             function = find(self._specs[positions[0]].job or "")
         except (DefinitionError, IndexError):
@@ -204,9 +204,9 @@ class Builder:
         options: Options,
         place: SourceLine,
     ) -> list[NodeId]:
-        """Add nodes that differ in name and args only. This loop is what 100,000 nodes are waited for."""
+        """Add nodes that differ only in name and args. With 100,000 nodes, this loop is where the time goes."""
         rest = self._rules(options, job.is_async)
-        # Checked before anything is added: making names and args may raise, and then nothing has happened.
+        # Check everything before adding anything: making names and args may raise.
         own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
         function = job.function or loaded(job.address)
         takes = arguments_of(function) if callable(function) else None
@@ -227,7 +227,7 @@ class Builder:
         return added
 
     def _rules(self, options: Options, is_async: bool) -> tuple[Any, ...]:
-        """The last fields of nodes with these options; those of the last node are remembered, most nodes have the same."""
+        """The last fields of nodes with these options; the latest are remembered, since most nodes have the same."""
         known, was_async, rules = self._last_rules
         if options is not known or is_async is not was_async:
             own = options.under(self.options.nodes).of_spec(is_async)
@@ -236,7 +236,7 @@ class Builder:
         return rules
 
     def _new_id(self, name: str, ordinal: int) -> NodeId:
-        """From the name and how many nodes had it before, as short as it can be: 32 bits are not enough for 100,000."""
+        """An id from the name and how many nodes had it before, as short as possible: 32 bits are too few for 100,000."""
         digits = sha256(f"{name}\0{ordinal}".encode("utf-8", "surrogatepass")).hexdigest()
         length = _ID_DIGITS
         while (node := f"n_{digits[:length]}") in self._ids:
@@ -280,7 +280,7 @@ class Builder:
         return tuple(found)
 
     def _explained(self, problems: Iterable[Any]) -> list[Problem]:
-        """Problems with names and lines in them: people never saw the ids."""
+        """Problems with names and lines: people never saw the ids."""
         positions = {spec.id: position for position, spec in enumerate(self._specs)}
         explained = []
         for problem in problems:
@@ -312,7 +312,7 @@ def _checked_state(declared: object, place: SourceLine) -> StateType:
 def _checked_args(
     name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...], takes: Arguments | None
 ) -> Mapping[str, Any]:
-    """A copy of the args, as JSON and so that what the caller does to them later changes nothing."""
+    """A copy of the args as JSON, which later changes by the caller do not affect."""
     if not isinstance(args, Mapping):
         raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=place)
     for word in own:

@@ -1,4 +1,4 @@
-"""The rules a node runs under, as people write them; checked where they are written."""
+"""The options of nodes and workflows, checked where they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OnFailure: TypeAlias = Literal["fail_fast", "finish", "pause"]
 
 
 class JobOptions(TypedDict, total=False):
-    """The rules that any node runs under, as people write them: keywords of `step`, `task`, `node` and `fan_out`."""
+    """The options of any node: keywords of `step`, `task`, `node` and `fan_out`."""
 
     retry: Retry | int | None
     timeout: Duration | None
@@ -30,7 +30,7 @@ class JobOptions(TypedDict, total=False):
 
 
 class MethodOptions(JobOptions, total=False):
-    """And those of a method."""
+    """The options of a method."""
 
     idempotency_key: Callable[..., Any] | None
     requires_idempotency: bool
@@ -52,17 +52,17 @@ class Options(NamedTuple):
     """Whether the node is refused without a key of its own."""
     was: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()
-    """Those that were written, also at their default: what a whole workflow says does not change them."""
+    """Those that were written, even with their default: defaults of the workflow do not change them."""
 
     def under(self, defaults: NodeDefaults) -> Options:
-        """The same, with what the workflow says for the options that were not written."""
+        """The same with the defaults of the workflow for options that were not written."""
         if defaults == NO_DEFAULTS:
             return self
         said = {name: value for name, value in defaults._asdict().items() if value is not None}
         return self._replace(**{name: value for name, value in said.items() if name not in self.given})
 
     def of_spec(self, is_async: bool) -> dict[str, Any]:
-        """The fields of a NodeSpec that they are. The body runs in a process if asked for, else on the loop or in a thread."""
+        """The fields of a NodeSpec. The body runs in a process if asked for, else on the loop or in a thread."""
         body: Body = "process" if self.isolation == "process" else "loop" if is_async else "thread"
         return {name: getattr(self, name) for name in _OF_SPEC} | {"body": body}
 
@@ -80,20 +80,16 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
         known = ", ".join(sorted({*allowed.__annotations__, *JobOptions.__annotations__}))
         raise DefinitionError(f"there is no option {min(unknown)!r}; there are {known}", where=place)
     options = Options(**given, given=frozenset(given))  # type: ignore[arg-type]  # checked now
-    _check_choice("on_lost", options.on_lost, get_args(OnLost), place)
-    _check_choice("isolation", options.isolation, get_args(Isolation), place)
-    _check_choice("side_effects", options.side_effects, get_args(SideEffects), place)
-    if not isinstance(options.transaction, bool):
-        raise DefinitionError(f"transaction={shown(options.transaction)}: True or False is needed", where=place)
+    for name, kind in (("on_lost", OnLost), ("isolation", Isolation), ("side_effects", SideEffects)):
+        _check_choice(name, getattr(options, name), get_args(kind), place)
+    for flag in ("transaction", "requires_idempotency"):
+        if not isinstance(getattr(options, flag), bool):
+            raise DefinitionError(f"{flag}={shown(getattr(options, flag))}: True or False is needed", where=place)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         raise DefinitionError(
             f"idempotency_key={options.idempotency_key!r}: a function of self is needed, as in "
             f'lambda self: f"order-{{self.order_id}}"',
             where=place,
-        )
-    if not isinstance(options.requires_idempotency, bool):
-        raise DefinitionError(
-            f"requires_idempotency={shown(options.requires_idempotency)}: True or False is needed", where=place
         )
     if options.requires_idempotency and options.idempotency_key is None:
         raise DefinitionError(
@@ -111,7 +107,7 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
 
 
 class NodeDefaults(NamedTuple):
-    """What a workflow says for all its nodes that do not say it themselves."""
+    """The defaults of a workflow for its nodes."""
 
     timeout: float | None = None
     side_effects: SideEffects | None = None
@@ -121,7 +117,7 @@ NO_DEFAULTS = NodeDefaults()
 
 
 class RunOptions(NamedTuple):
-    """Checked options of every run of a workflow."""
+    """The checked options of a workflow."""
 
     on_failure: OnFailure = "fail_fast"
     timeout: float | None = None
@@ -129,21 +125,29 @@ class RunOptions(NamedTuple):
 
 
 def checked_run_options(
-    on_failure: OnFailure,
+    on_failure: OnFailure | None,
     timeout: Duration | None,
     node_timeout: Duration | None,
     side_effects: SideEffects | None,
     place: SourceLine,
+    inherited: RunOptions | None = None,
 ) -> RunOptions:
+    """What is left out is inherited."""
+    inherited = inherited or RunOptions()
+    on_failure = inherited.on_failure if on_failure is None else on_failure
+    side_effects = inherited.nodes.side_effects if side_effects is None else side_effects
     _check_choice("on_failure", on_failure, get_args(OnFailure), place)
     if side_effects is not None:
         _check_choice("side_effects", side_effects, get_args(SideEffects), place)
-    limit = _checked_timeout(node_timeout, place, "node_timeout")
-    return RunOptions(on_failure, _checked_timeout(timeout, place), NodeDefaults(limit, side_effects))
+    run_limit = _checked_timeout(inherited.timeout if timeout is None else timeout, place)
+    node_limit = inherited.nodes.timeout if node_timeout is None else node_timeout
+    return RunOptions(
+        on_failure, run_limit, NodeDefaults(_checked_timeout(node_limit, place, "node_timeout"), side_effects)
+    )
 
 
 def checked_name(name: str, place: SourceLine) -> str:
-    """A name that any terminal can show: one that holds control characters could command it."""
+    """A printable name: control characters could command a terminal."""
     if not _is_text(name):
         raise DefinitionError(f"{shown(name)} cannot be a name: some text is needed", where=place)
     if len(name) > MAX_NAME or not name.isprintable():
@@ -155,7 +159,7 @@ def checked_name(name: str, place: SourceLine) -> str:
 
 
 def _checked_former_names(was: Any, place: SourceLine) -> tuple[str, ...]:
-    """The names a node had before, each once, in the order of writing."""
+    """The former names of a node, each once, in the order of writing."""
     given = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
     for each in given:
         if not _is_text(each):
@@ -177,9 +181,9 @@ def _checked_timeout(given: Duration | None, place: SourceLine, option: str = "t
 
 
 def _checked_retry(retry: Retry | None, place: SourceLine, *, by_name: bool) -> Retry | None:
-    """What `retry_on` gives by name is looked up, because a name that leads nowhere would never match.
+    """Look up the names in `retry_on`: a name that leads nowhere would never match.
 
-    `by_name`: only names are stored of what the node runs, so a function must be found by its own.
+    `by_name`: the node stores only names, so a function must be found by its own.
     """
     for name, function in () if retry is None or not by_name else retry.functions:
         if not is_address(name):
@@ -199,7 +203,7 @@ def _checked_retry(retry: Retry | None, place: SourceLine, *, by_name: bool) -> 
 
 
 def _is_text(value: object) -> bool:
-    """Whether a value is text that can be stored: not empty, and without half a surrogate pair."""
+    """Whether a value is storable text: not empty, and without half a surrogate pair."""
     if not isinstance(value, str) or not value.strip():
         return False
     try:

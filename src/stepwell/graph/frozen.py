@@ -58,7 +58,8 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     if isinstance(data, str | bytes):
         form, copied = parse(data, problems), lambda value: value  # parsed data needs no copy
     else:
-        form, copied = data, _copied
+        # A copy: later changes to the caller's data must not change the graph.
+        form, copied = data, lambda value: decode(encode(dict(value)))
     nodes = _checked_form(form, problems)
     placed: list[tuple[float, NodeSpec]] = []
     for node, fields in nodes.items():
@@ -74,11 +75,6 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     if graph is None or problems:
         raise GraphError(problems)
     return graph
-
-
-def _copied(value: Mapping[str, Any]) -> Any:
-    """A copy: later changes to the caller's data must not change the graph."""
-    return decode(encode(dict(value)))
 
 
 def _checked_form(form: Any, problems: list[Problem]) -> Mapping[str, Any]:

@@ -48,6 +48,12 @@ class Graph:
         self.source = source
         """The document it came from; None when a program wrote it."""
         self.nodes: Mapping[str, NodeSpec] = MappingProxyType({spec.id: spec for spec in self._specs})
+        self.trusted = source is None
+        """Whether all its jobs were named by the user's own code. If not, only registered jobs may run."""
+        self.removed: frozenset[int] = frozenset()
+        """The numbers of nodes that only earlier versions of the graph had."""
+        self.former_names: Mapping[str, tuple[str, ...]] = _NO_NAMES
+        """The ids that renamed nodes had before, oldest first."""
 
     @staticmethod
     def load(document: bytes, digest: Digest | None = None) -> Graph:
@@ -113,21 +119,6 @@ class Graph:
     def follows(self) -> Digest | None:
         """The digest of the definition that a run with this graph keeps up with; None when it is pinned."""
         return self.digest
-
-    @property
-    def trusted(self) -> bool:
-        """Whether all its jobs were named by the user's own code. If not, only registered jobs may run."""
-        return self.source is None
-
-    @property
-    def removed(self) -> frozenset[int]:
-        """The numbers of nodes that only earlier versions of the graph had."""
-        return frozenset()
-
-    @property
-    def former_names(self) -> Mapping[str, tuple[str, ...]]:
-        """The ids that renamed nodes had before, oldest first."""
-        return _NO_NAMES
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
@@ -221,10 +212,11 @@ class Arranged(Graph):
         source: Source | None = None,
     ) -> None:
         super().__init__(specs, state=state, source=source)
-        self._trusted = trusted
+        self.trusted = trusted
         self._numbering = tuple(numbering)
         self._removed = dict(sorted(removed.items()))
-        self._former_names = {node: tuple(names) for node, names in sorted(former_names.items())}
+        self.removed = frozenset(removed)
+        self.former_names = {node: tuple(names) for node, names in sorted(former_names.items())}
         self.pinned = pinned
 
     @classmethod
@@ -247,7 +239,7 @@ class Arranged(Graph):
                 "nodes": [node_document(spec) for spec in self],
                 "numbering": self._numbering,
                 "removed": [[index, node_document(spec)] for index, spec in self._removed.items()],
-                "former_names": self._former_names,
+                "former_names": self.former_names,
                 "pinned": self.pinned,
                 **({} if self.state is None else {"state": self.state}),
                 **({} if self.trusted else {"trusted": False}),
@@ -258,18 +250,6 @@ class Arranged(Graph):
     @cached_property
     def follows(self) -> Digest | None:
         return None if self.pinned else Digest(sha256(to_document(tuple(self), self.state, self.source)))
-
-    @property
-    def trusted(self) -> bool:
-        return self._trusted
-
-    @cached_property
-    def removed(self) -> frozenset[int]:
-        return frozenset(self._removed)
-
-    @property
-    def former_names(self) -> Mapping[str, tuple[str, ...]]:
-        return self._former_names
 
     @cached_property
     def order(self) -> tuple[NodeId, ...]:

@@ -1,8 +1,8 @@
 """Places the nodes of a graph in a drawing: in layers, with few crossings, deterministically.
 
-The steps are the classic ones (Sugiyama). Every node gets a layer; what spans several layers passes a point in each; the
-layers are put in an order with few crossings; then everything is drawn towards its neighbours, without overlapping. Where
-many nodes wait for the same many parents, all their arrows pass through one point, so that they are not P times C.
+The steps are the classic ones (Sugiyama). Every node gets a layer; an arrow across several layers gets a point in each; the
+layers are ordered to have few crossings; then everything moves towards its neighbours without overlapping. Where many nodes
+have the same parents, their arrows pass through one point, because P times C arrows would be too many.
 """
 
 from __future__ import annotations

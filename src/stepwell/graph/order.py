@@ -96,8 +96,7 @@ def _path_hashes(ids: Sequence[bytes], parents: Sequence[Sequence[int]], sequenc
 
 
 def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], path: Sequence[bytes]) -> list[bytes]:
-    """Of each node: of the path hash of its smallest-id parent, and its place among *all* children of that parent (of a root:
-    among the roots)."""
+    """From the path hash of the smallest-id parent, and the place among *all* of its children (for a root: among the roots)."""
     children_so_far = [0] * len(parents)
     roots_so_far = 0
     siblings: Sequence[int] | None = None

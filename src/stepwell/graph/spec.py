@@ -22,8 +22,7 @@ Body = Literal["thread", "loop", "process"]
 OnLost = Literal["rerun", "interrupt"]
 Kind = Literal["step", "task"]
 SideEffects = Literal["pure", "recordable", "opaque"]
-"""What a replay may do with a body: run it again (`pure`: it asks nothing of the outside; `recordable`: all that it asks is
-recorded), or only give what it returned (`opaque`)."""
+"""Whether a replay runs a body again (`pure`: no side effects; `recordable`: all recorded) or returns its output (`opaque`)."""
 
 RetryOn: TypeAlias = type[BaseException] | Callable[[Any], bool] | str
 """An exception class, or a function that is asked about an exception; or the name of one of them."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import PermanentError
-from ..secrets import SecretRef
+from ..secrets import SecretRef, leaves
 from ..words import suggestion
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -109,19 +109,8 @@ def _known_later(config: object, path: Path, later: Later | None) -> bool:
             value = value[step]
         except (KeyError, IndexError, TypeError):
             continue  # the name of a member of a union, which is no step into the value
-    texts = (each for each in _leaves(value) if isinstance(each, str))
+    texts = (leaf for _, leaf in leaves(value) if isinstance(leaf, str))
     return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
-
-
-def _leaves(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    else:
-        yield value
 
 
 def _existing(config: Any, path: Path) -> Path:
@@ -146,18 +135,6 @@ def _at(config: Any, path: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return config
-
-
-def places_of_references(config: Any, path: Path = ()) -> Iterator[Path]:
-    """Where secrets are in a config."""
-    if isinstance(config, SecretRef):
-        yield path
-    elif isinstance(config, Mapping):
-        for key, item in config.items():
-            yield from places_of_references(item, (*path, key))
-    elif isinstance(config, list | tuple):
-        for place, item in enumerate(config):
-            yield from places_of_references(item, (*path, place))
 
 
 def _kind(value: object) -> str:

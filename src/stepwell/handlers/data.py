@@ -1,7 +1,7 @@
 """Handlers that only work on data: `transform`, `compute`, `aggregate`.
 
-They ask nothing of the outside, so a replay runs them again. What `transform` and `compute` do is done when their config is
-rendered, by the one language that templates have, under its limits.
+They have no side effects, so a replay runs them again. `transform` and `compute` return their rendered config: the template
+language does the work, under its limits.
 """
 
 from __future__ import annotations
@@ -84,14 +84,18 @@ def compute(access: Access) -> Handler:
 
 
 def aggregate(access: Access) -> Handler:
-    def bring_together(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
+    def aggregate_outputs(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
         outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
-        taken = {parent: _taken(output, config.field) for parent, output in outputs.items()}
-        return {"result": _together(taken, config), "count": len(taken)}
+        field = config.field
+        taken = {
+            parent: output[field] if isinstance(output, dict) and field in output else output
+            for parent, output in outputs.items()
+        }
+        return {"result": _combined(taken, config), "count": len(taken)}
 
     return Handler(
         "aggregate",
-        bring_together,
+        aggregate_outputs,
         AggregateConfig,
         Aggregate,
         "Bring the outputs of the nodes it depends on together.",
@@ -101,11 +105,7 @@ def aggregate(access: Access) -> Handler:
     )
 
 
-def _taken(output: Any, field: str | None) -> Any:
-    return output[field] if field is not None and isinstance(output, dict) and field in output else output
-
-
-def _together(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
+def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
     if config.how == "mapping":
         return dict(taken)
     if config.how == "list":

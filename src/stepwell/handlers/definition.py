@@ -13,9 +13,9 @@ from ..clock import Duration, in_seconds
 from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..place import caller
-from ..secrets import has_references, references_of
+from ..secrets import SecretRef, has_references, leaves, references_of
 from ..words import shown
-from .configs import Later, Problem, fields_of, places_of_references, problems_of, schema_of, validated
+from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
 
 DEFAULT_TIMEOUT = 30.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
@@ -73,7 +73,7 @@ class Handler:
         problems = problems_of(self.config, written if self.keeps_secrets else config, later)
         if not self.takes_secrets:
             told = f"{self.name} takes no secrets: what it is given it returns"
-            problems += [Problem(path, told) for path in places_of_references(written)]
+            problems += [Problem(path, told) for path, leaf in leaves(written) if isinstance(leaf, SecretRef)]
         return problems
 
     def validated(self, config: Mapping[str, Any]) -> Any:

@@ -1,6 +1,6 @@
-"""`llm_service`: ask a language model by a service of the settings, any that speaks the chat API of OpenAI.
+"""`llm_service`: asks a language model, through a service of the settings with the chat API of OpenAI.
 
-An answer that should be data is held against its schema; if it does not fit, the model is told why and asked once more.
+With a schema, the answer is checked; if it does not fit, the model is told why and asked once more.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ class _ToModel(ToService):
         service = known_service(access, self.service)
         model = said["json"].get("model") or service.model
         if model is None:
-            raise PermanentError(
-                f"llm_service: no model is named, neither by the config nor by service {self.service!r}: model = ..."
-            )
+            raise PermanentError(f"llm_service: neither the config nor service {self.service!r} names a model")
         return super().made(access, {**said, "json": {"model": model, **said["json"]}})
 
 
@@ -129,10 +127,8 @@ class _Asking:
             choice, model = await self._complete(conversation, again=":again")
             value, wrong = _fitting(_content(choice), self._config.schema_)
         if wrong:
-            raise PermanentError(
-                f"service {self._config.service!r}, model {model}: the answer does not fit the schema, nor did the one before: "
-                f"{wrong}"
-            )
+            asked = f"service {self._config.service!r}, model {model}"
+            raise PermanentError(f"{asked}: the answer does not fit the schema, nor did the one before: {wrong}")
         return self._answer(value, model, choice)
 
     async def _complete(self, conversation: list[dict[str, str]], again: str = "") -> tuple[dict[str, Any], str]:
@@ -151,9 +147,8 @@ class _Asking:
             choice, model = answer["choices"][0], str(answer.get("model") or config.model or "unknown")
             choice["message"]  # it has to be there
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise PermanentError(
-                f"service {config.service!r} gave no chat completion: {_short(text(answer))}"
-            ) from None
+            found = _short(text(answer))
+            raise PermanentError(f"service {config.service!r} gave no chat completion: {found}") from None
         self._count(answer.get("usage"))
         self._ctx.outcome["llm"] = {"model": model, "tokens": dict(self._tokens)}
         return choice, model

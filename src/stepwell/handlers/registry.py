@@ -82,9 +82,7 @@ class Handlers(Mapping[str, Handler]):
             elif isinstance(each, Handler):
                 self._add(each)
             else:
-                raise DefinitionError(
-                    f"handlers=[{shown(each)}]: a function with @handler(...) is needed, or the name of a module"
-                )
+                raise DefinitionError(f"handlers=[{shown(each)}]: expected a function with @handler(...), or a module")
 
     @classmethod
     def of_settings(cls, settings: Settings) -> Handlers:
@@ -170,9 +168,8 @@ class Handlers(Mapping[str, Handler]):
             raise DefinitionError(f"handler {handler.name!r} is built in: call yours otherwise", where=handler.where)
         other = self._given.setdefault(handler.name, handler)
         if other is not handler:
-            raise DefinitionError(
-                f"there are two handlers {handler.name!r}, one of them from {other.where}", where=handler.where
-            )
+            problem = f"there are two handlers {handler.name!r}, one of them from {other.where}"
+            raise DefinitionError(problem, where=handler.where)
 
     def _import_given(self) -> None:
         while self._modules:
@@ -196,9 +193,7 @@ def _imported(module: str) -> ModuleType:
     try:
         return import_module(module)
     except Exception as error:
-        raise DefinitionError(
-            f"handlers of module {module!r} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise DefinitionError(f"handlers of {module!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def _loaded_point(name: str, point: Any) -> Handler:

@@ -125,9 +125,8 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
     finally:
         await program.end()
     if program.wrote_too_much:
-        raise PermanentError(
-            f"{config.args[0]} wrote more than {config.max_bytes:,} bytes; `max_bytes` in the config allows more"
-        )
+        limit = f"{config.max_bytes:,} bytes; `max_bytes` in the config allows more"
+        raise PermanentError(f"{config.args[0]} wrote more than {limit}")
     return {"result": program.text(1), "exit_code": program.transport.get_returncode(), "stderr": program.text(2)}
 
 

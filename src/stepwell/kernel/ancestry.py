@@ -1,19 +1,20 @@
-"""What an attempt stands on, in one hash: its node, its number, and the attempts its parents completed with.
+"""Ancestry hashes: one hash for an attempt and everything it depends on.
 
 The ancestry hash of an attempt is the SHA-256 of its node id, its number and the sorted ancestry hashes of its parents'
-completed attempts, joined by `:`. So two attempts with one hash stood on the same attempts, all the way up.
+completed attempts, joined by `:`. So two attempts with one hash depended on the same attempts, all the way up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from ..graph import Graph
 from ..model import JournalRow, NodeRow, NodeStatus
+from .reachable import reachable
 
 STANDING = ("claimed", "completed", "shared", "rewrote")
-"""Kinds of journal entries that tell on which attempts others stand."""
+"""Kinds of journal entries that tell on which attempts others depend."""
 
 
 def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
@@ -24,33 +25,21 @@ def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
     return sha256(":".join((node, str(number), *sorted(parents))).encode()).hexdigest()
 
 
-def ancestors(graph: Graph, index: int, but: Container[int] = ()) -> set[int]:
-    """The numbers of all ancestors of a node; not beyond those that are left out."""
-    found: set[int] = set()
-    stack = [index]
-    while stack:
-        for parent in graph.parents[stack.pop()]:
-            if parent not in found and parent not in but:
-                found.add(parent)
-                stack.append(parent)
-    return found
-
-
 class Ancestry:
-    """The ancestry hashes of a run, computed as far as they are asked for.
+    """The ancestry hashes of a run, computed when they are asked for.
 
-    Where a completion was superseded, an attempt may stand on one that no longer counts: then its `journal` tells on which.
+    After a completion was superseded, an attempt may depend on one that no longer counts: then the `journal` tells on which.
     """
 
     def __init__(self, graph: Graph, nodes: Mapping[int, NodeRow], journal: Iterable[JournalRow] = ()) -> None:
-        """`nodes`: by number, those that are asked for and their ancestors."""
+        """`nodes`: the nodes of interest and their ancestors, by number."""
         self._graph = graph
         self._nodes = nodes
         self._completed: dict[int, str] = {}
         self._told = _hashes(graph, journal)
 
     def of(self, index: int, number: int) -> str | None:
-        """Of attempt `number` of a node; None while some parent has neither completed nor been skipped."""
+        """The hash of attempt `number` of a node; None while a parent has neither completed nor been skipped."""
         if (index, number) in self._told:
             return self._told[index, number]
         for each in self._missing(index):
@@ -66,14 +55,14 @@ class Ancestry:
         return ancestry_hash(self._graph.order[index], number, own)
 
     def _missing(self, index: int) -> list[int]:
-        """Completed ancestors whose hash is not known yet, parents before children."""
-        found = ancestors(self._graph, index, self._completed)
+        """Completed ancestors without a hash so far, parents first."""
+        found = reachable([index], self._graph.parents, self._completed)
         completed = (each for each in found if self._nodes[each].status is NodeStatus.COMPLETED)
         return sorted(completed, key=lambda each: self._graph.ranks[each])
 
 
 def _hashes(graph: Graph, journal: Iterable[JournalRow]) -> dict[tuple[int, int], str]:
-    """The hashes of all attempts that a journal tells of, by (index, number)."""
+    """The hashes of all attempts in a journal, by (index, number)."""
     counted: dict[int, int] = {}
     stands_on: dict[tuple[int, int], list[tuple[int, int]]] = {}
     shared: set[int] = set()

@@ -1,4 +1,4 @@
-"""The auditor: everything that must hold for a stored run, recomputed from its rows. It trusts no counter and no status."""
+"""The auditor: recomputes everything that must hold for a stored run from its rows. It trusts no counter and no status."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..graph import Arranged, Graph
-from ..model import ACTIVE_NODES, SATISFIED_NODES, TERMINAL_NODES, AttemptStatus, GateState, NodeStatus, RunStatus
+from ..model import (
+    ACTIVE_NODES,
+    FAILED_NODES,
+    SATISFIED_NODES,
+    TERMINAL_NODES,
+    AttemptStatus,
+    GateState,
+    NodeStatus,
+    RunStatus,
+)
 from ..model.rows import AttemptRow, JournalRow, NodeRow, RunRow
-from .counters import counts, parent_counters
 
 ENDED_BY = {
     "completed": AttemptStatus.COMPLETED,
@@ -37,7 +45,7 @@ class Stored(NamedTuple):
 
 
 def earlier_graphs(journal: Iterable[JournalRow]) -> list[str]:
-    """The digests of the graphs that a run has had, the present one last; none if it was never healed."""
+    """The digests of the graphs of a run, the present one last; empty if it was never healed."""
     moves = [(entry.status or "").split() for entry in journal if entry.kind == "healed"]
     return [*(old for old, _ in moves), moves[-1][1]] if moves else []
 
@@ -51,7 +59,7 @@ def audit(stored: Stored) -> list[str]:
 
 
 def _attempts(stored: Stored) -> Iterable[str]:
-    """At most one completion, at most one running attempt; nodes and attempts tell the same story."""
+    """At most one completion and one running attempt; nodes and attempts agree."""
     of_node: list[list[AttemptRow]] = [[] for _ in stored.nodes]
     for attempt in stored.attempts:
         of_node[attempt.index].append(attempt)
@@ -71,21 +79,42 @@ def _attempts(stored: Stored) -> Iterable[str]:
             yield f"{node.id}: it is {node.status} and due at {node.due_at}"
         retry = specs[node.index].retry
         most = retry.max_attempts if retry else 1
-        if node.failures > most and stored.run.heals == 0:  # otherwise it may have been allowed more of them before
+        if node.failures > most and stored.run.heals == 0:  # an earlier version may have allowed more
             yield f"{node.id}: {node.failures} failures since it was asked for, more than its maximum"
         for attempt in attempts:
             if (attempt.ended_at is None) != (attempt.status is AttemptStatus.RUNNING):
                 yield f"{node.id}: attempt {attempt.number} is {attempt.status} and ended at {attempt.ended_at}"
 
 
+class Counts(NamedTuple):
+    open: int
+    active: int
+    failed: int
+
+
+def counts(nodes: Sequence[NodeRow]) -> Counts:
+    return Counts(
+        sum(not node.status.terminal for node in nodes),
+        sum(node.status in ACTIVE_NODES for node in nodes),
+        sum(node.status in FAILED_NODES for node in nodes),
+    )
+
+
+def parent_counters(nodes: Sequence[NodeRow], parents: Sequence[int]) -> tuple[int, int]:
+    """(parents not yet satisfied, parents not skipped) of a node."""
+    statuses = [nodes[parent].status for parent in parents]
+    unsatisfied = sum(status not in SATISFIED_NODES for status in statuses)
+    return unsatisfied, sum(status is not NodeStatus.SKIPPED for status in statuses)
+
+
 def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
     found = counts(stored.nodes)
-    told_since = run.releasing and found.active > run.active  # nodes that were read after the run have heard meanwhile
+    told_since = run.releasing and found.active > run.active  # nodes were released between reading the run and them
     if (run.open, run.active, run.failed) != tuple(found._replace(active=run.active) if told_since else found):
         yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(found)}"
     healed = _healed(stored)
-    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a run that was healed, perhaps with other parents
+    begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a healed run, perhaps with other parents
     early = (NodeStatus.READY, *(() if healed else begun))
     for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
         satisfied = all(stored.nodes[parent].status in SATISFIED_NODES for parent in own)
@@ -93,14 +122,15 @@ def _counters(stored: Stored) -> Iterable[str]:
             yield f"{node.id}: it is {node.status} before all its parents are"
         if run.gate is GateState.OPEN and node.status is NodeStatus.PENDING and satisfied and not run.releasing:
             yield f"{node.id}: all its parents are satisfied and it is still PENDING"
-    if run.gate is GateState.OPEN:  # while it is closed nothing moves; opening derives them anew
-        for node, expected in zip(stored.nodes, parent_counters(stored.nodes, stored.graph.parents), strict=True):
+    if run.gate is GateState.OPEN:  # opening the gate derives the counters again
+        for node, own in zip(stored.nodes, stored.graph.parents, strict=True):
+            expected = parent_counters(stored.nodes, own)
             if (node.waiting, node.live) != expected and not _to_be_told(stored, node, expected):
                 yield f"{node.id}: its counters are {node.waiting, node.live}, its parents say {expected}"
 
 
 def _to_be_told(stored: Stored, node: NodeRow, expected: tuple[int, int]) -> bool:
-    """Some of its parents have completed, and the store has yet to tell it."""
+    """Whether some of its parents have completed, and the store has yet to lower its counter."""
     if not stored.run.releasing or node.live != expected[1]:
         return False
     done = sum(stored.nodes[parent].status in SATISFIED_NODES for parent in stored.graph.parents[node.index])
@@ -108,14 +138,13 @@ def _to_be_told(stored: Stored, node: NodeRow, expected: tuple[int, int]) -> boo
 
 
 def _healed(stored: Stored) -> bool:
-    return stored.run.heals > 0 or isinstance(
-        stored.graph, Arranged
-    )  # a fork may begin with what a healed run has done
+    # A fork may begin with what a healed run has done.
+    return stored.run.heals > 0 or isinstance(stored.graph, Arranged)
 
 
 def _run(stored: Stored) -> Iterable[str]:
     run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
-    going_on = run.purpose == "reattempt"  # it has not ended, only its row says so still
+    going_on = run.purpose == "reattempt"  # its row still says that it has ended
     if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES and not going_on:
         yield f"the run is COMPLETED with nodes {sorted(map(str, statuses - SATISFIED_NODES))}"
     if run.status.terminal and run.gate is GateState.OPEN:
@@ -136,7 +165,7 @@ def _run(stored: Stored) -> Iterable[str]:
 
 
 def _history(stored: Stored) -> Iterable[str]:
-    """The journal has no gap, and what it tells is what the rows say."""
+    """The journal has no gap and agrees with the rows."""
     journal = stored.journal
     if [entry.seq for entry in journal] != list(range(1, stored.run.seq + 1)):
         yield f"the journal has {len(journal)} entries and the run counts {stored.run.seq}"
@@ -147,20 +176,20 @@ def _history(stored: Stored) -> Iterable[str]:
         to_be_told = stored.run.releasing and node.status is NodeStatus.PENDING
         said = folded.nodes[node.index]
         if said is not node.status and not (to_be_told and said is NodeStatus.READY):
-            yield f"{node.id}: the journal says {folded.nodes[node.index]}, its row {node.status}"
-    told = {(index, number): status for (index, number), status in folded.attempts.items()}
+            yield f"{node.id}: the journal says {said}, its row {node.status}"
+    told = dict(folded.attempts)
     for attempt in stored.attempts:
         status = told.pop((attempt.index, attempt.number), None)
         if status is not attempt.status:
             yield f"attempt {attempt.number} of node {attempt.index}: the journal says {status}, its row {attempt.status}"
     if told:
         yield f"the journal tells of attempts without rows: {sorted(told)}"
-    if not _healed(stored):  # otherwise it may have begun with other parents
+    if not _healed(stored):  # a node may have begun with other parents
         yield from _outdated(stored)
 
 
 def _outdated(stored: Stored) -> Iterable[str]:
-    """What completed stands on what its parents did last: none of them has completed anew since it began."""
+    """No parent of a completed node has completed again since that node began."""
     begun: dict[int, int] = {}
     completed: dict[int, int] = {}
     for entry in stored.journal:
@@ -190,11 +219,11 @@ def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Grap
 
 
 def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[Folded]:
-    """What a journal says, before its first entry and after each; always the same record, which changes.
+    """What a journal says before its first entry and after each; always the same record, which changes.
 
-    `graphs` are those that the run has had, in order. A node becomes READY when its last parent completes while the gate is
-    open, and when a gate opens; one that is to run again is PENDING if a heal has given it a parent that is not done. None of
-    these is an entry of its own, because it follows.
+    `graphs` are the graphs of the run, in order. A node becomes READY when its last parent completes while the gate is open, or
+    when a gate opens; a node that is to run again is PENDING if a heal has given it a parent that is not done. These have no
+    entries of their own, because they follow from others.
     """
     graphs = list(graphs)
     parents, children = graphs[0].parents, graphs[0].children
@@ -208,49 +237,41 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
     def satisfied(index: int) -> bool:
         return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
 
-    def to_run_again(entry: JournalRow) -> NodeStatus:
+    def to_run_again(index: int, written: str | None) -> NodeStatus:
         """READY, unless a heal has given the node a parent while it ran or waited."""
-        status = NodeStatus(entry.status or "")
-        assert entry.index is not None
-        held_back = status is NodeStatus.READY and gate_open and not satisfied(entry.index)
+        status = NodeStatus(written or "")
+        held_back = status is NodeStatus.READY and gate_open and not satisfied(index)
         return NodeStatus.PENDING if held_back else status
 
-    for entry in journal:
+    def follow(entry: JournalRow, index: int, number: int) -> None:
         if entry.kind == "claimed":
-            assert entry.index is not None
-            assert entry.attempt is not None
-            if not satisfied(entry.index):
-                problems.append(f"node {entry.index} was claimed at {entry.seq} before all its parents were satisfied")
-            if entry.index in graphs[0].removed:
-                problems.append(f"node {entry.index} was claimed at {entry.seq} although it is no longer in the graph")
-            if nodes[entry.index] is not NodeStatus.READY:
-                problems.append(f"node {entry.index} was claimed at {entry.seq} when it was {nodes[entry.index]}")
-            nodes[entry.index] = NodeStatus.RUNNING
-            attempts[entry.index, entry.attempt] = AttemptStatus.RUNNING
+            if not satisfied(index):
+                problems.append(f"node {index} was claimed at {entry.seq} before all its parents were satisfied")
+            if index in graphs[0].removed:
+                problems.append(f"node {index} was claimed at {entry.seq} although it is no longer in the graph")
+            if nodes[index] is not NodeStatus.READY:
+                problems.append(f"node {index} was claimed at {entry.seq} when it was {nodes[index]}")
+            nodes[index] = NodeStatus.RUNNING
+            attempts[index, number] = AttemptStatus.RUNNING
         elif entry.kind in ENDED_BY:
-            assert entry.index is not None
-            assert entry.attempt is not None
-            if attempts.get((entry.index, entry.attempt)) is not AttemptStatus.RUNNING:
-                problems.append(
-                    f"attempt {entry.attempt} of node {entry.index} ended at {entry.seq} and was not running"
-                )
-            attempts[entry.index, entry.attempt] = ENDED_BY[entry.kind]
-            nodes[entry.index] = to_run_again(entry)
+            if attempts.get((index, number)) is not AttemptStatus.RUNNING:
+                problems.append(f"attempt {number} of node {index} ended at {entry.seq} and was not running")
+            attempts[index, number] = ENDED_BY[entry.kind]
+            nodes[index] = to_run_again(index, entry.status)
             if entry.kind == "completed" and gate_open:
-                for child in children[entry.index]:
+                for child in children[index]:
                     if nodes[child] is NodeStatus.PENDING and satisfied(child):
                         nodes[child] = NodeStatus.READY
         elif entry.kind in ("woken", "rewrote"):
-            assert entry.index is not None
-            if nodes[entry.index] is NodeStatus.COMPLETED:
-                assert entry.attempt is not None
-                _supersede(attempts, entry.index, entry.attempt)
-            nodes[entry.index] = to_run_again(entry)
+            if nodes[index] is NodeStatus.COMPLETED:
+                _supersede(attempts, index, number)
+            nodes[index] = to_run_again(index, entry.status)
         elif entry.kind == "shared":
-            assert entry.index is not None
-            nodes[entry.index] = NodeStatus.COMPLETED
-            attempts[entry.index, 1] = AttemptStatus.COMPLETED
-        elif entry.kind == "healed":
+            nodes[index] = NodeStatus.COMPLETED
+            attempts[index, 1] = AttemptStatus.COMPLETED
+
+    for entry in journal:
+        if entry.kind == "healed":
             graphs.pop(0)
             parents, children = graphs[0].parents, graphs[0].children
             nodes += [NodeStatus.PENDING] * (len(parents) - len(nodes))
@@ -262,11 +283,13 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):
                         nodes[index] = NodeStatus.READY if satisfied(index) else NodeStatus.PENDING
+        elif entry.index is not None:
+            follow(entry, entry.index, entry.attempt or 1)
         yield folded
 
 
 def _supersede(attempts: dict[tuple[int, int], AttemptStatus], index: int, latest: int) -> None:
-    """A completed node is asked for again: its completion stays in history and no longer counts."""
+    """A completed node is to run again: its completion stays in history but no longer counts."""
     for number in range(1, latest + 1):
         if attempts.get((index, number)) is AttemptStatus.COMPLETED:
             attempts[index, number] = AttemptStatus.SUPERSEDED

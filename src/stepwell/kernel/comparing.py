@@ -1,8 +1,9 @@
-"""Two runs side by side: what differs in their input, graphs and nodes. Pure; what is compared was read before."""
+"""Compares two runs: input, graphs and nodes. Pure: what is compared was read before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ..codec import decode, json_path, text
@@ -12,24 +13,26 @@ from ..ids import NodeId, RunId
 from ..model import NodeStatus, RunStatus
 
 MOST_CHANGES = 20
-"""Places of one value that are told; where more differ, that they do."""
+"""How many places of one value are listed; then only that there are more."""
 VALUE_UP_TO = 80
 LARGEST_DECODED = 1_000_000
-"""Bytes of a value that is looked into; of a larger one only its size is told."""
+"""Bytes; of a larger value only the size is shown."""
+NOTHING: Any = object()
+"""Stands where one of two values has no such place."""
 _OPTIONS = tuple(field for field in NodeSpec._fields if field not in ("id", "was"))
 
 
 class NodeFacts(NamedTuple):
-    """What there is to say about a node of one of the runs."""
+    """A node of one of the runs."""
 
     status: NodeStatus
     attempts: int
     seconds: float | None
-    """How long its ended attempts took together."""
+    """The total time of its ended attempts."""
     output: str | None
-    """A hash of the bytes of its output; None until it has completed."""
+    """A hash of its output; None until it has completed."""
     delta: str | None = None
-    """A hash of what it changed in the state; None when it changed nothing."""
+    """A hash of its delta to the state; None if it has none."""
 
 
 class Side(NamedTuple):
@@ -68,23 +71,22 @@ class Pair(NamedTuple):
     first: NodeFacts | None
     second: NodeFacts | None
     differs: tuple[str, ...]
-    """In what: `output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`. How long it took always
-    differs a little."""
+    """`output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`; not the time, which always differs."""
     output: tuple[Change, ...] = ()
-    """Where the outputs differ; of the first nodes only whose outputs or deltas do."""
+    """Where the outputs differ; filled in only for the first nodes that differ in output or delta."""
     delta: tuple[Change, ...] = ()
     """Where the deltas differ, of the same nodes."""
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long the second took."""
+        """The time of the second divided by that of the first."""
         if self.first is None or self.second is None or not self.first.seconds or self.second.seconds is None:
             return None
         return self.second.seconds / self.first.seconds
 
 
 class Comparison(NamedTuple):
-    """Two runs side by side; see `same_outputs` and `same_deltas` for whether they came to the same."""
+    """Two runs side by side; `same_outputs` and `same_deltas` say whether they had the same results."""
 
     first: Side
     second: Side
@@ -92,7 +94,7 @@ class Comparison(NamedTuple):
     """All nodes of both; those that differ first."""
     input: tuple[Change, ...]
     graph: tuple[Change, ...]
-    """How the nodes that both have are defined otherwise: `$.ship.depends_on`."""
+    """Differences in the definition of common nodes: `$.ship.depends_on`."""
 
     @property
     def same_outputs(self) -> bool:
@@ -100,7 +102,7 @@ class Comparison(NamedTuple):
 
     @property
     def same_deltas(self) -> bool:
-        """Whether every node changed the same in the state; always, where there is none."""
+        """Whether the deltas of all nodes are equal; true without a state."""
         return not any("delta" in pair.differs for pair in self.pairs)
 
     @property
@@ -121,14 +123,13 @@ class Comparison(NamedTuple):
 
 
 def compare(first: Side, second: Side) -> Comparison:
-    """Nodes are the same if they have the same id."""
+    """Compare two runs. Nodes with the same id are the same."""
     ids = [*first.nodes, *(node for node in second.nodes if node not in first.nodes)]
     pairs = [_pair(node, first, second) for node in ids]
     rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}
     pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
-    return Comparison(
-        first, second, tuple(pairs), json_changes(first.input, second.input), _graph_changes(first, second)
-    )
+    graph = tuple(_bounded(_graph_changes(first.graph, second.graph)))
+    return Comparison(first, second, tuple(pairs), json_changes(first.input, second.input), graph)
 
 
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
@@ -147,18 +148,11 @@ def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     return Pair(node, name, one, other, tuple(differs))
 
 
-def _graph_changes(first: Side, second: Side) -> tuple[Change, ...]:
-    if first.graph.digest == second.graph.digest:
-        return ()
-    return tuple(_bounded(_definitions(first.graph, second.graph)))
-
-
-def _definitions(first: Graph, second: Graph) -> Iterator[Change]:
+def _graph_changes(first: Graph, second: Graph) -> Iterator[Change]:
+    both = {} if first.digest == second.digest else second.nodes
     for node, one in first.nodes.items():
-        other = second.nodes.get(node)
-        if other is None or one == other:
-            continue
-        for option in _OPTIONS:
+        other = both.get(node)
+        for option in () if other is None or one == other else _OPTIONS:
             here, there = getattr(one, option), getattr(other, option)
             if here != there:
                 yield Change(json_path([node, option]), _told(here), _told(there))
@@ -177,38 +171,29 @@ def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...
     if first is None or second is None:
         given = [None if each is None else _told(decode(each)) for each in (first, second)]
         return (Change("$", *given),)
-    return tuple(_bounded(_values(decode(first), decode(second))))
+    found = differing(decode(first), decode(second))
+    return tuple(_bounded(Change(json_path(path), _told(one), _told(other)) for path, one, other in found))
 
 
-def _values(first: Any, second: Any) -> Iterator[Change]:
+def differing(first: Any, second: Any) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """The places where two JSON values differ, each with what stands there; NOTHING where one has no such place.
+
+    1, 1.0 and true are equal in Python, but not in JSON.
+    """
     stack: list[tuple[tuple[str | int, ...], Any, Any]] = [((), first, second)]
     while stack:
         path, one, other = stack.pop()
         if isinstance(one, dict) and isinstance(other, dict):
             keys: Sequence[str | int] = sorted({*one, *other})
-            found = [((*path, key), one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in keys]
-        elif isinstance(one, list) and isinstance(other, list):
-            length = max(len(one), len(other))
-            found = [((*path, place), _item(one, place), _item(other, place)) for place in range(length)]
-        else:
-            if type(one) is not type(other) or one != other:
-                yield Change(json_path(path), _told(one), _told(other))
-            continue
-        stack += reversed(found)
+            stack += [((*path, key), one.get(key, NOTHING), other.get(key, NOTHING)) for key in reversed(keys)]
+        elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+            places = enumerate(zip_longest(one, other, fillvalue=NOTHING))
+            stack += reversed([((*path, place), *pair) for place, pair in places])
+        elif type(one) is not type(other) or one != other:
+            yield path, one, other
 
 
-class _Nothing:
-    """Stands where one of two values has no such place."""
-
-
-_NOTHING = _Nothing()
-
-
-def _item(items: list[Any], place: int) -> Any:
-    return items[place] if place < len(items) else _NOTHING
-
-
-def _bounded(changes: Iterator[Change]) -> Iterator[Change]:
+def _bounded(changes: Iterable[Change]) -> Iterator[Change]:
     for number, change in enumerate(changes):
         if number == MOST_CHANGES:
             yield Change("$ ...", "more", "more")
@@ -217,7 +202,7 @@ def _bounded(changes: Iterator[Change]) -> Iterator[Change]:
 
 
 def _told(value: Any) -> str | None:
-    if value is _NOTHING:
+    if value is NOTHING:
         return None
     try:
         told = text(dict(value) if isinstance(value, Mapping) else value)

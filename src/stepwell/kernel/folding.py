@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 from ..codec import MAX_DEPTH
 from ..graph import Graph
 from ..words import message_of, short_name
+from .reachable import reachable
 
 
 class Channel(NamedTuple):
-    """One field of a state, as far as folding goes."""
+    """What folding needs to know of one field of a state."""
 
     default: Any
     reduce: Callable[[Any, Any], Any]
     problems: Callable[[Any, str], Iterable[str]] | None = None
-    """What is wrong with a value of the field and its name; None for a reducer that makes nothing wrong of what is right."""
+    """Finds what is wrong with a value, given the name of the field; None if the reducer cannot make a value invalid."""
     ours: bool = True
-    """Its reducer changes at most the list or object it is given and nothing in it, and returns plain data."""
+    """Whether it is a built-in reducer: those change at most the top level of what they are given, and return plain data."""
 
 
 Channels = Mapping[str, Channel]
@@ -37,7 +38,7 @@ class FoldStep(NamedTuple):
 
 
 class Unfoldable(Exception):
-    """A delta cannot be folded: the reducer of `field` raised (then that is the cause), or gave what it must not."""
+    """A delta cannot be folded: the reducer of `field` raised, which is the cause, or returned an invalid value."""
 
     def __init__(self, field: str, node: str, value: Any, problem: str) -> None:
         super().__init__(problem)
@@ -53,14 +54,14 @@ def start(channels: Channels) -> dict[str, Any]:
 
 
 def fold(channels: Channels, before: Values, steps: Collection[FoldStep]) -> dict[str, Any]:
-    """The state after `steps`, of which `before` is the state before; that one is not changed.
+    """The state after `steps`, starting from `before`, which is not changed.
 
-    Fields that the state does not have (any more) are passed over: a run may be older than the class.
+    Unknown fields are ignored: a run may be older than the class.
     """
     values = dict(before)
     touched = _apply(channels, values, steps)
     if any(_problem(channels[name], values[name], name) for name in touched):
-        _find_culprit(channels, before, steps)
+        _find_invalid_delta(channels, before, steps)
     return values
 
 
@@ -69,14 +70,14 @@ def _problem(channel: Channel, value: Any, name: str) -> str | None:
 
 
 def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]) -> set[str]:
-    """Fold into `values`; the names of the fields that were touched."""
+    """Fold into `values`; the names of the changed fields."""
     touched: set[str] = set()
     for node, delta in steps:
         for name, new in delta.items():
             channel = channels.get(name)
             if channel is None:
                 continue
-            if name not in touched:  # a reducer may change what it is given, and `before` is somebody else's
+            if name not in touched:  # a reducer may change what it is given, which belongs to the caller
                 values[name] = _shallow(values[name]) if channel.ours else copied(values[name])
                 touched.add(name)
             try:
@@ -85,13 +86,13 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]
                 raise
             except BaseException as error:  # also SystemExit: a reducer is code of the user
                 raise Unfoldable(name, node, new, f"raised {short_name(type(error))}: {message_of(error)}") from error
-            # After every step: a reducer must be given the same whether or not somebody looked at the state in between.
+            # After every step, so that a reducer gets the same values however many deltas are folded at once.
             values[name] = reduced if channel.ours else plain(reduced)
     return touched
 
 
-def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
-    """One by one, which checks the whole field after each: slow, but somebody must be told which delta it was."""
+def _find_invalid_delta(channels: Channels, before: Values, steps: Iterable[FoldStep]) -> None:
+    """Fold one delta at a time and check after each: slow, but the error must name the delta."""
     values = dict(before)
     for step in steps:
         for name in sorted(_apply(channels, values, [step])):
@@ -101,7 +102,7 @@ def _find_culprit(channels: Channels, before: Values, steps: Iterable[FoldStep])
 
 
 def _shallow(value: Any) -> Any:
-    """A copy for our own reducers, which change a list or an object but nothing in it."""
+    """A copy for built-in reducers, which change a list or an object but nothing in it."""
     return value.copy() if isinstance(value, list | dict) else value
 
 
@@ -115,41 +116,41 @@ def copied(value: Any) -> Any:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """What JSON would give back: lists for tuples, and no subclasses. What it cannot keep stays, for others to refuse.
+    """What JSON would give back: lists for tuples, and no subclasses. What it cannot keep is left as it is.
 
     >>> plain({"pairs": [(1, "a")]})
     {'pairs': [[1, 'a']]}
     """
     kind = type(value)
-    if kind in _PLAIN or depth > MAX_DEPTH:
+    if kind in PLAIN or depth > MAX_DEPTH:
         return value
     if isinstance(value, dict):
-        if kind is dict and _PLAIN.issuperset(map(type, value.values())):
+        if kind is dict and PLAIN.issuperset(map(type, value.values())):
             return value
         return {key: plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        if _PLAIN.issuperset(map(type, value)):
+        if PLAIN.issuperset(map(type, value)):
             return value if kind is list else list(value)
         return [plain(item, depth + 1) for item in value]
     return next((made(value) for base, made in _SCALARS.items() if isinstance(value, base)), value)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+PLAIN = frozenset({str, int, float, bool, type(None)})
 _SCALARS: Mapping[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
-"""The type that an Enum of numbers or texts is kept as, and how to get at it."""
+"""The types that Enums of numbers or texts are kept as, and how to convert to them."""
 
 
 class Lineage(NamedTuple):
-    """How to get at the state that a node sees."""
+    """How to compute the state that a node sees."""
 
     base: int
-    """The node whose state is to be known first: itself a join, a root, or one that is known already."""
+    """The node whose state is needed first: a join, a root, or one whose state is known."""
     below: tuple[int, ...]
-    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node asked for."""
+    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node in question."""
 
 
 def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
-    """Up from a node while there is one parent only: whatever that one saw, and its delta, is what the node sees."""
+    """Walk up while there is only one parent: a node sees what its only parent saw, and that parent's delta."""
     chain: list[int] = []
     at = index
     while at not in known and len(graph.parents[at]) == 1:
@@ -159,15 +160,8 @@ def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
 
 
 def ancestors(graph: Graph, index: int) -> tuple[int, ...]:
-    """Every node above one, in the order of the graph."""
-    found: set[int] = set()
-    waiting = list(graph.parents[index])
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting.extend(graph.parents[at])
-    return in_order(graph, found)
+    """All nodes above one, in the order of the graph."""
+    return in_order(graph, reachable([index], graph.parents))
 
 
 def in_order(graph: Graph, indexes: Iterable[int]) -> tuple[int, ...]:

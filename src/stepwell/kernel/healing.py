@@ -9,23 +9,23 @@ from ..graph import Arranged, Graph, NodeSpec
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, named, unchanged
+from .reachable import reachable
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
 POSSIBLE_RENAME = "is it a rename? "
-"""How the reason of a run begins that is PAUSED because of what a heal might do twice."""
+"""How the reason begins of a run that is PAUSED because a heal might do work twice."""
 UNFIT = "its input does not fit its class: "
-"""How the reason of a run begins that is PAUSED because its class asks for another input than it has."""
+"""How the reason begins of a run that is PAUSED because its input does not fit its class."""
 UNFIT_DATA = "what is stored does not fit the code: "
-"""How the reason of a run begins that is PAUSED because a body asks for another type than what it would be given."""
+"""How the reason begins of a run that is PAUSED because stored data does not fit the annotation of a body."""
 
 
 def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:
-    """`new`, numbered so that every node which `current` has, or had, keeps its number.
+    """`new`, numbered so that every node that `current` has or had keeps its number.
 
-    `trusted`: nothing in it came from elsewhere, see `Graph.trusted`.
-
-    A node is the one it was if it has the same id, says that it was called so (`was=`), or was called so once before.
+    A node is the same if it has the same id, names it as a former one (`was=`), or once had this name. `trusted`: see
+    `Graph.trusted`.
     """
     numbering = list(current.order)
     found = _same_nodes(current, new)
@@ -61,13 +61,13 @@ def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
 
     for spec in new:
         find(spec, *(current.index.get(name) for name in spec.was))
-    for spec in new:  # what a node says of itself goes before what is remembered
+    for spec in new:  # `was=` goes before remembered names
         find(spec, former.get(spec.id), current.index.get(spec.id))
     return found
 
 
 def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
-    """Why a heal might do work twice: a node that was attempted is gone, and one is there that nobody knows."""
+    """Why a heal might do work twice: a node that was attempted is gone, and an unknown one is there."""
     lost = [row.id for row in nodes if row.attempt and row.index in new.removed - current.removed]
     gained = new.order[len(current.order) :]
     if not lost or not gained:
@@ -82,9 +82,9 @@ def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str
 def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> Plan:
     """What becomes of the nodes of a run that has switched from one graph to another.
 
-    New ones join, but for those that come too late: something below them runs or has completed. Unfinished ones that are
-    gone are dropped; one that runs may end. Those that come back from an earlier
-    version are new but for what they have done. In a run that has ended, a retry makes the new ones run.
+    New nodes join, except those that come too late because something below them runs or has completed. Unfinished nodes that
+    are gone are dropped; a running one may end. Nodes that come back from an earlier version count as new, but keep what they
+    have done. In an ended run, a retry runs the new ones.
     """
     returning = before.removed - graph.removed
     late = _late(nodes, graph, {*range(len(before.order), len(graph.order)), *returning})
@@ -114,9 +114,9 @@ def _becomes(
 
 
 def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> set[int]:
-    """New nodes with something below them that runs or is done, and those that have only skipped parents."""
+    """New nodes above something that runs or has completed, and those whose parents are all skipped."""
     started = {row.index for row in nodes if row.status in (NodeStatus.RUNNING, NodeStatus.COMPLETED)}
-    above = _above(started, graph.parents)
+    above = reachable(started, graph.parents)
     idle = UNSTARTED | {NodeStatus.CANCELLED}
     new = {index for index in joining if nodes[index].status in idle}
     late = above & new
@@ -129,19 +129,8 @@ def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> s
     return late
 
 
-def _above(started: set[int], parents: Sequence[Sequence[int]]) -> set[int]:
-    found: set[int] = set()
-    stack = list(started)
-    while stack:
-        for parent in parents[stack.pop()]:
-            if parent not in found:
-                found.add(parent)
-                stack.append(parent)
-    return found
-
-
 def _finish(run: RunRow) -> Finish:
-    """A run that was paused because a node may have been renamed goes on when none was."""
+    """A run that was paused for a possible rename goes on."""
     if run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME):
         return Finish(RunStatus.RUNNING, open_gate=True)
     return unchanged(run)
@@ -153,8 +142,8 @@ Verdict = Literal["serve", "heal", "roll back", "yield"]
 def judge(follows: Digest | None, mine: Digest, ages: Mapping[str, int], others: Collection[str]) -> Verdict:
     """What a worker whose code gives the graph `mine` does with a run that follows another one.
 
-    `ages` says when graphs were first stored, `others` what live workers serve. Older code yields while newer is alive,
-    so that nothing goes back and forth during a rolling deploy; after a rollback it heals back.
+    `ages` says when graphs were first stored, `others` what live workers serve. Older code yields to live newer code, so that
+    runs do not switch back and forth during a rolling deploy; after a rollback it heals back.
     """
     if follows is None or follows == mine:
         return "serve"

@@ -1,4 +1,4 @@
-"""Whether an edited graph may take the place of the one a run has: what was done must stay as it was done."""
+"""Whether an edited graph may replace the graph of a run: what was done must stay as it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ids import NodeId
 from ..model import NodeRow, NodeStatus
 
 _DONE = ("name", "job", "args", "needs", "depends_on")
-"""What a completed node did, and on what it stands. Its options say how it would be run again, and may change."""
+"""What a completed node did and depends on. Its options say how it would run again, and may change."""
 _AS_IT_STANDS = tuple(field for field in NodeSpec._fields if field != "id")
 _KEPT: Mapping[NodeStatus, tuple[str, tuple[str, ...], str]] = {
     NodeStatus.COMPLETED: ("has completed", _DONE, "put it back as it was, or start a new run with the edited graph"),
@@ -21,10 +21,10 @@ _KEPT: Mapping[NodeStatus, tuple[str, tuple[str, ...], str]] = {
 
 
 def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Problem]:
-    """Everything that forbids `new` in a run whose graph is `old` and whose nodes stand as `nodes` says; empty: it may.
+    """Everything that forbids `new` in a run with the graph `old` and these `nodes`; empty if it is allowed.
 
-    Nodes may be added, those that did not complete may be changed or removed. What has completed, was skipped or is running
-    stays, with its name, job, args and parents; and nothing new comes before it, for it would come too late.
+    Nodes may be added, and those that did not complete changed or removed. What has completed, was skipped or is running keeps
+    its name, job, args and parents; and nothing new may come before it, for it would come too late.
     """
     problems: list[Problem] = []
     kept: dict[str, str] = {}
@@ -41,7 +41,7 @@ def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Pr
 
 
 def _touched(spec: NodeSpec, edited: NodeSpec | None, status: NodeStatus, added: Collection[str]) -> Iterator[Problem]:
-    """What was done to a node that must stay as it is."""
+    """What was changed in a node that must stay as it is."""
     state, fields, advice = _KEPT[status]
     if edited is None:
         yield _problem(spec.id, f"node {spec.name!r} {state} and cannot be removed; {advice}")
@@ -49,14 +49,14 @@ def _touched(spec: NodeSpec, edited: NodeSpec | None, status: NodeStatus, added:
     for field in fields:
         was, now = getattr(spec, field), getattr(edited, field)
         if field == "depends_on":
-            # A new parent is told as what it is: a node that comes too late.
+            # A new parent is reported as a node that comes too late.
             now = tuple(parent for parent in now if parent not in added)
         if not (set(was) == set(now) if field in ("depends_on", "needs") else _same(was, now)):
             yield _problem(spec.id, f"node {spec.name!r} {state}, so its {field} cannot change; {advice}", field)
 
 
 def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> Iterator[Problem]:
-    """New nodes that have something below them which has begun."""
+    """New nodes above something that has begun."""
     seen: dict[str, NodeId] = {}
     waiting = [(NodeId(node), NodeId(node)) for node in sorted(kept, reverse=True) if node in new.nodes]
     while waiting:
@@ -90,7 +90,7 @@ def _problem(node: str, message: str, field: str = "") -> Problem:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON. Editors turn 1.0 into 1, and that is no change; true and 1 are one to Python."""
+    """Whether two values are the same JSON. Editors turn 1.0 into 1, which is no change; Python takes true and 1 for equal."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -6,10 +6,10 @@ from ..graph import Graph
 from ..model import AddGraph, LayoutRow, StoreLimits
 
 
-def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
-    """The nodes by number."""
+def add_graph(graph: Graph, workflow: str, *, chunk: int = StoreLimits().nodes) -> list[AddGraph]:
+    """The ops that store a graph, chunk by chunk, in this order."""
     index, removed = graph.index, graph.removed
-    return tuple(
+    rows = tuple(
         LayoutRow(
             spec.id,
             parents,
@@ -20,20 +20,8 @@ def layout_of(graph: Graph) -> tuple[LayoutRow, ...]:
         )
         for number, (spec, parents, rank) in enumerate(zip(graph.in_order, graph.parents, graph.ranks, strict=True))
     )
-
-
-def add_graph(graph: Graph, workflow: str, *, chunk: int = StoreLimits().nodes) -> list[AddGraph]:
-    """The ops that store a graph, chunk by chunk, in this order."""
-    rows = layout_of(graph)
-    return [
-        AddGraph(
-            graph.digest,
-            workflow,
-            graph.signature,
-            None if start else graph.document,
-            len(rows),
-            start,
-            rows[start : start + chunk],
-        )
-        for start in range(0, len(rows), chunk)
-    ]
+    ops = []
+    for start in range(0, len(rows), chunk):
+        document, part = None if start else graph.document, rows[start : start + chunk]
+        ops.append(AddGraph(graph.digest, workflow, graph.signature, document, len(rows), start, part))
+    return ops

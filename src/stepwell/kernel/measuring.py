@@ -1,7 +1,7 @@
-"""What a run cost, computed from its row and its journal: the same numbers in every process, while it runs and years later.
+"""The metrics of a run, computed from its row and its journal: the same numbers in every process, now and years later.
 
-Times are those of the store's clock. An attempt lasts from its claim to its settlement, so what waited in the memory of
-its worker for a thread is in it: when a body began is not stored.
+Times are those of the store's clock. An attempt lasts from its claim to its settlement, including the wait for a thread of
+its worker: when a body began is not stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .audit import earlier_graphs
 _ENDS = frozenset(status.lower() for status in AttemptStatus if status is not AttemptStatus.RUNNING)
 _FAILURES = frozenset({"failed", "timed_out"})
 _EXECUTED = frozenset({"completed", *_FAILURES})
-"""How the journal calls the end of an attempt whose body had its say."""
+"""Ends of attempts whose body ran to an end, in the words of the journal."""
 _SATISFIED = frozenset(str(status) for status in SATISFIED_NODES)
 _UNSTARTED = frozenset({str(NodeStatus.PENDING), str(NodeStatus.READY)})
 _MOVING = frozenset({str(RunStatus.PENDING), str(RunStatus.RUNNING)})
@@ -81,8 +81,8 @@ class RunMetrics(NamedTuple):
     wall_seconds: float
     """From its first claim to its end, or until now."""
     average_active: float
-    """How many attempts were claimed and not settled on average. What waited in a worker's memory counts, so bodies at
-    work at once were at most so many."""
+    """How many attempts were claimed and not settled, on average. Those that waited in a worker's memory count, so at most
+    this many bodies ran at once."""
     step_latency: Latency
     """Of attempts whose body ran to an end: from the claim to the settlement."""
     queue_latency: Latency
@@ -139,7 +139,7 @@ class _History:
         self._children = graph.children
         self._queue = _Queue(graph)
         self._opened_at = 0
-        """When the run was created, or its gate last opened: nothing was to be had before."""
+        """When the run was created, or its gate last opened: nothing could be claimed before."""
         self._ready_at: dict[int, int] = {}
         """When a parent of the node last ended, or the node itself became READY again."""
         self._last_end: dict[int, str] = {}
@@ -196,9 +196,9 @@ class _History:
 
 
 class _Queue:
-    """Which nodes were READY, as it follows from the journal: see `kernel/audit.py`.
+    """Which nodes were READY, derived from the journal as in `kernel/audit.py`.
 
-    Only claims take from it while a gate is open, so it was longest just before one of them, or is now.
+    While a gate is open only claims shorten it, so it was longest just before one of them, or is now.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -212,7 +212,7 @@ class _Queue:
         self._turn(True)
 
     def switch_graph(self, graph: Graph) -> None:
-        """The run has this graph now. Its gate is closed meanwhile, so what is READY follows when it opens."""
+        """The run has this graph now. Its gate is closed; what is READY is derived when it opens."""
         self._children = graph.children
         self._missing = [sum(parent not in self._satisfied for parent in own) for own in graph.parents]
         """Of each node, how many of its parents are not satisfied."""
@@ -236,7 +236,7 @@ class _Queue:
         return max(self._most, len(self._ready)) if self._open else self._most
 
     def _turn(self, is_open: bool) -> None:
-        """What became READY or ceased to be while a gate was closed does so when it opens."""
+        """What is READY is derived again when the gate opens."""
         self._open = is_open
         if is_open:
             self._ready = {index for index in self._unstarted if not self._missing[index]}

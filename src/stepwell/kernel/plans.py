@@ -1,7 +1,7 @@
-"""What everything with wide consequences does to a run, computed from its rows while the gate is closed.
+"""Plans for everything with wide consequences, computed from the rows of a run while its gate is closed.
 
-A plan is a function of the graph, the rows and the purpose the gate is held for. So whoever finds a gate that somebody
-left held computes the rest of it anew, and it does not matter how much of it was done before.
+A plan is a function of the graph, the rows and the purpose of the gate. So whoever finds a gate that was left held computes
+the rest of the plan again, however much of it was done before.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Plan(NamedTuple):
     changes: list[NodeChange]
     finish: Finish
     holds_while: tuple[NodeChange, ...] = ()
-    """Nodes that must still be what they were when the plan is finished; otherwise it is computed anew."""
+    """Nodes that must not have changed when the plan is finished; otherwise it is computed again."""
 
 
 def failed(run: RunRow, nodes: Sequence[NodeRow], children: Sequence[Sequence[int]]) -> Plan:
-    """The consequences of nodes that failed for good: what is below them cannot run, the rest does not start."""
+    """The consequences of nodes that failed for good: nodes below them cannot run, and no other starts."""
     blamed = _below((row.index for row in nodes if row.status in FAILED_NODES), children)
     reason = run.reason or "run_failed"
     changes = []
@@ -39,45 +39,45 @@ def failed(run: RunRow, nodes: Sequence[NodeRow], children: Sequence[Sequence[in
 
 
 def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
-    """Nothing new starts; what runs is asked to stop, and fenced after the grace."""
+    """Nothing new starts; running bodies are asked to stop, and fenced after the grace."""
     changes = [_change(row, NodeStatus.CANCELLED, "run_cancelled") for row in nodes if row.status in UNSTARTED]
     return Plan(changes, Finish(RunStatus.CANCELLING, open_gate=False, grace=grace))
 
 
 def retry(nodes: Sequence[NodeRow], removed: AbstractSet[int] = frozenset()) -> Plan:
-    """Run what did not complete; what completed, also after the failure, is kept.
+    """Run what did not complete. What completed is kept, also if that was after the failure.
 
-    A body that still runs may stop or fail before the gate opens, and its node must then be among those that run again.
+    A running body may stop or fail before the gate opens; then its node must run again, too.
     """
     changes = [_again(row) for row in nodes if row.status in RETRIED and row.index not in removed]
     return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True), _while_running(nodes))
 
 
 class NotNow(NamedTuple):
-    """Why something cannot be done with a run as it stands, and what can be done instead."""
+    """Why something cannot be done with a run now, and what can be done instead."""
 
     message: str
 
 
 _STANDING = frozenset({NodeStatus.COMPLETED, NodeStatus.WAITING, NodeStatus.READY, NodeStatus.SKIPPED})
-"""Below a node that is attempted again: what would not wait for it by itself."""
+"""Nodes that would not wait by themselves for a node above them that is attempted again."""
 
 
 def reattempt(
     index: int, nodes: Sequence[NodeRow], graph: Graph, *, cascade: bool = False, begun: bool = False
 ) -> Plan | NotNow:
-    """Run one node again that has ended, with what failed or was cancelled below it, and what was not started because of it.
+    """Run an ended node again, with what failed or was cancelled below it, and what was not started because of it.
 
-    With `cascade` also what completed below it. What was skipped below it came too late for what is done again now, and runs.
-    What failed elsewhere stays failed, with all that is below it; the run goes on in spite of them.
+    With `cascade` also what completed below it. Nodes below it that were skipped for coming too late now run. What failed
+    elsewhere stays failed, with everything below it, and the run goes on.
 
-    The changes begin with the last node: what completed or is ready then always stands on completed parents, however much of
-    the plan is applied. While the gate is held nothing below the node begins, so all that is completed there was so before,
-    and the rest of a plan that was left half applied is found again.
+    The changes begin with the last node, so that completed and ready nodes always have completed parents, however much of the
+    plan is applied. While the gate is held nothing below the node begins, so all that is completed there was so before, and the
+    rest of a half applied plan is found again.
     """
     asked = nodes[index]
     ended = asked.status in (*RETRIED - {NodeStatus.UPSTREAM_FAILED}, NodeStatus.COMPLETED)
-    # A part of this very plan may have been applied before rows changed, or before somebody died.
+    # Part of this plan may have been applied before rows changed, or before somebody died.
     asked_before = begun and asked.status is NodeStatus.PENDING and asked.attempt > 0
     if index in graph.removed or not (ended or asked_before):
         return NotNow(_cannot_reattempt(asked, gone=index in graph.removed))
@@ -102,7 +102,7 @@ def reattempt(
 
 
 def _stood_on(asked: NodeRow, below: Sequence[NodeRow], *, cascade: bool) -> str | None:
-    """Why a node cannot be attempted again: something below it is running, or completed on what it did."""
+    """Why a node cannot be attempted again: something below it is running, or has completed."""
     running = [row.id for row in below if row.status is NodeStatus.RUNNING]
     completed = [row.id for row in below if row.status is NodeStatus.COMPLETED]
     cannot = f"node {asked.id!r} cannot be attempted again"
@@ -127,18 +127,17 @@ def _cannot_reattempt(row: NodeRow, *, gone: bool) -> str:
 
 
 def pause(reason: str = "paused") -> Plan:
-    """Nothing new starts; what runs may end, and what it did is recorded."""
+    """Nothing new starts; running bodies may end, and are recorded."""
     return Plan([], Finish(RunStatus.PAUSED, open_gate=False, reason=reason))
 
 
 def resume(run: RunRow, input: bytes | None = None) -> Plan:
-    """Go on, with another input if one is given. After a failure that paused the run: with what does not need the node that
-    failed."""
+    """Go on, with another input if one is given; after a failure that paused the run, without the node that failed."""
     return Plan([], Finish(RunStatus.RUNNING, open_gate=True, tolerate=run.reason == NODE_FAILED, input=input))
 
 
 def unchanged(run: RunRow) -> Finish:
-    """The gate opens or shuts again, and the run is what it was."""
+    """The gate opens or shuts again, and the run stays as it was."""
     return Finish(run.status, open_gate=run.status in (RunStatus.PENDING, RunStatus.RUNNING), reason=run.reason)
 
 
@@ -157,7 +156,7 @@ def _change(row: NodeRow, status: NodeStatus, reason: str) -> NodeChange:
 
 
 def _below(causes: Iterable[int], children: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Every node below one of the causes, with the cause it was first reached from."""
+    """Every node below one of the causes, with the first cause it is below."""
     blamed: dict[int, int] = {}
     stack = [(cause, cause) for cause in sorted(causes, reverse=True)]
     while stack:
@@ -170,6 +169,6 @@ def _below(causes: Iterable[int], children: Sequence[Sequence[int]]) -> dict[int
 
 
 def named(nodes: Sequence[str]) -> str:
-    """The first of these nodes, and how many more there are."""
+    """The first few of these nodes, and how many more there are."""
     shown = ", ".join(map(repr, nodes[:3]))
     return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3:,} more"

@@ -12,19 +12,19 @@ from ..model import AttemptStatus, NodeStatus
 
 
 class Failure(NamedTuple):
-    """What the runner saw: the names of the exception's class and its bases, and whether the body asked to be tried later."""
+    """What the runner saw: the names of the exception's class and its bases, and what the body asked for."""
 
     names: Sequence[str]
     timed_out: bool = False
     later: Later | None = None
     permanent: bool = False
-    """The body said that trying again would only repeat it."""
+    """The body said that trying again would not help."""
     retry_after: float | None = None
-    """In how many seconds the other side will answer again, if it has said so."""
+    """The seconds after which the other side said it will answer again."""
 
 
 class Later(NamedTuple):
-    """A body asked to be tried again in so many seconds; at most so often in all."""
+    """A body asked to be tried again in `seconds`, at most `limit` times."""
 
     seconds: float
     limit: int
@@ -44,8 +44,8 @@ RELEASED = Verdict(AttemptStatus.RELEASED, NodeStatus.READY)
 
 
 def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, postponed: int, seed: int) -> Verdict:
-    """What becomes of a failed attempt; `failures` counts the earlier ones since the node was last asked for, `postponed` those
-    that asked to be tried later instead: whatever the node's retry says, that is done, within a limit of its own."""
+    """What becomes of a failed attempt. `failures` counts the earlier ones since the node was last asked for; `postponed` those
+    that asked to be tried later, which has its own limit and does not depend on the node's retry."""
     status = AttemptStatus.TIMED_OUT if failure.timed_out else AttemptStatus.FAILED
     if failure.timed_out and spec.on_lost == "interrupt":
         return Verdict(status, NodeStatus.INTERRUPTED)  # the body may still be at work, or half done
@@ -65,21 +65,21 @@ def _delay(seconds: float) -> int:
 
 
 def stopped(spec: NodeSpec) -> Verdict:
-    """A body that had begun was asked to stop, and did. What promised to run at most once may be half done."""
+    """A body was asked to stop, and did. One that promised to run at most once may be half done."""
     return Verdict(AttemptStatus.CANCELLED, NodeStatus.INTERRUPTED) if spec.on_lost == "interrupt" else CANCELLED
 
 
 UNFIT_DELAY = 1_000_000
-"""Microseconds after which a node is tried again whose run should be paused meanwhile, because what is stored does not fit."""
+"""Microseconds until a node is tried again whose stored data does not fit; its run should be paused by then."""
 
 
 def unfit() -> Verdict:
-    """The body could not begin, because what is stored is not what it asks for: that is no failure of it."""
+    """The body could not begin because stored data does not fit its annotations: that is not its failure."""
     return Verdict(AttemptStatus.FAILED, NodeStatus.WAITING, UNFIT_DELAY, postponed=True)
 
 
 def lost(spec: NodeSpec) -> Verdict:
-    """The engine closes and this body does not end: what the sweeper would do, without waiting for it."""
+    """The engine closes and this body does not end: do at once what the sweeper would do later."""
     return Verdict(AttemptStatus.LOST, NodeStatus.INTERRUPTED if spec.on_lost == "interrupt" else NodeStatus.READY)
 
 
@@ -90,12 +90,9 @@ def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
     3.0
     """
     base, longest = retry.delays()
-    jitter = base * _fraction(f"{seed}:{node}:{attempt}")
+    drawn = sha256(f"{seed}:{node}:{attempt}".encode()).digest()[:7]
+    jitter = base * int.from_bytes(drawn, "big") / 2**56
     return min(base * 2.0 ** min(attempt - 1, 62) + jitter, longest)
-
-
-def _fraction(text: str) -> float:
-    return int.from_bytes(sha256(text.encode()).digest()[:7], "big") / 2**56
 
 
 def _wanted(retry: Retry, failure: Failure) -> bool:

@@ -1,6 +1,6 @@
 """What can be asked of a store: a closed set of records. A batch of them is committed together.
 
-Each op stands or falls alone: a refused one undoes nothing of the others. Ops carry ids and durations, never times;
+Each op succeeds or fails alone: a refused op undoes no other. Ops carry ids and durations, never times;
 times come from the store's clock. Repeating an op whose answer was lost is harmless.
 """
 
@@ -33,7 +33,7 @@ class LayoutRow(NamedTuple):
 
 class AddGraph(NamedTuple):
     """Store one chunk of a graph: `rows` are its nodes from `start` on, at most `limits.nodes`. Complete when all `total` are
-    there. Only the first chunk brings the document."""
+    there. Only the first chunk has the document."""
 
     digest: Digest
     workflow: str

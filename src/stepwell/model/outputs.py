@@ -1,8 +1,7 @@
-"""What the stored output of an attempt holds: what its body returned, and its delta to the state, if it returned one.
+"""The stored output of an attempt: what its body returned, and its delta to the state, if there is one.
 
-Without a delta it is the canonical JSON of the output and nothing else. With one it is two lines, output and delta, each
-ended by a newline. Canonical JSON has no newline in it (inside a string it is written `\\n`), so one byte tells which it
-is.
+Without a delta it is the canonical JSON of the output. With one it is two lines, output and delta, each ended by a newline.
+Canonical JSON contains no newline (in a string it is `\\n`), so the last byte tells which it is.
 """
 
 from __future__ import annotations

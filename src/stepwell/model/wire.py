@@ -1,7 +1,7 @@
 """Queries and what they find, as JSON: how a client on another machine asks a store.
 
-Only looking goes this way, and only questions about runs, workflows and workers. Records have the names of their fields: who
-reads them may know more of them, which have their defaults then, or fewer.
+Only reads go this way, and only about runs, workflows and workers. Records are objects with named fields: a reader of another
+version ignores unknown fields, and uses defaults for missing ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What makes a run repeatable: effects and how they are recorded, and a guard against what would not be.
+"""What makes a run repeatable: recorded effects, and a guard against what is not recorded.
 
-`stepwell.replay.httpx` holds a transport for httpx that records by itself; it is loaded only when it is used.
+`stepwell.replay.httpx` has a transport for httpx that records; it is loaded only when it is used.
 """
 
 from __future__ import annotations

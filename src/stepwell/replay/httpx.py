@@ -1,4 +1,4 @@
-"""Transports for httpx that record what bodies ask of others, by themselves.
+"""A transport for httpx that records the requests of bodies.
 
     from stepwell.replay.httpx import RecordingTransport
 
@@ -25,20 +25,11 @@ from .effects.current import current
 from .effects.recorder import Call
 
 EFFECT_NAME = "http"
-SECRET_HEADERS = frozenset(
-    [
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "set-cookie",
-        "x-api-key",
-        "api-key",
-        "x-auth-token",
-        "x-csrf-token",
-    ]
-)
+_COOKIES = ("cookie", "set-cookie")
+_TOKENS = ("authorization", "proxy-authorization", "x-api-key", "api-key", "x-auth-token", "x-csrf-token")
+SECRET_HEADERS = frozenset((*_COOKIES, *_TOKENS))
 """Never stored, neither of requests nor of responses."""
-# They describe how the body was carried; what is recorded is the body itself.
+# They describe the transfer of the body; the body itself is recorded.
 _CARRIAGE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)"?')
 
@@ -46,8 +37,8 @@ _BOUNDARY = re.compile(r'boundary="?([^";,]+)"?')
 class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Sends requests with `transport` (by default that of httpx) and records them.
 
-    A request is known again by its method, URL and body, and by the `headers` that are named here. Responses are read to
-    their end before the body gets them, so there is no streaming.
+    A request is identified by its method, URL and body, and by the `headers` that are named here. Responses are read to their
+    end before the body gets them, so there is no streaming.
     """
 
     def __init__(
@@ -117,7 +108,7 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return Call(EFFECT_NAME, send, (), {}, self._asked(request), self._durable, _stored, _without_secrets)
 
     def _asked(self, request: httpx.Request) -> dict[str, Any]:
-        """What identifies a request. The boundary between parts is drawn by chance, so it does not count."""
+        """What identifies a request. The boundary between parts is random, so it does not count."""
         content, headers = request.content, {}
         boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
         for name in self._headers:
@@ -127,7 +118,8 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if boundary is not None:
             content = content.replace(boundary[1].encode(), b"boundary")
         body = _without_secrets(_body(content))
-        asked: dict[str, Any] = {"method": request.method, "url": _without_password(request.url), **body}
+        url = request.url.copy_with(userinfo=b"") if request.url.userinfo else request.url
+        asked: dict[str, Any] = {"method": request.method, "url": str(url), **body}
         return {**asked, "headers": headers} if headers else asked
 
     def _sync_transport(self) -> httpx.BaseTransport:
@@ -146,7 +138,7 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 
 def _packed(response: httpx.Response) -> dict[str, Any]:
-    """A response that was read, as data."""
+    """A response as data."""
     headers = [[name, value] for name, value in response.headers.multi_items() if name.lower() not in _CARRIAGE]
     return {"status": response.status_code, "headers": headers, **_body(response.content)}
 
@@ -162,7 +154,7 @@ def _stored(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_secrets(data: dict[str, Any]) -> dict[str, Any]:
-    """What is bytes is masked here: behind the encoding a secret would not be recognised."""
+    """Mask bytes here: in base64 a secret would not be recognised."""
     if "base64" not in data:
         return data
     content = mask(base64.b64decode(data["base64"]).decode("latin-1")).encode("latin-1")
@@ -182,7 +174,3 @@ def _names(headers: Any) -> tuple[str, ...]:
         if all(isinstance(name, str) for name in given):
             return tuple(sorted({name.lower() for name in given}))
     raise InputError(f'headers={shown(headers)}: a list of names is needed, as in ["accept"]')
-
-
-def _without_password(url: httpx.URL) -> str:
-    return str(url.copy_with(userinfo=b"") if url.userinfo else url)

@@ -1,6 +1,6 @@
-"""Who does it: the engine, the local runner and what they are made of.
+"""Runs workflows: the engine, the local runner and what they are made of.
 
-Names are loaded when they are first used: who only looks at stored runs needs no engine.
+Names are loaded when they are first used: looking at stored runs needs no engine.
 """
 
 from __future__ import annotations
@@ -25,18 +25,6 @@ _HOME = {
     "Run": "runs.run",
     **dict.fromkeys(_VIEWS, "runs.views"),
 }
-
-__all__ = [
-    "AsyncEngine",
-    "AsyncRun",
-    "AttemptView",
-    "Context",
-    "Engine",
-    "LogRecord",
-    "NodeError",
-    "NodeView",
-    "Run",
-]
 
 
 def __getattr__(name: str) -> Any:

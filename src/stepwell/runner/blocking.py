@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE
@@ -21,18 +21,7 @@ from ..ids import RunId, new_worker_id
 from ..kernel.comparing import Comparison
 from ..model import Create, RunRow, RunStatus
 from ..store import Store, open_store, public, reader
-from .checking import (
-    check_home,
-    check_limits,
-    checked_lease,
-    checked_limit,
-    checked_list,
-    checked_modules,
-    checked_queues,
-    checked_seconds,
-    checked_workflows,
-    refuse_while_importing_main,
-)
+from . import checking
 from .code.code import Code
 from .code.registering import register_workflows
 from .code.serving import Serving
@@ -45,8 +34,7 @@ from .runs.requests import Requests
 from .runs.run import Run, as_run
 from .runs.unfinished import told_of_unfinished, unfinished_here
 from .scheduling.batches import Limits
-from .starting import Startable, Starting, create_op
-from .triggered import Triggered
+from .starting import Startable, Starting, StartOptions, create_op
 from .waiting import Waiting
 from .watch import Watch
 from .worker.debounce import Debounce
@@ -67,7 +55,7 @@ _OFFERED = (
     "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
     "wait", "workflows",
 )  # fmt: skip
-"""What people type after `engine.`; the rest is for those who build on it."""
+"""What people type after `engine.`; the rest is for code that builds on it."""
 
 
 def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
@@ -83,7 +71,7 @@ def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
     return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
 
 
-class BlockingEngine(Triggered, Working):
+class BlockingEngine(Working):
     """All that an engine does for threads; `Engine` can also be entered by coroutines."""
 
     def __init__(
@@ -105,21 +93,19 @@ class BlockingEngine(Triggered, Working):
         queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
-        check_home(url, runner)
-        given, allowed = checked_workflows(workflows), checked_modules(jobs)
-        taken = checked_queues(queues)
-        lease, self._close_seconds = (
-            checked_lease(lease_seconds),
-            checked_seconds("close_seconds", close_seconds),
-        )
-        node_limit = checked_limit("node_timeout", node_timeout, positive=True)
-        check_limits(
+        checking.check_home(url, runner)
+        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
+        taken = checking.checked_queues(queues)
+        lease = checking.checked_lease(lease_seconds)
+        self._close_seconds = checking.checked_seconds("close_seconds", close_seconds)
+        node_limit = checking.checked_limit("node_timeout", node_timeout, positive=True)
+        checking.check_limits(
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
             queue_depth=queue_depth,
         )
-        refuse_while_importing_main()
+        checking.refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
@@ -128,11 +114,11 @@ class BlockingEngine(Triggered, Working):
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
-        registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
         self.code = Code(self.store, given, allowed, registered)
         self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
-        """The steps of checkpoints that were met while one was looked for by its key."""
+        """The steps of checkpoints by their keys, as far as they are known."""
         self._versions = Versions(self.store, self.code, worker)
         self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
@@ -175,10 +161,10 @@ class BlockingEngine(Triggered, Working):
             self.store, self.code, self._runner, begin=self._work, announce=self._announce, adopt=self.requests.adopt
         )
         self.when_closed: Callable[[], None] | None = None
-        """Told once nothing can be asked of it any more."""
+        """Called once the engine takes no more requests."""
         self._left: list[RunRow] = []
         self.tells_unfinished = True
-        """Whether leaving it says which runs it started are left."""
+        """Whether `tell_unfinished` warns."""
         if self.code.given:
             self._work_soon()
 
@@ -198,7 +184,7 @@ class BlockingEngine(Triggered, Working):
         self.tell_unfinished()
 
     def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
-        """From now on async bodies begin on this loop."""
+        """Run the async bodies that begin from now on, on this loop."""
         if self._closed:
             raise EngineClosed("the engine is closed; open a new one")
         if self._runner is None:
@@ -208,14 +194,14 @@ class BlockingEngine(Triggered, Working):
         return self._runner.loop_bodies
 
     def tell_unfinished(self) -> None:
-        """Warn of runs that were started here and are left to somebody else."""
+        """Warn about runs that this engine started and did not finish."""
         if self._left and self.tells_unfinished:
             log.warning(told_of_unfinished(self._left, self.store.url))
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
-        limit = checked_limit("timeout", timeout)  # before anything is closed
-        with self._lock:  # whoever has begun to work has begun
+        limit = checking.checked_limit("timeout", timeout)  # before anything is closed
+        with self._lock:  # the runner has started, or never will
             if self._closed:
                 return
             self._closed = True
@@ -238,29 +224,15 @@ class BlockingEngine(Triggered, Working):
         check: bool = True,
         wait: Duration | None = None,
         input: Mapping[str, Any] | None = None,
-        run_id: str | None = None,
-        idempotency_key: str | None = None,
-        priority: int = 0,
-        timeout: Duration | None = None,
-        seed: int | None = None,
-        tags: Mapping[str, str] | None = None,
+        **options: Unpack[StartOptions],
     ) -> Run:
         """Start a run and wait for its end, `wait` seconds at most.
 
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
-        returned however it stands then. The other options are those of `start`.
+        returned whatever its status. The other options are those of `start`.
         """
-        checked_limit("wait", wait)  # before anything is started
-        run = self.start(
-            workflow,
-            input=input,
-            run_id=run_id,
-            idempotency_key=idempotency_key,
-            priority=priority,
-            timeout=timeout,
-            seed=seed,
-            tags=tags,
-        )
+        checking.checked_limit("wait", wait)  # before anything is started
+        run = self.start(workflow, input=input, **options)
         row = self.waiting.wait_for_started(run.id, wait)
         return run._checked(row) if check and row is not None else run
 
@@ -286,7 +258,7 @@ class BlockingEngine(Triggered, Working):
         return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
 
     def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:
-        """Start a run of what was compiled. `fresh`: no run of its id or key can exist."""
+        """Start a run of a compiled workflow. `fresh`: no run with this id or key can exist."""
         (started,) = self._starting.start([(definition, create)], fresh=fresh)
         return Run(self, started)
 
@@ -302,14 +274,14 @@ class BlockingEngine(Triggered, Working):
             )
         definition = self.code.definition_of(workflow, works=works)
         if works and isinstance(workflow, Builder):
-            workflow.check_named_jobs()  # they would be imported here in a moment
+            workflow.check_named_jobs()  # this engine is about to import them anyway
         return definition
 
     def start_many(
         self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
     ) -> list[Run]:
         """Start many runs, hundreds in one commit."""
-        definitions = map(self._definition_of, checked_list(workflows))
+        definitions = map(self._definition_of, checking.checked_list(workflows))
         items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
@@ -347,30 +319,24 @@ class BlockingEngine(Triggered, Working):
         prefix: str | None = None,
         limit: int = 100,
     ) -> Runs:
-        """The newest runs, or those like that; `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
         return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     @property
     def metrics(self) -> EngineMetrics:
-        """What this engine holds now and has done since it was opened, in numbers; see also `run.metrics`."""
+        """What this engine holds now and has done since it was opened; see also `run.metrics`."""
         return IDLE if self._runner is None else self._runner.metrics()
 
-    def on(
-        self,
-        event: EventName,
-        callback: Callable[[Any], None],
-        *,
-        every: Duration | None = None,
-    ) -> None:
-        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, and when
-        "backpressure" begins and ends: work waits in the store because there is no room for it here. "metrics" is told
-        `every` so many seconds (10, unless you say it), and is what `engine.metrics` gives then.
+    def on(self, event: EventName, callback: Callable[[Any], None], *, every: Duration | None = None) -> None:
+        """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, when
+        "backpressure" begins and ends (work waits in the store because this engine is full), and with `engine.metrics`
+        `every` so many seconds (10 by default) for "metrics".
 
-        Of one run in the order of its journal, each change once. One thread calls the listeners, one after the other: a slow
-        one delays the next event, and no work. Whatever a listener raises is logged and changes nothing. `close()` waits up
+        The events of one run come in the order of its journal, each once. One thread calls the listeners, one after the other:
+        a slow one delays the next event, but no work. What a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
-        self.events.on(event, callback, checked_limit("every", every, positive=True))
+        self.events.on(event, callback, checking.checked_limit("every", every, positive=True))
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
         """Wait until a run has ended, or has paused because somebody must decide, and give its status.
@@ -388,10 +354,9 @@ class BlockingEngine(Triggered, Working):
     def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
         """Work on every unfinished run whose code can be found here, now and until the engine is closed.
 
-        Workers elsewhere and servers are told of these `workflows` at once; of others workers are, with the first run of them
-        that is found.
+        Other workers and servers learn of these `workflows` at once, and of any other with the first run that is found.
         """
-        given = checked_workflows(workflows)
+        given = checking.checked_workflows(workflows)
         self.code.introduce(given)
         register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
         self.serving.everything = True

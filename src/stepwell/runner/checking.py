@@ -81,7 +81,7 @@ def check_step(run_id: str, value: Any) -> None:
 
 def check_node_name(value: Any) -> None:
     if not isinstance(value, str):
-        raise InputError(f"{shown(value)} is no node: its name or id, which is a text, is needed")
+        raise InputError(f"expected the name or id of a node, got {shown(value)}")
 
 
 def checked_changes(value: Any) -> dict[str, Any]:
@@ -126,9 +126,7 @@ def checked_list(workflows: Any) -> Iterable[Any]:
     """Whether each of them can be run is seen when its turn comes."""
     if isinstance(workflows, Iterable) and not isinstance(workflows, str | bytes | Mapping):
         return workflows
-    raise InputError(
-        f"{shown(workflows)} is no list of what is to be run, as in [Order(id=1), Order(id=2)], which is needed"
-    )
+    raise InputError(f"expected a list of what to run, as in [Order(id=1), Order(id=2)], got {shown(workflows)}")
 
 
 def checked_workflows(workflows: Any) -> list[type[Workflow]]:
@@ -138,7 +136,7 @@ def checked_workflows(workflows: Any) -> list[type[Workflow]]:
         if not wrong:
             return given
         workflows = wrong[0]
-    raise InputError(f"{shown(workflows)} is no list of Workflow classes, which is needed, as in [OrderWorkflow]")
+    raise InputError(f"expected a list of Workflow classes, as in [OrderWorkflow], got {shown(workflows)}")
 
 
 def checked_queues(queues: Any) -> frozenset[str] | None:

@@ -1,4 +1,4 @@
-"""Stored documents: saved as immutable versions, found by name, one version of each active."""
+"""Stored documents: saved as immutable versions and found by name. One version of each is active."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .recent import Recent
 
 
 class SavedDocument(NamedTuple):
-    """What saving a document gave: `summarise@3`."""
+    """A saved version of a document: `summarise@3`."""
 
     name: str
     version: int
     digest: str
     is_new: bool
-    """False: this content was stored before, as this version."""
+    """False: this version had this content already."""
     active: int
     """The version that is started by the name alone."""
 
@@ -45,7 +45,7 @@ class StoredWorkflow(NamedTuple):
 
 
 class Documents:
-    """The documents of one store: workflows, or of another kind that is stored in the same way."""
+    """The documents of one store: workflows, or another kind of document."""
 
     def __init__(self, store: Store, handlers: Handlers, kind: VersionKind = "document") -> None:
         self.kind: VersionKind = kind
@@ -79,8 +79,8 @@ class Documents:
         return SavedDocument(name, row.number, row.digest, False, receipt.number)
 
     def _declaring(self, document: Document) -> Callable[[], object]:
-        """What stores the triggers that a document declares, and removes those that it no longer does; checked before."""
-        if self._store.url.startswith(("http:", "https:")):  # a server does it when it stores the document
+        """Check the triggers that a document declares; the result stores them, and removes those it declared before."""
+        if self._store.url.startswith(("http:", "https:")):  # the server does it when it stores the document
             return lambda: None
         source, declared = f"document {document.name}", getattr(document, "triggers", ())
         if not declared and next(reader.all_records(self._store, "trigger", page=1), None) is None:

@@ -18,17 +18,16 @@ class Engine(BlockingEngine):
             run = engine.run(OrderWorkflow(order_id=7))
             print(run.output("ship"))
 
-    It works on the runs it started or adopted, and on every run of `workflows`, also those another process left. With
-    `runner=None` it only starts and looks. With `runner="celery"` it does so too, and tells Celery workers of work: `broker` is
-    the URL of theirs, or a Celery application; such an engine may be used on both sides of a fork. With `queues` it takes only
-    nodes of these queues. With
-    `guard=True` a body that asks the clock, chance, the network or a program for
-    something that is not recorded fails, with the line that tried. `node_timeout` is the time limit of every node that has
-    none. Durations are numbers of seconds, or timedeltas.
+    It works on the runs it started or adopted, and on every run of `workflows`, also those that another process left. With
+    `runner=None` it only starts and reads runs. With `runner="celery"` it does the same and sends hints to Celery workers:
+    `broker` is the URL of their broker, or a Celery application; such an engine may be used on both sides of a fork. With
+    `queues` it takes only nodes of these queues. With `guard=True` a body fails that uses the clock, randomness, the network or
+    a program without recording it; the error shows the line. `node_timeout` is the time limit of every node that has none.
+    Durations are numbers of seconds, or timedeltas.
 
     `jobs` names modules whose functions may run for what came from elsewhere: an imported graph, or what is stored on a server.
     What programs put into an embedded store needs none. `handlers` are functions with `@handler(...)` that documents may name
-    beside those that are built in, or names of modules that hold some.
+    besides the built-in ones, or names of modules that hold some.
     """
 
     _async: AsyncEngine | None = None

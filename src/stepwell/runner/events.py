@@ -1,7 +1,7 @@
 """Listeners in this process: `engine.on(event, callback)`.
 
-What the engine commits is told in the order of its commits, which in one run is the order of `seq`; a thread of its own calls
-the listeners one after the other, so none of them holds up any work.
+Events come in the order of the engine's commits, which within a run is the order of `seq`. One thread calls the listeners, one
+after the other, so none of them holds up work.
 """
 
 from __future__ import annotations
@@ -12,25 +12,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..clock import LONGEST_WAIT
 from ..errors import InputError
-from ..ids import NodeId, RunId, WorkerId
-from ..model import (
-    Answer,
-    AttemptStatus,
-    Batch,
-    Hint,
-    NodeStatus,
-    Query,
-    Receipt,
-    RunStatus,
-    Settle,
-    StoreLimits,
-    receipts,
-)
+from ..ids import NodeId, RunId
+from ..model import Answer, AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
 from ..store import Store
 from ..store.port import Transaction, Transactions
 from ..words import shown
@@ -39,15 +27,17 @@ from .bodies.raised import Raised
 from .recent import Recent
 from .scheduling.backpressure import BackpressureEvent
 from .worker.metrics import IDLE, EngineMetrics
+from .wrapped_store import WrappedStore
 
 log = logging.getLogger("stepwell")
 
+EVENTS = ("run", "node", "backpressure", "metrics")
 MAX_RUNS = 100_000
-"""Runs of which it is remembered what was told of them."""
+"""Runs whose latest event is remembered."""
 MAX_WAITING = 1_000_000
-"""Events that may wait for slow listeners; what comes then is dropped, and that is logged."""
+"""Events that may wait for slow listeners; further ones are dropped, and that is logged."""
 METRICS_SECONDS = 10.0
-"""How often the metrics are told, if nobody says it."""
+"""How often listeners get the metrics by default."""
 CLOSE_SECONDS = 5.0
 """How long closing waits for the listeners to have heard everything."""
 
@@ -71,35 +61,30 @@ class NodeEvent(NamedTuple):
 
 
 class Events:
-    """Hears of every commit, and has the listeners called.
+    """Turns commits into events and calls the listeners.
 
-    Of one run: in order, each once. What other processes did to it is told when this one notices.
+    The events of one run come in order, each once; what other processes did to it, when this one notices.
     """
 
     def __init__(self, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
-        self._listeners: dict[str, list[Callable[[Any], None]]] = {
-            "run": [],
-            "node": [],
-            "backpressure": [],
-            "metrics": [],
-        }
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {name: [] for name in EVENTS}
         self._every: list[_Periodic] = []
-        """Those who hear of the metrics now and then."""
+        """Listeners for metrics."""
         self._measure = measure
         self.listening = False
-        """Somebody listens to runs or nodes."""
+        """Whether anybody listens to runs or nodes."""
         self.settling: Callable[[], Iterable[Held]] = tuple
-        """The attempts that the group commit on its way settles."""
+        """The attempts that the current group commit settles."""
         self.in_order = threading.Lock()
-        """Held from before a commit until what follows from it waits to be told."""
+        """Held from before a commit until its events are queued."""
         self._told: Recent[RunId, tuple[int, RunStatus]] = Recent(MAX_RUNS)
-        """Of each run the latest news: its `seq` and status."""
+        """The latest `seq` and status of each run."""
         self._waiting: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self._dropping = False
         self._thread: threading.Thread | None = None
 
     def on(self, event: str, callback: Callable[[Any], None], every: float | None = None) -> None:
-        """`every`: how many seconds lie between two "metrics" events; the first comes after so long."""
+        """`every`: seconds between two "metrics" events, and before the first."""
         if not isinstance(event, str) or event not in self._listeners:
             raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
         if not callable(callback):
@@ -118,7 +103,7 @@ class Events:
         with self.in_order:
             if event == "metrics":
                 self._every.append(_Periodic(callback, METRICS_SECONDS if every is None else every))
-                self._waiting.put(("", threading.Event()))  # the thread looks when it is due
+                self._waiting.put(("", threading.Event()))  # wakes the thread, which looks when metrics are due
             else:
                 self._listeners[event].append(callback)
             self.listening = bool(self._listeners["run"] or self._listeners["node"])
@@ -129,7 +114,7 @@ class Events:
     # What happened
 
     def committed(self, batch: Batch, answers: Sequence[Receipt]) -> None:
-        """The store took a batch of this engine. `in_order` is held."""
+        """The store applied a batch of this engine. `in_order` is held."""
         news: dict[RunId, receipts.RunNews] = {}
         claimed: dict[RunId, None] = {}
         settled: list[Settle] = []
@@ -158,11 +143,11 @@ class Events:
                 self._tell_run(run_id, RunStatus.RUNNING, 0 if before is None else before[0])
 
     def seen(self, news: Iterable[receipts.RunNews]) -> None:
-        """How runs stand, as somebody read it: perhaps by other processes, perhaps long ago."""
+        """The statuses of runs as they were read: they may be old, and other processes may have changed them."""
         if self.listening:
             for run in news:
                 if self._is_new(run):
-                    with self.in_order:  # what is being committed may be what was read, and more to be told with it
+                    with self.in_order:  # the commit on its way may be what was read, and has more events
                         if self._is_new(run):
                             self._tell_run(run.run_id, run.status, run.seq)
 
@@ -199,13 +184,13 @@ class Events:
             self._dropping = True
             log.error("listeners are so slow that %d events wait for them; what comes now is dropped", MAX_WAITING)
 
-    def wait_until_heard(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Until the listeners have been called for everything there was."""
+    def wait_until_heard(self) -> None:
+        """Wait until the listeners have been called for every event so far."""
         if self._thread is not None and threading.current_thread() is not self._thread:
             heard = threading.Event()
-            with self.in_order:  # what was just committed, and somebody may have seen, is to be told before
+            with self.in_order:  # after the events of a commit that others may have seen already
                 self._waiting.put(("", heard))
-            heard.wait(seconds)
+            heard.wait(CLOSE_SECONDS)
 
     def close(self) -> None:
         self.wait_until_heard()
@@ -227,7 +212,7 @@ class Events:
                 _call(event, callback, value)
 
     def _tell_metrics(self) -> float | None:
-        """Tell those whose time has come; in how many seconds the next one's has."""
+        """Call the listeners that are due; the seconds until the next one is."""
         if not self._every:
             return None
         for each in self._every:
@@ -237,7 +222,7 @@ class Events:
 
 
 class _Periodic:
-    """Somebody who is called again and again, the same time apart; a time that has passed meanwhile is left out."""
+    """A listener that is called at regular intervals; times that were missed are left out."""
 
     def __init__(self, callback: Callable[[Any], None], seconds: float) -> None:
         self.callback = callback
@@ -254,60 +239,22 @@ class _Periodic:
 def _call(event: str, callback: Callable[[Any], None], value: object) -> None:
     try:
         callback(value)
-    except BaseException as error:  # also SystemExit: it ends nothing here
-        _complain(event, error)
+    except BaseException as error:  # also SystemExit, which must not end this thread
+        _log_failure(event, error)
 
 
-def _complain(event: str, error: BaseException) -> None:
+def _log_failure(event: str, error: BaseException) -> None:
     with contextlib.suppress(BaseException):  # a logging handler is code of the user too
         raised = Raised.of(error)
         log.error("a listener for %r events failed: %s: %s\n%s", event, raised.type, raised.message, raised.traceback)
 
 
-class ObservedStore:
+class ObservedStore(WrappedStore):
     """A store whose commits the listeners of one engine hear of."""
 
     def __init__(self, store: Store, events: Events) -> None:
-        self._store = store
+        super().__init__(store)
         self._events = events
-
-    @property
-    def url(self) -> str:
-        return self._store.url
-
-    @property
-    def embedded(self) -> bool:
-        return self._store.embedded
-
-    @property
-    def limits(self) -> StoreLimits:
-        return self._store.limits
-
-    @property
-    def durability(self) -> object | None:
-        """What a crash of the server may lose, in words; None of a store that is no server."""
-        return getattr(self._store, "durability", None)
-
-    def read(self, queries: Sequence[Query]) -> list[Any]:
-        return self._store.read(queries)
-
-    def now(self) -> int:
-        return self._store.now()
-
-    @property
-    def needs_hints(self) -> bool:
-        return self._store.needs_hints
-
-    def send_hint(self, hint: Hint) -> None:
-        self._store.send_hint(hint)
-
-    def wait_for_hint(
-        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
-    ) -> bool:
-        return self._store.wait_for_hint(queues, runs, worker, timeout)
-
-    def close(self) -> None:
-        self._store.close()
 
     @property
     def transactions(self) -> Transactions | None:
@@ -325,7 +272,7 @@ class ObservedStore:
 
 
 class ObservedTransactions:
-    """The transactions of such a store: what bodies commit in them is heard of, too."""
+    """The transactions of an observed store: listeners hear what bodies commit in them, too."""
 
     def __init__(self, transactions: Transactions, events: Events) -> None:
         self._transactions = transactions

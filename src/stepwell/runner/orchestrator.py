@@ -30,15 +30,15 @@ log = logging.getLogger("stepwell")
 
 SWEEP_SECONDS = 1.0
 LOOK_SECONDS = 2.0
-"""How often it looks for READY nodes: a hint that was lost, with a whole broker, costs no more."""
+"""How often it looks for READY nodes: a lost hint, or a lost broker, costs no more time than this."""
 UNSERVED_SECONDS = 10.0
-"""For so long work must be READY, with no worker alive for it, before that is told."""
+"""How long work must be READY without a live worker before that is logged."""
 TELL_AGAIN_SECONDS = 300.0
 
 
 class Orchestrator:
     def __init__(self, store: Store, engine: Engine | None = None) -> None:
-        """`engine` starts the runs of triggers; without one triggers are left to others."""
+        """`engine` starts the runs of triggers; without it, triggers are left to others."""
         self._store = store
         self._engine = engine
         self._fire_at = 0.0
@@ -50,10 +50,9 @@ class Orchestrator:
         self._unserved: dict[tuple[str, str, str], float] = {}
         """By queue, workflow and digest: since when nobody serves it."""
         self._told_at: dict[tuple[str, str, str], float] = {}
-        self.sweeps = 0
 
     def run(self, ended: Callable[[], bool]) -> None:
-        """Until it has `ended`, which is asked often. A store that cannot be reached is tried again until it can."""
+        """Run until `ended()` is true. A store that cannot be reached is tried again until it answers."""
         in_trouble = False
         while not ended():
             try:
@@ -78,9 +77,8 @@ class Orchestrator:
         self._awake.clear()
 
     def turn(self) -> float:
-        """Sweep once, and look if it is time to; how many seconds until the next sweep."""
+        """Sweep once, and look for work if it is time to; the seconds until the next sweep."""
         result = carry_out(self._store, self._sweeper.sweep())
-        self.sweeps += 1
         found = result.receipt.lost or result.receipt.woken or result.receipt.runs
         if found or time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + LOOK_SECONDS
@@ -92,7 +90,7 @@ class Orchestrator:
         return min(SWEEP_SECONDS, fires, max(0.001, due))
 
     def _fire(self) -> float:
-        """Fire triggers if it is time to; in how many seconds again."""
+        """Fire triggers if it is time to; the seconds until the next time."""
         if self._engine is not None and time.monotonic() >= self._fire_at:
             self._fire_at = time.monotonic() + self._engine.triggers.fire_due()
         return max(0.0, self._fire_at - time.monotonic()) if self._engine is not None else SWEEP_SECONDS

@@ -1,4 +1,4 @@
-"""A dictionary that forgets what was not used for long."""
+"""A dictionary that keeps the entries used last."""
 
 from __future__ import annotations
 

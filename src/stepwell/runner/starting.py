@@ -1,10 +1,10 @@
-"""Starting runs: options checked, the ops that follow from them, and what their receipts mean."""
+"""Starting runs: checks the options, makes the ops, reads their receipts."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from ..clock import Duration, microseconds
 from ..codec import MAX_BYTES, encode
@@ -28,7 +28,18 @@ from .worker.others import FEW_RUNS
 
 MAX_INPUT = MAX_BYTES
 Startable = Workflow | Builder | Document | str
-"""What a run can be started of; a text is the name of a stored document, `summarise`, or of a version of it, `summarise@3`."""
+"""What can be started; a text is the name of a stored document, `summarise`, or of one version, `summarise@3`."""
+
+
+class StartOptions(TypedDict, total=False):
+    """What `start` and `run` take beside a workflow and its input."""
+
+    run_id: str | None
+    idempotency_key: str | None
+    priority: int
+    timeout: Duration | None
+    seed: int | None
+    tags: Mapping[str, str] | None
 
 
 def create_op(
@@ -74,13 +85,6 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
     return kept
 
 
-def refuse_transactions(graph: Graph) -> None:
-    """The store is one whose transactions bodies cannot have."""
-    for spec in graph:
-        if spec.transaction:
-            raise InputError(no_transactions(spec.name))
-
-
 def facts_of(definition: Definition, create: Create) -> RunFacts:
     facts = RunFacts(
         create.run_id,
@@ -99,9 +103,6 @@ def facts_of(definition: Definition, create: Create) -> RunFacts:
 class Starting:
     """Starts runs of one engine."""
 
-    known_graphs: Recent[str, bool]
-    """Digests of graphs that are known to be in the store."""
-
     def __init__(
         self,
         store: Store,
@@ -114,14 +115,15 @@ class Starting:
     ) -> None:
         self._store, self._code, self._runner = store, code, runner
         self._begin, self._announce, self._adopt = begin, announce, adopt
-        self.known_graphs = Recent(10_000)
+        self.known_graphs: Recent[str, bool] = Recent(10_000)
+        """Digests of graphs that are in the store."""
 
     def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
         if self._store.transactions is None:
-            for definition, _ in items:
-                if definition.graph.digest not in self.known_graphs:
-                    refuse_transactions(definition.graph)
+            unknown = (definition.graph for definition, _ in items if definition.graph.digest not in self.known_graphs)
+            for spec in (spec for graph in unknown for spec in graph if spec.transaction):
+                raise InputError(no_transactions(spec.name))
         for definition, _ in items:
             self._code.graphs.recall(definition.graph)
         news = [self._code.remember(definition) for definition, _ in items]
@@ -132,7 +134,7 @@ class Starting:
         for definition, _ in items:
             ops += self._graph_ops(definition)
         ops += [create for _, create in items]
-        # A run that exists may have another graph, so nothing is claimed of it before the answer is there.
+        # A run that exists may have another graph, so nothing of it is claimed before the answer is known.
         small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
         receipts = self._commit(ops, facts)[-len(items) :]
@@ -148,9 +150,10 @@ class Starting:
 
     def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
-            # The graph was collected meanwhile, or somebody else has not stored it whole yet.
-            receipt = self._commit([*(self._whole_graph(definition)), create], ())[-1]
-            known = False  # the scheduler forgot it with the refusal
+            # The graph was collected meanwhile, or somebody else has not stored it whole yet. In one batch with what needs it,
+            # nobody can collect it in between.
+            receipt = self._commit([*add_graph(definition.graph, definition.workflow), create], ())[-1]
+            known = False  # the scheduler forgot the run when it was refused
         if isinstance(receipt, Refused) and receipt.reason is Refusal.INVALID:
             raise InputError(f"run {create.run_id} of {create.workflow} cannot be stored: {receipt.detail}")
         if isinstance(receipt, Refused):
@@ -172,11 +175,11 @@ class Starting:
         return run_id
 
     def _check_same_graph(self, definition: Definition, run_id: RunId) -> None:
-        """A run that is there is the same one only if it has the same graph; that of a class may have healed since."""
+        """Refuse a run with the same id but another graph. The graph of a class may have healed since."""
         row, moved = self._store.read([GetRun(run_id), ListJournal(run_id, limit=1, kinds=("healed",))])
         if row is None or (row.target is not None and definition.target is not None):
             return
-        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before somebody edited or froze it
+        first = Digest(moved[0].status.partition(" ")[0]) if moved else row.digest  # before it was edited or frozen
         if first == definition.graph.digest and row.target == definition.target:
             return
         stored = reader.get_graph(self._store, first)  # it may be collected, once no run has it any more
@@ -188,7 +191,7 @@ class Starting:
         )
 
     def _graph_ops(self, definition: Definition) -> list[Op]:
-        """What stores the graph: nothing if it is there; a large one is stored here, chunk by chunk."""
+        """The ops that store the graph: none if it is stored. All but the last chunk of a large graph are committed here."""
         graph = definition.graph
         if graph.digest in self.known_graphs:
             return []
@@ -199,10 +202,6 @@ class Starting:
         self._code.graphs.add(graph)
         return chunks[-1:]
 
-    def _whole_graph(self, definition: Definition) -> list[Op]:
-        """All that stores the graph, in one batch with what needs it: nobody can collect it in between."""
-        return [*add_graph(definition.graph, definition.workflow)]
-
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
         try:
             return self._store.commit(ops) if self._runner is None else self._runner.submit(ops, facts)
@@ -212,7 +211,7 @@ class Starting:
 
 
 def _difference(stored: Graph, given: Graph) -> str:
-    """What tells the graph of a run from the one that somebody wants to start under its id, in a few words."""
+    """How the stored graph of a run differs from the one given for its id, in a few words."""
     new = [spec.name for spec in given if spec.id not in stored.nodes]
     gone = [spec.name for spec in stored if spec.id not in given.nodes]
     parts = [

@@ -1,4 +1,4 @@
-"""The part of an engine that has triggers. What they need is loaded when there are some."""
+"""The part of an engine that fires triggers. What they need is loaded when there are some."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 LOOK_AGAIN_SECONDS = 5.0
-"""How often to look what others did to the triggers, while there are some."""
+"""How often to look for changed triggers, while there are some."""
 NONE_SECONDS = 15.0
 """How often to look whether there are any."""
 
@@ -47,14 +47,14 @@ class Triggered:
         return EngineTriggers(cast("TriggeredEngine", self))
 
     def look_at_triggers(self) -> None:
-        """One was added or changed here: look at once what is due."""
+        """A trigger was added or changed here: look at once what is due."""
         self._fire_at = 0.0
         follower: Follower | None = getattr(self, "_follower", None)
         if follower is not None and self.serving.wanted:
             follower.serve_again(0)
 
     def _declare(self) -> None:
-        """Store the triggers that classes declare which are served here, once for each; whoever comes last has its way."""
+        """Store the triggers of the classes that are served here, once for each class; the last process to do so wins."""
         for workflow in self.code.classes():
             if workflow.target in self._declared:
                 continue
@@ -71,7 +71,7 @@ class Triggered:
                 log.warning("%s", error)
 
     def _fire_triggers(self, again: float | None) -> float | None:
-        """Fire what is due, if this engine serves; in how many seconds to look again, or `again`, which is something else's."""
+        """Fire what is due, if this engine serves; the seconds until the next look, at most `again`."""
         if not self.serving.wanted:
             return again
         now = time.monotonic()
@@ -80,7 +80,7 @@ class Triggered:
             (found,) = self.store.read([ListRecords("trigger", limit=1)])
             if found:
                 seconds = self.triggers.fire_due()
-                # Whoever hears of every commit is called often, and reads no more than once a second what others added.
+                # This is called after every commit, but reads at most once a second what others added.
                 self._fire_at, self._look_at = now + min(seconds, LOOK_AGAIN_SECONDS / 5), now + seconds
             else:
                 self._fire_at = self._look_at = now + NONE_SECONDS

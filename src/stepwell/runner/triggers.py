@@ -65,7 +65,7 @@ class EngineTriggers(Triggers):
         return super().add(trigger, paused=paused, declared_in=declared_in)
 
     def _check_input(self, trigger: Trigger) -> None:
-        """What a schedule would start now must fit its workflow, as far as that is here."""
+        """Refuse a schedule whose input does not fit its workflow, if that is known here."""
         now = self._now()
         start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
         known = self._engine.code.known_class(trigger.workflow)
@@ -77,7 +77,7 @@ class EngineTriggers(Triggers):
             self._engine.documents.find(trigger.workflow).checked_input(start.input)
 
     def lacks(self, trigger: Trigger) -> str | None:
-        """Why a run could not be started of it now, as far as it can be told without importing anything."""
+        """Why it could not start a run now, as far as that can be told without importing anything."""
         name, number = parted(trigger.workflow)
         if ":" in name or self._engine.code.known_class(name) is not None:
             return None
@@ -88,7 +88,7 @@ class EngineTriggers(Triggers):
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
 
     def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
-        """Start what a new state of a pipeline triggers; the same key is the same run."""
+        """Start the run for a new state of a pipeline; the same key is the same run."""
         run_id = f"{stored.name}:state-{key}"
         self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
         return run_id
@@ -98,7 +98,7 @@ class EngineTriggers(Triggers):
         return load_triggers(file)
 
     def start_run(self, start: Start) -> bool:
-        """Start a run; False if it is there. NotHere if this engine has not the code of it."""
+        """Start a run; False if it exists. NotHere if its code is not here."""
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
@@ -111,14 +111,14 @@ class EngineTriggers(Triggers):
             else:
                 workflow, given = self._startable(start)
                 engine.start(workflow, input=given, **options)
-        except (MissingJob, DocumentError) as error:  # a stored document was checked: its handlers are not here
+        except (MissingJob, DocumentError) as error:  # stored documents were checked, so handlers are missing here
             raise NotHere(str(error)) from error
         except RunConflict:  # somebody else was first, with another version of the trigger
             return False
         return True
 
     def _told_of(self, start: Start) -> RegisteredWorkflow | None:
-        """A class whose code only workers have, and which they have told of. Whoever works here needs the code itself."""
+        """A class whose code only workers have, as they registered it. An engine that works needs the code itself."""
         engine, name = self._engine, start.workflow
         if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
             return None
@@ -130,7 +130,7 @@ class EngineTriggers(Triggers):
         return ":" not in text and reader.get_version(self._engine.store, "document", *parted(text)) is not None
 
     def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
-        """What the workflow of a trigger is here, and its input if that is not part of it."""
+        """What to start for a trigger, and the input if that is not part of it."""
         code = self._engine.code
         found: Target | None = code.known_class(start.workflow)
         if found is None and ":" not in start.workflow:
@@ -150,15 +150,14 @@ class EngineTriggers(Triggers):
 
 def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
     """The triggers that a JSON or YAML file describes."""
-    from ..define.document.problems import Problem
+    from ..define.document.problems import Unreadable
     from ..define.document.text import form_of, read_file, read_text
-    from ..define.document.unreadable import Unreadable
 
     path = Path(file)
     try:
         read = read_text(read_file(path), form_of(path))
     except Unreadable as error:
-        raise DocumentError(str(path), [Problem("$", error.message, error.line, error.column)]) from None
+        raise error.as_error(str(path)) from None
     if read.repeated:
         raise InputError(f"{path}: the key {read.repeated[0][-1]!r} is there more than once")
     given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data

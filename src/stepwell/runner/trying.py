@@ -1,4 +1,4 @@
-"""One node of a document by itself: its config rendered, or its body run, with outputs that somebody gives."""
+"""One node of a document by itself: renders its config or runs its body, with outputs given for its parents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tried(
     handlers: Handlers,
     jobs: Iterable[str] = (),
 ) -> Any:
-    """Run one node in a store of its own that is gone afterwards; what it returns, or RunFailed."""
+    """Run one node in a temporary store and return its output, or raise RunFailed."""
     from .engine import Engine
     from .starting import create_op
 
@@ -58,7 +58,7 @@ def tried(
 
 
 def given(output: Any) -> Any:
-    """The body of a node that somebody has said the output of."""
+    """The body of a parent whose output is given."""
     return output
 
 

@@ -1,6 +1,6 @@
 """Waiting for a run to end: threads wait in threads, coroutines on their loop.
 
-Waiting never judges: it gives the status in which there is nothing more to wait for, whatever that is.
+Waiting does not judge: it gives the status in which there is nothing more to wait for.
 """
 
 from __future__ import annotations
@@ -25,28 +25,26 @@ P = ParamSpec("P")
 Found = TypeVar("Found")
 
 GOING_ON = ("retry", "reattempt", "resume")
-"""What the gate of a run is held for that is about to go on: it has not ended or paused, only its row says so still."""
+"""Purposes of a gate after which a run goes on, although its row still says that it has ended or paused."""
 PAUSED_BY_SOMEBODY = "paused"
-"""Why a run is PAUSED that somebody paused, and somebody will resume."""
+"""The reason of a run that somebody paused, and somebody will resume."""
 LOOK_SOON = 0.02
-"""Seconds until a run is looked at again that is just going on."""
+"""Seconds until the next look at a run that is about to go on."""
 LOOK_EVERY = 0.05
-"""Seconds between two looks where no runner brings news; more when many wait."""
+"""Seconds between two looks where no runner brings news; longer when many wait."""
 
 
 def waits_for_a_decision(row: RunRow) -> bool:
-    """It paused by itself, so nothing happens until somebody says what becomes of it."""
+    """Whether it paused by itself, and nothing happens until somebody decides."""
     return row.status is RunStatus.PAUSED and row.reason != PAUSED_BY_SOMEBODY
 
 
 class Look(NamedTuple):
-    """What a look at a run has shown."""
-
     row: RunRow
     done: bool
     """There is nothing more to wait for."""
     again_in: float
-    """Seconds after which to look again, if there is no news before."""
+    """Seconds until the next look, unless there is news before."""
 
 
 class Waiting:
@@ -66,15 +64,15 @@ class Waiting:
         self._still_active = still_active
         self._watch = watch
         self._begin = begin
-        """Also who only waits must notice what others do. Raises when the engine is closed."""
+        """Starts the runner, which notices what others do. Raises when the engine is closed."""
         self.bodies_loop: asyncio.AbstractEventLoop | None = None
         """The loop of the application that async bodies run on."""
         self._works_on = works_on
-        """Whether this process has not heard of the end of a run that it works on: then it will."""
+        """Whether this process works on a run, and so will hear of its end."""
         self._news = news
-        """Somebody brings news of runs."""
+        """Whether a runner brings news of runs."""
         self._looking: Pool | None = None
-        """One thread for all coroutines: they look at the store in it, and wait elsewhere."""
+        """One thread in which all coroutines look at the store; they wait on their loops."""
         self._closed = False
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
@@ -84,7 +82,7 @@ class Waiting:
         return row
 
     def wait_for_started(self, run_id: RunId, timeout: Duration | None = None) -> RunRow | None:
-        """Like `wait`, for a run that has just begun: not looked at before there is news of it, or a moment has passed.
+        """Like `wait`, for a run that was just started: first looked at when there is news of it, or after a moment.
 
         None if it completed and this process recorded that: there is nothing to read.
         """
@@ -111,8 +109,8 @@ class Waiting:
                 waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
     def _refuse_on_loop(self, run_id: RunId) -> None:
-        """Waiting here would keep the bodies waiting that are waited for."""
-        if self.bodies_loop is not None and _running_loop() is self.bodies_loop:
+        """Waiting in this thread would stop the very bodies that are waited for."""
+        if self.bodies_loop is not None and asyncio._get_running_loop() is self.bodies_loop:
             raise InputError(
                 f"run {run_id}: waiting like this would hold up the event loop that its async bodies run on, for ever; await "
                 "it instead: `await engine.run(...)`, `await run` or `await run.wait(timeout=60)`"
@@ -136,7 +134,7 @@ class Waiting:
                 await waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
     def once_it_goes_on(self, run_id: str) -> RunRow:
-        """The run; when somebody has asked for an ended one to go on, or died while asking, not before that is done."""
+        """The run. If somebody has asked for an ended one to go on, or died while asking, wait until that is done."""
         began = time.monotonic()
         while self._goes_on(row := reader.require_run(self._store, run_id), began):
             time.sleep(LOOK_SOON)
@@ -158,7 +156,7 @@ class Waiting:
         )
 
     def use_loop(self) -> None:
-        """Coroutines will wait: have a thread for them, before others are busy."""
+        """Start the thread for coroutines now, before other threads are busy."""
         if self._closed:
             raise EngineClosed("the engine is closed; open a new one")
         if self._looking is None:
@@ -170,7 +168,7 @@ class Waiting:
         return await self._looking.call(call, *args, **keywords)
 
     def _goes_on(self, row: RunRow, began: float) -> bool:
-        """Whether an ended or paused run is about to go on; if whoever asked for it has died, that is done here."""
+        """Whether an ended or paused run is about to go on. What somebody left half done is finished here."""
         patience = GATE_LEASE / SECOND + 5
         stands = row.status.terminal or row.status is RunStatus.PAUSED
         if not stands or row.purpose not in GOING_ON or time.monotonic() > began + patience:
@@ -179,10 +177,3 @@ class Waiting:
         for held in swept.gates if isinstance(swept, Swept) else ():
             carry_out(self._store, finish(held))
         return True
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -1,4 +1,4 @@
-"""Those who wait for a run."""
+"""Wakes those who wait for a run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LoopWaiter:
     def wake(self, error: BaseException | None = None, *, completed: bool = False) -> None:
         """From any thread."""
         self._error = error
-        with contextlib.suppress(RuntimeError):  # its loop was closed, and it with it
+        with contextlib.suppress(RuntimeError):  # its loop was closed
             self._loop.call_soon_threadsafe(self._event.set)
 
 
@@ -86,7 +86,7 @@ class Watch:
                         waiter.wake(completed=run.status is RunStatus.COMPLETED)
 
     def trouble(self, error: BaseException | None, runs: Collection[RunId] | None = None) -> None:
-        """The store does not take commits, so nobody knows when these runs, or any, will end: say so. None: it does again."""
+        """Raise an error in those who wait for these runs, or for any; None: the trouble is over."""
         with self._lock:
             for run_id, waiters in self._waiters.items():
                 if error is not None and (runs is None or run_id in runs):

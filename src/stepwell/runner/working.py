@@ -1,4 +1,4 @@
-"""How an engine works: what it takes up and when, what its runner is told, and what it tells those who wait."""
+"""How an engine works: which runs it works on, what it tells its runner, and what it tells those who wait."""
 
 from __future__ import annotations
 
@@ -12,26 +12,23 @@ from ..commands import either
 from ..errors import EngineClosed, InputError, RunStillActive
 from ..ids import RunId
 from ..model import RunRow, RunStatus, Unfinished
-from ..store import Store, reader
+from ..store import reader
 from .bodies.held import RunFacts
-from .code.code import Code, Outdated
-from .code.serving import Serving
+from .code.code import Outdated
 from .code.versions import Versions
 from .events import Events
 from .reports.explain import served_by
+from .triggered import Triggered
 from .watch import Watch
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 
 
-class Working:
-    """The part of `Engine` that nobody calls but itself."""
+class Working(Triggered):
+    """The private half of `Engine`."""
 
-    store: Store
-    code: Code
     events: Events
-    serving: Serving
     _watch: Watch
     _versions: Versions
     _discovering: Debounce
@@ -41,11 +38,8 @@ class Working:
     _closed: bool
     _started: bool
 
-    def _fire_triggers(self, again: float | None) -> float | None:
-        raise NotImplementedError
-
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
-        """Waiting ended first: does the run go on by itself?"""
+        """The error when waiting ended before the run: it says whether the run goes on by itself."""
         if row.status is RunStatus.PAUSED:
             more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
         elif self._is_worked_on(row):
@@ -74,8 +68,8 @@ class Working:
             runner.sweep_in(row.deadline_at - self.store.now())
 
     def _work_soon(self) -> None:
-        """At once; on a loop, when that goes on, because until then `async with` may say that bodies belong on it, and in a
-        thread, because it commits."""
+        """Start to work. On a loop not at once, because `async with` may still say that bodies run on it; and in a thread,
+        because starting commits."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -89,7 +83,7 @@ class Working:
             self._work()
 
     def _work(self) -> None:
-        """Start the runner with the first thing there is to do."""
+        """Start the runner, once."""
         with self._lock:
             if self._closed:
                 raise EngineClosed("the engine is closed; open a new one")
@@ -112,7 +106,7 @@ class Working:
             self._runner.announce()
 
     def _discover(self) -> float | None:
-        """Find unfinished runs whose code is here and serve them, whoever started them; in how many seconds again."""
+        """Serve unfinished runs whose code is here, whoever started them; the seconds until the next look."""
         if self._runner is None:
             return None
         pairs = self.serving.discover()
@@ -121,7 +115,7 @@ class Working:
         return self.serving.wait()
 
     def _serve_soon(self) -> None:
-        """Elsewhere: a run that is healed may take long."""
+        """In another thread: healing a run may take long."""
         if self.serving.needed:
             self._discovering.wake()
 
@@ -132,7 +126,7 @@ class Working:
                 self._follower.serve_again(again)
 
     def _find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
-        """`row`: the run as a claim has brought it."""
+        """`row`: the run, if a claim brought it along."""
         row = row or reader.require_run(self.store, run_id)
         try:
             facts = self.code.facts(row)

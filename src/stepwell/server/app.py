@@ -62,9 +62,7 @@ def check_routes(app: FastAPI) -> None:
     for route in app.routes:
         extra = (route.openapi_extra or {}) if isinstance(route, APIRoute) else {}
         if not (SCOPE in extra or OPEN in extra):
-            raise AssertionError(
-                f"{getattr(route, 'path', route)} says neither which scope it needs nor that it is open"
-            )
+            raise AssertionError(f"{getattr(route, 'path', route)} names no scope and is not open")
 
 
 def _add_openapi(app: FastAPI) -> None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..model import AttemptStatus, NodeStatus, RunStatus
 
 Item = TypeVar("Item")
-_TIME = "2026-01-15T10:30:02.000000Z"
+EXAMPLE_TIME = "2026-01-15T10:30:02.000000Z"
 
 
 class Body(BaseModel):
@@ -47,7 +47,7 @@ class RunModel(BaseModel):
     nodes_total: int
     nodes_open: int
     nodes_failed: int
-    created_at: str = Field(examples=[_TIME])
+    created_at: str = Field(examples=[EXAMPLE_TIME])
     started_at: str | None = None
     ended_at: str | None = None
     deadline_at: str | None = None

@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..model import NodeStatus, RunStatus
-
-_TIME = "2026-01-15T10:30:02.000000Z"
+from .models import EXAMPLE_TIME
 
 
 class Results(BaseModel):
@@ -28,7 +27,7 @@ class CauseModel(BaseModel):
     node: str | None = None
     name: str | None = None
     attempt: int | None = None
-    at: str | None = Field(default=None, description="When it happened or is due.", examples=[_TIME])
+    at: str | None = Field(default=None, description="When it happened or is due.", examples=[EXAMPLE_TIME])
     detail: dict[str, Any] = Field(default_factory=dict, examples=[{"error": "TimeoutError"}])
     because: list[CauseModel] = Field(default_factory=list)
 

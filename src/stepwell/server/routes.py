@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..define.document.problems import Unreadable
 from ..define.document.text import read_text
-from ..define.document.unreadable import Unreadable
 from .access.guard import PRINCIPAL, Principal
 from .access.tokens import SCOPES, Scope, allows
 from .answering import bound
@@ -81,11 +81,8 @@ def require(request: Request, needed: Scope) -> Principal:
     if principal is None:
         raise Problem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
     if not allows(principal.scopes, needed):
-        raise Problem(
-            403,
-            f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}; "
-            f"`stepwell token create --scope {needed}` makes a token that may",
-        )
+        problem = f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}"
+        raise Problem(403, f"{problem}; `stepwell token create --scope {needed}` makes a token that may")
     return principal
 
 

@@ -16,7 +16,7 @@ from .access.callers import Callers
 from .builds import Builds
 from .hooks import Hooks
 from .problems import Problem
-from .streams.looks import Looks
+from .streams.states import StateFeed
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """One server process. `worker`, if there is one, runs bodies here; `engine` only reads, and requests of it are carried out
-    by workers."""
+    """One server process. `worker` runs bodies here, if there is one; `engine` reads, and leaves its requests to workers."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class Service:
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self.handlers, self.engine, worker)
         self.callers = Callers(store)
-        self.looks = Looks()
+        self.state_feed = StateFeed()
         self.requests: Requests | None = None
         """What counts requests, once there is an application."""
 

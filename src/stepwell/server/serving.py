@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from anyio import to_thread
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..errors import InputError
 from ..handlers import Handlers
@@ -19,7 +20,6 @@ from ..store import Store
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app
-from .protocol import BoundedProtocol
 from .service import Service
 from .streams.feed import WatchedStore
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PORT = 8765
 CLOSE_SECONDS = 5
 """How long requests may go on when the server ends. Streams end at once."""
+MAX_HEAD = 64 * 1024
+"""Bytes of a request line and its headers, apart from the first read."""
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class Serving:
@@ -56,7 +59,7 @@ class Serving:
     ) -> None:
         check_bind(store, host)
         self._listening = _listen(host, port)
-        self.url = _url(host, self._listening)
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._listening.getsockname()[1]}"
         watched = WatchedStore(store)
         self.worker = None if worker is None else Engine(watched, handlers=handlers or (), jobs=jobs, **worker)
         self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
@@ -114,10 +117,8 @@ def check_bind(store: Store, host: str) -> None:
         return
     now = store.now()
     if not any(token.status(now) == "valid" for token in all_tokens(store)):
-        raise InputError(
-            f"--host {host}: other machines reach this address, and there is no valid token; "
-            f"make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
-        )
+        advice = "make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
+        raise InputError(f"--host {host}: other machines reach this address, and there is no valid token; {advice}")
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -130,15 +131,37 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(1024)
     except OSError as error:
         listening.close()
-        raise InputError(
-            f"nothing can be served on {host} port {port}: {error.strerror or error}; choose another with --port"
-        ) from None
+        problem = f"nothing can be served on {host} port {port}: {error.strerror or error}"
+        raise InputError(f"{problem}; choose another with --port") from None
     return listening
 
 
-def _url(host: str, listening: socket.socket) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listening.getsockname()[1]}"
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP with a limit on what comes before a body: httptools would keep headers of any size."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._in_head = False
+        self._began_now = False
+        """The request began in the data being read, some of which may belong to the request before."""
+        self._head = 0
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._began_now, self._head = True, True, 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        self._began_now = False
+        super().data_received(data)
+        if self._in_head and not self._began_now:
+            self._head += len(data)
+            if self._head > MAX_HEAD and not self.transport.is_closing():
+                self.transport.write(TOO_LARGE)
+                self.transport.close()
 
 
 class _Server(uvicorn.Server):

@@ -1,7 +1,7 @@
 """What an expression means: every node of its syntax tree becomes a function of a frame.
 
-The table at the end is the whole language. A node that is not in it is refused, so nothing that Jinja learns later is part of
-the language before somebody has put it there.
+The table at the end is the whole language. Other nodes are refused, so new features of Jinja do not become part of it by
+themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .errors import Missing, TemplateError
 from .filters import FILTERS, TESTS
 from .frames import Evaluate, Frame, Reference
 from .limits import MAX_ITEMS, MAX_NESTING, Budget
-from .parsing import described
+from .parsing import described, parse_expression, says_null
 from .values import add, calculated, checked_number, compared, field, is_number, item, multiply, part, plain, written
 from .values import described as shown
 
@@ -201,9 +201,8 @@ class Expressions:
             return self._default(node)
         function = FILTERS.get(node.name)
         if function is None:
-            raise self.refused(
-                node, f"there is no filter {node.name!r}; {suggestion(node.name, (*FILTERS, 'default'))}"
-            )
+            meant = suggestion(node.name, (*FILTERS, "default"))
+            raise self.refused(node, f"there is no filter {node.name!r}; {meant}")
         value = self.expression(node.node)
         arguments, named = self._arguments(node, function, "filter")
 
@@ -335,3 +334,11 @@ _EXPRESSIONS: dict[type[nodes.Node], Callable[[Expressions, Any], Evaluate]] = {
     nodes.Filter: Expressions._filter,
     nodes.Test: Expressions._test,
 }
+
+
+def compiled(text: str) -> tuple[Evaluate, tuple[Reference, ...], bool]:
+    """An expression, the names it reads, and whether it may give null."""
+    tree = parse_expression(text)
+    compiler = Expressions("{{ " + text, shift=3)
+    evaluate = compiler.expression(tree)  # which collects the references
+    return evaluate, tuple(compiler.references), says_null(tree)

@@ -34,9 +34,7 @@ class Budget:
     def spend(self, work: int) -> None:
         self.left -= work
         if self.left < 0:
-            raise TemplateError(
-                f"it takes more than {MAX_WORK:,} steps: loop over less, or let a node of its own do this in code"
-            )
+            raise TemplateError(f"it takes more than {MAX_WORK:,} steps: loop over less, or do this in a job")
 
     def for_text(self, length: int) -> None:
         """Text of this length is about to be made, or searched."""

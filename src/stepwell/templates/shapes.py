@@ -1,7 +1,7 @@
 """Expressions that differ only in the names they read are parsed once: `n41.result + 1` has the shape of `n42.result + 1`.
 
-Parsing takes most of the time that a document of thousands of nodes takes to be checked. A shape is the expression with its
-names numbered. If anything is wrong with it, it is compiled and evaluated once more under its own names, which say what.
+Checking a document of thousands of nodes is mostly parsing. A shape is an expression with numbered names. If it fails, the
+expression is compiled and evaluated again under its own names, for the error message.
 """
 
 from __future__ import annotations
@@ -96,13 +96,9 @@ def _is_name(tokens: list[tuple[str, str | None, int]], place: int) -> bool:
 
 @lru_cache(maxsize=2_000)
 def _shape(text: str) -> Shape | None:
-    from .expressions import Expressions
-    from .parsing import parse_expression, says_null
+    from .expressions import compiled
 
     try:
-        tree = parse_expression(text)
-        compiler = Expressions("{{ " + text, shift=3)
-        evaluate = compiler.expression(tree)
+        return Shape(*compiled(text))
     except TemplateError:
-        return None  # who asks compiles it under its own names, and is told
-    return Shape(evaluate, tuple(compiler.references), says_null(tree))
+        return None  # the caller compiles it under its own names, and gets the error

@@ -146,7 +146,6 @@ def _bind(local: dict[str, Any], names: list[str], value: Any) -> None:
         local[names[0]] = value
         return
     if type(value) is not list or len(value) != len(names):
-        raise TemplateError(
-            f"a loop with {len(names)} names needs lists of {len(names)}, as `| items` gives, not {shown(value)}"
-        )
+        needed = f"lists of {len(names)}, as `| items` gives"
+        raise TemplateError(f"a loop with {len(names)} names needs {needed}, not {shown(value)}")
     local.update(zip(names, value, strict=True))

@@ -123,17 +123,14 @@ def _shaped_template(text: str) -> Template | None:
 
 
 def _parsed_expression(text: str) -> Expression:
-    from .expressions import Expressions
-    from .parsing import parse_expression
+    from .expressions import compiled
 
     try:
-        tree = parse_expression(text)
-        compiler = Expressions("{{ " + text, shift=3)
-        evaluate = compiler.expression(tree)
+        evaluate, references, _ = compiled(text)
     except TemplateError as error:
         error.template = text
         raise
-    return Expression(text, tuple(compiler.references), lambda scope: _evaluated(evaluate, scope))
+    return Expression(text, references, lambda scope: _evaluated(evaluate, scope))
 
 
 def _evaluated(evaluate: Evaluate, scope: Scope | Renamed) -> Any:
@@ -219,9 +216,8 @@ def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
         for each in fields:
             value = field(value, each, words)
         if value is None:
-            raise Missing(
-                f"{words} is null: say what stands for it with {words} | default(...), for null itself default(none)"
-            )
+            advice = f"say what stands for it with {words} | default(...), for null itself default(none)"
+            raise Missing(f"{words} is null: {advice}")
         return value
 
     return find

@@ -101,9 +101,7 @@ def described(value: Any) -> str:
 def plain(value: Any, shown: str) -> Any:
     """A value used as a whole. For a node, the template must say which part of its output is meant."""
     if type(value) is NodeOutput:
-        raise TemplateError(
-            f"{shown} is a node: write {shown}.output for its whole output, {shown}.result for its main field"
-        )
+        raise TemplateError(f"{shown} is a node: write {shown}.output, or {shown}.result for its main field")
     return value
 
 
@@ -217,9 +215,8 @@ def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
     if sign in ("in", "notin"):
         return contains(right, left, budget) == (sign == "in")
     if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
-        raise TemplateError(
-            f"cannot compare {described(left)} with {described(right)}: two numbers or two texts are needed"
-        )
+        both = f"{described(left)} with {described(right)}"
+        raise TemplateError(f"cannot compare {both}: two numbers or two texts are needed")
     if type(left) is str:
         budget.for_text(len(left))
     return bool(_COMPARISONS[sign](left, right))

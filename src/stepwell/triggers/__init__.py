@@ -1,7 +1,7 @@
-"""Triggers: what starts runs by itself. A schedule, a webhook, the end of another run.
+"""Triggers start runs automatically: by a schedule, a webhook, the end of another run, a new state.
 
-`definition` is what people write, `schedule` and `deciding` when it fires (pure), `state` what is kept, `firing` who does it,
-`book` how triggers are added and changed, `webhook` how requests come in.
+`definition` is what people write, `schedule` and `deciding` say when it fires (pure), `state` is stored, `firing` starts runs,
+`book` adds and changes triggers, `webhook` receives requests.
 """
 
 from .definition import Trigger

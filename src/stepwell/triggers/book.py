@@ -17,7 +17,7 @@ from .definition import Trigger
 from .firing import NotHere, Starter
 from .kinds import RunFinished
 from .reading import checked_key
-from .rendering import Start, make_start, run_id_at, tags_of, time_text
+from .rendering import Start, make_start, tags_of, time_text
 from .schedule import next_fires
 from .state import RECORD, Backfill, State
 
@@ -115,8 +115,7 @@ class Triggers:
     # Changing
 
     def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
-        """Store a trigger, or a new version of it. It fires from now on; one that was paused stays so unless `paused` says
-        otherwise."""
+        """Store a trigger, or a new version of it, which fires from now on. `paused=None` leaves a paused one paused."""
         if not isinstance(trigger, Trigger):
             raise InputError(f"{shown(trigger)} cannot be added: give a Trigger")
         (saved,) = self._store.commit([SaveVersion("trigger", trigger.name, trigger.digest, trigger.content)])
@@ -128,7 +127,7 @@ class Triggers:
                 state = State(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
             else:
                 state = self._changed(row, trigger, saved.number, now, declared_in)
-                state = state.but(declared_in=declared_in, paused=state.paused if paused is None else paused)
+                state = state.changed(declared_in=declared_in, paused=state.paused if paused is None else paused)
             if self._put(trigger.name, row, state):
                 return StoredTrigger(trigger, state, now)
         raise _contended(trigger.name)
@@ -144,8 +143,8 @@ class Triggers:
         if known.when != trigger.when:
             if known.is_schedule:
                 state = decide(known, state, now, busy=self._is_active(state.last_run)).state
-            state = state.but(mark=now, since=now, backfills=())
-        return state.but(version=version, digest=trigger.digest, error=None, tried_at=0)
+            state = state.changed(mark=now, since=now, backfills=())
+        return state.changed(version=version, digest=trigger.digest, error=None, tried_at=0)
 
     def _time_for(self, trigger: Trigger) -> int:
         """Ends of runs go by the clock of the store, everything else by the calendar."""
@@ -157,13 +156,13 @@ class Triggers:
 
     def pause(self, name: str) -> StoredTrigger:
         """Stop firing until it is resumed. Runs that were decided before are still started."""
-        return self._change(name, lambda state, now: state.but(paused=True))
+        return self._change(name, lambda state, now: state.changed(paused=True))
 
     def resume(self, name: str) -> StoredTrigger:
         """Continue from now. Times that passed meanwhile are not caught up; `backfill` can start them."""
 
         def resumed(state: State, now: int) -> State:
-            return state.but(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
+            return state.changed(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
 
         return self._change(name, resumed)
 
@@ -194,9 +193,8 @@ class Triggers:
             owner = source if row is None else State.decoded(row.value).declared_in
             if owner != source:
                 by = "was added by itself" if owner is None else f"is declared in {owner}"
-                raise InputError(
-                    f"trigger {trigger.name!r} of {source} {by}: choose another name, or remove that one first"
-                )
+                advice = "choose another name, or remove that one first"
+                raise InputError(f"trigger {trigger.name!r} of {source} {by}: {advice}")
 
     # Firing
 
@@ -215,7 +213,7 @@ class Triggers:
             start = make_start(trigger, found.state, run_id, now)
         self._start(start)
         if trigger.is_schedule:
-            self._change(name, lambda state, _: state.but(last_run=run_id))
+            self._change(name, lambda state, _: state.changed(last_run=run_id))
         return run_id
 
     def backfill(self, name: str, start: int, end: int, *, dry_run: bool = False) -> list[int]:
@@ -228,14 +226,10 @@ class Triggers:
         if schedule is None:
             raise InputError(f"trigger {name!r} is no schedule: only cron and every have times that can be filled in")
         if not 0 <= start < end <= self._now():
-            raise InputError(
-                "a backfill is a range of the past: its start comes before its end, and its end is not later than now"
-            )
+            raise InputError("a backfill needs a start before its end, and an end not later than now")
         times = list(islice(takewhile(lambda time: time < end, schedule.after(start - 1)), MAX_BACKFILL + 1))
         if len(times) > MAX_BACKFILL:
-            raise InputError(
-                f"these are more than {MAX_BACKFILL:,} times: choose a shorter range, and the rest after it"
-            )
+            raise InputError(f"more than {MAX_BACKFILL:,} times: choose a shorter range")
         if not dry_run and times:
             self._change(name, lambda state, _: _with_backfill(state, Backfill(start - 1, end - 1)))
         return times
@@ -278,19 +272,15 @@ _TRIES = 100
 def _with_backfill(state: State, wanted: Backfill) -> State:
     if len(state.backfills) >= MAX_BACKFILLS:
         raise InputError(f"{MAX_BACKFILLS} backfills are not done yet: wait for one of them")
-    return state.but(backfills=(*state.backfills, wanted))
+    return state.changed(backfills=(*state.backfills, wanted))
 
 
 def _contended(name: str) -> InputError:
     return InputError(f"trigger {name!r} is changed by others all the time; try again")
 
 
-__all__ = ["StoredTrigger", "Triggers", "run_id_at"]
-
-
 def calendar_clock(store: Store) -> Callable[[], int]:
-    """The clock that schedules go by. That of an embedded store counts from the boot of the machine, whose wall clock may have
-    been wrong then."""
+    """The clock of schedules. That of an embedded store counts from the boot, when the wall clock may have been wrong."""
     return WallClock().now if store.url.startswith("sqlite:") else store.now
 
 

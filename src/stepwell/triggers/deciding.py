@@ -1,8 +1,8 @@
 """What a schedule does now. Pure: (trigger, state, now, whether the run before is active) -> the state that follows.
 
-A time is decided once: the state that follows names it in `pending`, and is stored by compare-and-set before anything is
-started. So of several processes one decides, whichever that is, and whoever finds a time pending starts it, under an id that is
-made of the trigger and the time: twice is once.
+A time is decided once: the next state has it in `pending`, and is stored by compare-and-set before anything is started. So only
+one of several processes decides, and any process starts pending times, under an id made of the trigger and the time, so that
+starting twice is harmless.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ def decide(trigger: Trigger, state: State, now: int, *, busy: bool) -> Decision:
     if schedule is None or state.paused or state.pending:
         return Decision(state)
     if state.mark > now + CLOCK_SET_BACK:
-        return Decision(state.but(mark=now), clock_moved=True)
+        return Decision(state.changed(mark=now), clock_moved=True)
     due, missed = _due(trigger, schedule, state.mark, now)
     mark = max(state.mark, due[-1] if due else 0, missed[1] if missed else 0)
-    made = state.but(mark=mark) if mark != state.mark else state
+    made = state.changed(mark=mark) if mark != state.mark else state
     match trigger.overlap:
         case "allow":
-            return Decision(_with_backfill(made.but(pending=tuple(due)) if due else made, schedule), missed)
+            return Decision(_with_backfill(made.changed(pending=tuple(due)) if due else made, schedule), missed)
         case "skip":
             starts = due[: 0 if busy else 1]
             left = len(due) - len(starts)
-            made = made.but(pending=tuple(starts), left_out=made.left_out + left) if due else made
+            made = made.changed(pending=tuple(starts), left_out=made.left_out + left) if due else made
             return Decision(_next_in_turn(made, schedule, busy), missed, left)
         case "queue":
             room = MAX_QUEUE - len(made.queue)
             left = max(0, len(due) - room)
-            made = made.but(queue=(*made.queue, *due[:room]), left_out=made.left_out + left) if due else made
+            made = made.changed(queue=(*made.queue, *due[:room]), left_out=made.left_out + left) if due else made
             return Decision(_next_in_turn(made, schedule, busy), missed, left)
 
 
@@ -96,7 +96,7 @@ def _with_backfill(state: State, schedule: Schedule) -> State:
     room = AT_ONCE - len(state.pending)
     while state.backfills and room > 0:
         state, times = _of_backfill(state, schedule, room)
-        state = state.but(pending=(*state.pending, *times))
+        state = state.changed(pending=(*state.pending, *times))
         room = AT_ONCE - len(state.pending)
     return state
 
@@ -106,11 +106,11 @@ def _next_in_turn(state: State, schedule: Schedule, busy: bool) -> State:
     if busy or state.pending:
         return state
     if state.queue:
-        return state.but(pending=state.queue[:1], queue=state.queue[1:])
+        return state.changed(pending=state.queue[:1], queue=state.queue[1:])
     while state.backfills:
         state, times = _of_backfill(state, schedule, 1)
         if times:
-            return state.but(pending=tuple(times))
+            return state.changed(pending=tuple(times))
     return state
 
 
@@ -118,7 +118,7 @@ def _of_backfill(state: State, schedule: Schedule, count: int) -> tuple[State, l
     first = state.backfills[0]
     times = list(islice(takewhile(lambda time: time <= first.until, schedule.after(first.after)), count))
     rest = state.backfills[1:] if len(times) < count else (first._replace(after=times[-1]), *state.backfills[1:])
-    return state.but(backfills=rest), times
+    return state.changed(backfills=rest), times
 
 
 def next_look(trigger: Trigger, state: State, now: int, *, busy: bool) -> int | None:

@@ -164,9 +164,7 @@ def read_declared(given: Any, workflow: str, named: str, report: Callable[[Path,
     found: list[Trigger] = []
     for place, each in enumerate(given):
         if not isinstance(each, Mapping):
-            report(
-                (place,), f"an object is needed, with cron, every, webhook, run_finished or state, not {shown(each)}"
-            )
+            report((place,), f"expected an object with cron, every, webhook, run_finished or state, got {shown(each)}")
             continue
         if "workflow" in each:
             report((place, "workflow"), "it starts the workflow that declares it: leave this out")

@@ -27,10 +27,6 @@ class EndedRun(NamedTuple):
     row: RunRow
 
     @property
-    def run_id(self) -> RunId:
-        return self.row.id
-
-    @property
     def at(self) -> int:
         assert self.row.ended_at is not None
         return self.row.ended_at

@@ -1,7 +1,7 @@
 """Fires what is due. Any number of processes may do this on one store, without a leader.
 
 For each trigger: decide (`deciding`), store the decision by compare-and-set, start what it names, store that it was
-started. Whoever is killed in between leaves a decision that the next process carries out, under the same run ids.
+started. If a process is killed in between, the next one carries out its decision, under the same run ids.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ class Firing:
         for row in reader.all_records(self._store, RECORD):
             version, again = known.get(row.key, (0, 0))
             if version != row.version or again <= now:
-                version, again = self._tended(row)
+                version, again = self._handled(row)
             self._next[row.key] = version, again
             soonest = min(soonest, again)
         return max(0, soonest - self._now())
 
-    def _tended(self, row: RecordRow) -> tuple[int, int]:
+    def _handled(self, row: RecordRow) -> tuple[int, int]:
         """The version of a record after all that is due was done, and when there is more to do."""
         try:
-            version, again = self._tend(row)
+            version, again = self._handle(row)
             return version, _NEVER if again is None else again
         except StoreError:
             raise
@@ -85,7 +85,7 @@ class Firing:
             self._tell(row.key, f"trigger {row.key} cannot be looked after: {one_line(str(error))}")
             return row.version, self._now() + LOOK_AGAIN
 
-    def _tend(self, row: RecordRow) -> tuple[int, int | None]:
+    def _handle(self, row: RecordRow) -> tuple[int, int | None]:
         """Do what is due for one trigger; returns its version and when there is more to do."""
         current: RecordRow | None = row
         for _ in range(ROUNDS):
@@ -153,16 +153,15 @@ class Firing:
             except StoreError:
                 raise
             except StepwellError as error:
-                return state.but(error=self._failed(trigger, "for", time_text(time), error), tried_at=self._now())
+                return state.changed(error=self._failed(trigger, "for", time_text(time), error), tried_at=self._now())
             rest = tuple(each for each in state.pending if each != time)
-            state = state.but(
+            state = state.changed(
                 pending=rest, last_run=run_id, last_time=time, fired=state.fired + 1, error=None, tried_at=0
             )
         return state
 
     def _after_runs(self, row: RecordRow, trigger: Trigger, when: RunFinished, state: State) -> int | None:
-        """Start what follows ended runs. Each start can be repeated, so nothing is decided before; the mark stays before one
-        that could not be started."""
+        """Start what follows ended runs. Starts can be repeated, so none is decided first. The mark stays before a failure."""
         now = self._now()
         if state.paused:
             return None
@@ -181,16 +180,16 @@ class Firing:
             except StoreError:
                 raise
             except StepwellError as error:
-                told = self._failed(trigger, "after", f"run {ended.run_id}", error)
+                told = self._failed(trigger, "after", f"run {ended.row.id}", error)
                 if self._store.now() - ended.at < GIVE_UP_AFTER:
                     self._ended.hold(row.key, ended)
                     problem = problem or told
                 else:
-                    made = made.but(left_out=made.left_out + 1)
+                    made = made.changed(left_out=made.left_out + 1)
                 continue
-            made = made.but(last_run=start.run_id, last_time=ended.at, fired=made.fired + is_new)
-        made = made.but(error=problem, tried_at=0 if problem is None else now)
-        made = made.but(mark=self._ended.mark(row.key, made.mark, changed=made != state))
+            made = made.changed(last_run=start.run_id, last_time=ended.at, fired=made.fired + is_new)
+        made = made.changed(error=problem, tried_at=0 if problem is None else now)
+        made = made.changed(mark=self._ended.mark(row.key, made.mark, changed=made != state))
         if made != state:
             self._put(row, made)
         return now + SECOND

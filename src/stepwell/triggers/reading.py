@@ -64,14 +64,14 @@ class Fields:
         """Refuse the value of a field, which is shown."""
         self.refuse(f"{needed} is needed, not {shown(self.data.get(field))}", field)
 
-    def object(self, field: str, what: str, known: Sequence[str]) -> Fields | None:
-        """The fields of an object in a field; None if there is something else."""
+    def object(self, field: str, needed: str, known: Sequence[str], what: str | None = None) -> Fields | None:
+        """The fields of an object in a field; None if the field has another type."""
         inner = self.data[field]
         if not isinstance(inner, dict):
-            self.need(field, what)
+            self.need(field, needed)
             return None
         found = Fields(inner, self.problems, (*self._path, field))
-        found.check_names(known, "a webhook" if field == "webhook" else field)
+        found.check_names(known, what or field)
         return found
 
     def check_names(self, known: Sequence[str], what: str) -> None:
@@ -215,7 +215,7 @@ def moment(value: Any) -> int | None:
 
 def _webhook(fields: Fields) -> When | None:
     known = ("scheme", "secret", "header", "window_seconds", "delivery", "rate_per_minute")
-    given = fields.object("webhook", "an object with scheme and secret", known)
+    given = fields.object("webhook", "an object with scheme and secret", known, "a webhook")
     if given is None:
         return None
     chosen = given.choice("scheme", tuple(SCHEMES), "hmac")

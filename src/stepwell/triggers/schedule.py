@@ -58,9 +58,7 @@ class Cron:
         _check_text(self.text)
         time_zone(self.timezone)
         if next(self._calendar(_EPOCH + timedelta(days=20_000)), None) is None:
-            raise InputError(
-                f"cron expression {shown(self.text)} never fires: there is no such day in the next 50 years"
-            )
+            raise InputError(f"cron expression {shown(self.text)} never fires: no such day in the next 50 years")
 
     @cached_property
     def zone(self) -> tzinfo:
@@ -114,7 +112,8 @@ class Cron:
                 if _offset(time, self.zone) != offset:
                     # The clock was changed in between: continue with the local time after the change.
                     at = _first_change(at, time, offset, self.zone)
-                    if self._matches(at):
+                    changed = _local(at, self.zone)
+                    if next(self._calendar(changed - _SECOND), None) == changed:
                         yield at
                     break
                 yield time
@@ -122,13 +121,8 @@ class Cron:
             else:
                 return
 
-    def _matches(self, at: int) -> bool:
-        local = _local(at, self.zone)
-        return next(self._calendar(local - _SECOND), None) == local
-
     def _calendar(self, local: datetime) -> Iterator[datetime]:
-        """The local times that match, later than `local`, as if no clock were ever changed. It gives up after 50 years without
-        a match."""
+        """The matching local times after `local`, ignoring clock changes. Gives up after 50 years without a match."""
         walk = copy(self._walk)
         walk.dt = local.replace(microsecond=0)
         with suppress(OverflowError):  # calendars end
@@ -183,9 +177,8 @@ def time_zone(name: str) -> tzinfo:
 
 def _check_text(text: object) -> None:
     if not isinstance(text, str) or not text.isascii() or not text.isprintable() or len(text) > MAX_TEXT:
-        raise InputError(
-            f"cron expression {shown(text)}: {_EXAMPLE}, in at most {MAX_TEXT} plain letters, digits and * / , - # characters"
-        )
+        allowed = f"at most {MAX_TEXT} plain letters, digits and * / , - # characters"
+        raise InputError(f"cron expression {shown(text)}: {_EXAMPLE}, in {allowed}")
 
 
 def _read_cron(expression: str, text: str) -> CronSim:

@@ -51,25 +51,20 @@ def _number(text: str) -> float | None:
 
 
 def _plain(headers: Headers, name: str) -> Proof:
-    return Proof(_values(headers.get(name)))
-
-
-def _values(value: str | None) -> tuple[str, ...]:
-    return () if value is None else (value,)
+    return Proof((headers[name],) if name in headers else ())
 
 
 def _bearer(headers: Headers, name: str) -> Proof:
     value = headers.get(name, "")
     kind, _, secret = value.partition(" ")
     if name != "authorization":
-        return Proof(_values(value or None))
-    return Proof(_values(secret.strip()) if kind.lower() == "bearer" else ())
+        return Proof((value,) if value else ())
+    return Proof((secret.strip(),) if kind.lower() == "bearer" else ())
 
 
 def _hex_or_base64(headers: Headers, name: str) -> Proof:
     """A prefix like `sha256=` is ignored: the sender does not choose the algorithm."""
-    value = headers.get(name)
-    return Proof(() if value is None else (value.rpartition("sha256=")[2].strip(),))
+    return Proof(tuple(value.rpartition("sha256=")[2].strip() for value in _plain(headers, name).offered))
 
 
 def _expect_hex_or_base64(secret: str, body: bytes, _: Headers) -> tuple[str, ...]:
@@ -89,7 +84,7 @@ def _stripe_sent(headers: Headers) -> str:
 
 
 def _slack(headers: Headers, name: str) -> Proof:
-    return Proof(_values(headers.get(name)), _number(headers.get("x-slack-request-timestamp", "")))
+    return _plain(headers, name)._replace(sent_at=_number(headers.get("x-slack-request-timestamp", "")))
 
 
 def _standard(headers: Headers, name: str) -> Proof:

@@ -69,5 +69,5 @@ class State:
         except (TypeError, ValueError, AttributeError) as error:
             raise StoreCorrupt(f"the record of a trigger cannot be read: {error}") from None
 
-    def but(self, **changes: Any) -> State:
+    def changed(self, **changes: Any) -> State:
         return replace(self, **changes)

@@ -9,7 +9,7 @@ from typing import Any
 from ..codec import encode
 from ..errors import NotJson
 from .foreign import when_registered
-from .kinds import look_at
+from .kinds import examine
 from .misfit import Misfit, Problem, Wrong
 
 
@@ -20,7 +20,7 @@ class Codec:
 
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
-        self.text = look_at(annotation).text
+        self.text = examine(annotation).text
 
     def encode(self, value: Any) -> Any:
         """A value as JSON that can be read back; Misfit if it does not fit the annotation.

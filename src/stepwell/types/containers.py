@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from ..codec import text
 from .fields import unwrapped
-from .kinds import look_at
+from .kinds import examine
 from .leaves import key_data, key_text, needed
 from .misfit import Wrong
 from .scalars import Read, Write, late_reader, late_writer
@@ -32,7 +32,7 @@ def read_list(annotation: Any, made: Converter) -> Read:
     from cattrs.cols import list_structure_factory
 
     items: Any = list[_item(annotation)]  # type: ignore[misc]
-    words, read = look_at(annotation).text, list_structure_factory(items, made)
+    words, read = examine(annotation).text, list_structure_factory(items, made)
     return lambda data, _: read(as_list(data, words), list)
 
 
@@ -42,7 +42,7 @@ def write_list(annotation: Any, made: Converter) -> Write:
 
 
 def read_set(annotation: Any, made: Converter) -> Read:
-    words, read = look_at(annotation).text, read_list(annotation, made)
+    words, read = examine(annotation).text, read_list(annotation, made)
     make = frozenset if frozenset in (get_origin(annotation), annotation) else set
 
     def read_items(data: Any, _: Any) -> Any:
@@ -83,7 +83,7 @@ def read_tuple(annotation: Any, made: Converter) -> Read:
         return lambda data, _: tuple(several(data, None))
     from cattrs.gen import make_hetero_tuple_structure_fn
 
-    words = look_at(annotation).text
+    words = examine(annotation).text
     read = make_hetero_tuple_structure_fn(annotation, made)
 
     def read_items(data: Any, _: Any) -> Any:
@@ -112,7 +112,7 @@ def read_dict(annotation: Any, made: Converter) -> Read:
     from cattrs.gen import mapping_structure_factory
 
     key, item = get_args(annotation) or (str, Any)
-    words = look_at(annotation).text
+    words = examine(annotation).text
     read = mapping_structure_factory(dict[str, item], made)  # type: ignore[valid-type]
     read_key = None if unwrapped(key) is str else _key_reader(key, made)
 
@@ -156,7 +156,7 @@ def _key_reader(annotation: Any, made: Converter) -> Callable[[str], Any]:
 
 
 def _wrong_key(annotation: Any, key: Any) -> str:
-    return f"a key that is {look_at(annotation).text} is needed, got {key!r}"
+    return f"a key that is {examine(annotation).text} is needed, got {key!r}"
 
 
 def _written_key(key: Any, read: Callable[[str], Any]) -> Any:

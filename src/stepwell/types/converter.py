@@ -1,7 +1,7 @@
-"""The converter: cattrs, taught to be strict, to write sets in order, and to tell the members of unions apart.
+"""The converter: cattrs, configured to be strict, to write sets in order, and to distinguish the members of unions.
 
-cattrs makes a function for each class and container once and remembers it. Reading is strict, so that what fits is exactly
-what the annotation says. Writing asks only for something that can be written: whether it fits is seen by reading it back.
+cattrs makes a function for each class and container once. Reading is strict: only what the annotation says fits. Writing
+accepts anything that can be written; whether it fits is checked by reading it back.
 """
 
 from __future__ import annotations

@@ -49,9 +49,7 @@ def fields_of(annotation: Any) -> list[Field]:
         case "dataclass":
             hints = _hints(annotation)
             if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
-                raise Unsupported(
-                    f"{cls.__qualname__}: an InitVar is not kept by the dataclass, so it cannot be stored"
-                )
+                raise Unsupported(f"{cls.__qualname__}: an InitVar is not kept by the dataclass and cannot be stored")
             return [
                 Field(each.name, hints[each.name], each.default is each.default_factory is dataclasses.MISSING)
                 for each in dataclasses.fields(cls)

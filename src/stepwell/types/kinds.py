@@ -1,6 +1,6 @@
 """What an annotation asks for: which JSON it is, and whether it can be stored. Examined once, when a workflow is defined.
 
-Nothing is converted here, so nothing has to be loaded that converts.
+Nothing is converted here, so cattrs need not be loaded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Object(NamedTuple):
     tags: Mapping[str, frozenset[Any]]
     """Fields that can have a few values only, and which."""
 
-    def is_told_from(self, other: Object) -> bool:
+    def differs_from(self, other: Object) -> bool:
         tags = self.tags.keys() & other.tags.keys()
         if any(not self.tags[name] & other.tags[name] for name in tags):
             return True
@@ -81,7 +81,7 @@ _SCALARS: dict[Any, Kind] = {
 }
 
 
-def look_at(annotation: Any, open_classes: Mapping[Any, Kind] | None = None) -> Kind:
+def examine(annotation: Any, open_classes: Mapping[Any, Kind] | None = None) -> Kind:
     """The kind of an annotation; Unsupported if it cannot be stored. `open_classes` are being examined already."""
     seen = {} if open_classes is None else open_classes
     annotation = unwrapped(annotation)
@@ -91,19 +91,19 @@ def look_at(annotation: Any, open_classes: Mapping[Any, Kind] | None = None) -> 
         return _SCALARS[annotation]
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     if origin is Union or origin is UnionType:
-        return _union(annotation, [look_at(each, seen) for each in arguments])
+        return _union(annotation, [examine(each, seen) for each in arguments])
     if origin is Literal:
         return _literal(annotation, arguments)
     if kind_of(annotation) is not None:
         return _class(annotation, seen)
     if origin in LISTS:
-        item = look_at(arguments[0] if arguments else Any, seen)
+        item = examine(arguments[0] if arguments else Any, seen)
         return Kind(f"list[{item.text}]" if arguments else "list", frozenset({"list"}), item.plain)
     if origin in SETS:
-        item = look_at(arguments[0] if arguments else Any, seen)
+        item = examine(arguments[0] if arguments else Any, seen)
         return Kind(f"{_name(origin)}[{item.text}]" if arguments else _name(origin), frozenset({"list"}))
     if origin is tuple:
-        items = [look_at(each, seen).text for each in arguments if each is not Ellipsis]
+        items = [examine(each, seen).text for each in arguments if each is not Ellipsis]
         more = [*items, "..."] if Ellipsis in arguments else items
         return Kind(f"tuple[{', '.join(more)}]" if arguments else "tuple", frozenset({"list"}))
     if origin in DICTS:
@@ -127,22 +127,18 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
         return seen[annotation]
     fields = fields_of(annotation)
     form: Form = "list" if kind_of(annotation) == "NamedTuple" else "object"
-    forms = EVERY_FORM if _has_root(annotation) else frozenset({form})
+    is_root_model = getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False)
+    forms = EVERY_FORM if is_root_model else frozenset({form})  # a root model is written as its root
     kind = Kind(shown(annotation), forms, object=_object(annotation, fields) if form == "object" else None)
     if kind_of(annotation) != "pydantic":  # which looks after its own fields
         inside = {**seen, annotation: kind}
         for field in fields:
             try:
-                look_at(field.annotation, inside)
+                examine(field.annotation, inside)
             except Unsupported as error:
                 told = str(error)
                 raise Unsupported(f"{shown(annotation)}: its field {field.name!r} cannot be {told}") from None
     return kind
-
-
-def _has_root(annotation: Any) -> bool:
-    """Whether it is a pydantic RootModel, which is written as its root."""
-    return bool(getattr(get_origin(annotation) or annotation, "__pydantic_root_model__", False))
 
 
 def _object(annotation: Any, fields: list[Field]) -> Object:
@@ -177,9 +173,8 @@ def _enum(cls: type[Enum]) -> Kind:
     values = [member.value for member in cls]
     wrong = next((value for value in values if not isinstance(value, str | int | float | NoneType)), None)
     if wrong is not None:
-        raise Unsupported(
-            f"{cls.__qualname__}: its members are kept by their values, and {wrong!r} is no JSON: use texts or numbers"
-        )
+        kept = "its members are kept by their values"
+        raise Unsupported(f"{cls.__qualname__}: {kept}, and {wrong!r} is no JSON: use texts or numbers")
     kinds = {base for value in values for base in (bool, int, float, str, NoneType) if isinstance(value, base)}
     if bool in kinds and not any(type(value) is int for value in values):
         kinds -= {int}
@@ -187,8 +182,8 @@ def _enum(cls: type[Enum]) -> Kind:
 
 
 def _dict(annotation: Any, arguments: tuple[Any, ...], seen: Mapping[Any, Kind]) -> Kind:
-    key = look_at(arguments[0], seen) if arguments else _SCALARS[str]
-    item = look_at(arguments[1] if arguments else Any, seen)
+    key = examine(arguments[0], seen) if arguments else _SCALARS[str]
+    item = examine(arguments[1] if arguments else Any, seen)
     can_be_text = key.forms <= {"text", "int", "float", "bool"} and (len(key.forms - {"int"}) <= 1)
     if not can_be_text or (" or " in key.text and key.values is None):
         raise Unsupported(
@@ -219,7 +214,7 @@ def _indistinct(one: Kind, other: Kind) -> str | None:
     if one.values is not None and other.values is not None and not one.values & other.values:
         return None
     if one.object is not None and other.object is not None and shared == {"object"}:
-        if one.object.is_told_from(other.object):
+        if one.object.differs_from(other.object):
             return None
         return (
             f"{one.text} and {other.text} have the same required fields, and what is stored has no tags: give one of them a "

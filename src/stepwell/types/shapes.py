@@ -9,7 +9,7 @@ Plain JSON (numbers, texts, lists and dicts of these) is held against closures; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -19,7 +19,7 @@ from ..words import briefly
 from .codecs import Codec, codec_of
 from .fields import unwrapped
 from .foreign import when_registered
-from .kinds import DICTS, look_at, shown
+from .kinds import DICTS, examine, shown
 from .misfit import Problem, Unsupported
 
 
@@ -59,20 +59,20 @@ def shape_of(annotation: Any) -> Shape:
 @lru_cache(maxsize=4096)
 def _shape_of(annotation: Any) -> Shape:
     try:
-        kind = look_at(annotation)
+        kind = examine(annotation)
     except RecursionError:
         raise Unsupported(f"{shown(annotation)}: it grows for ever") from None
     if kind.plain:
         return _plain(annotation)._replace(annotation=annotation)
     codec = codec_of(annotation)
-    return Shape(kind.text, partial(_misfits, codec), lambda value: not codec.problems(value), codec, annotation)
+
+    def problems(value: Any, path: str) -> Sequence[str]:
+        return [problem.below(path) for problem in codec.problems(value)]
+
+    return Shape(kind.text, problems, lambda value: not codec.problems(value), codec, annotation)
 
 
 when_registered(_shape_of.cache_clear)
-
-
-def _misfits(codec: Codec, value: Any, path: str) -> Sequence[str]:
-    return [problem.below(path) for problem in codec.problems(value)]
 
 
 def _anything(value: Any) -> bool:

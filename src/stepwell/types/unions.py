@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from typing import Union as TypingUnion
 
 from .fields import unwrapped
-from .kinds import DICTS, FORMS, LISTS, SETS, Form, Kind, look_at
+from .kinds import DICTS, FORMS, LISTS, SETS, Kind, examine
 from .leaves import needed
 
 
@@ -27,7 +27,7 @@ class Union(NamedTuple):
 
     def members_of(self, data: Any) -> list[Any]:
         """The member that JSON is one of; Wrong if it is none. Of several that are plain JSON, all that it may be."""
-        form = _form(data)
+        form = next((form for kind, form in FORMS.items() if isinstance(data, kind)), None)
         fitting = [
             (member, kind)
             for member, kind in zip(self.members, self.kinds, strict=True)
@@ -51,10 +51,6 @@ class Union(NamedTuple):
         if type(value) is int:  # an int is a float if the union has no int
             return next((member for member in self.members if unwrapped(member) is float), None)
         return None
-
-
-def _form(data: Any) -> Form | None:
-    return next((form for kind, form in FORMS.items() if isinstance(data, kind)), None)
 
 
 def _is_among(data: Any, values: frozenset[Any]) -> bool:
@@ -92,4 +88,4 @@ def _class_of(member: Any) -> Any:
 
 def union_of(annotation: Any) -> Union:
     members = get_args(annotation)
-    return Union(members, tuple(map(look_at, members)), look_at(annotation).text)
+    return Union(members, tuple(map(examine, members)), examine(annotation).text)

@@ -55,6 +55,33 @@ def test_every_problem_is_told_with_path_line_column_and_what_was_meant() -> Non
     assert problems(text)[2].as_json()["nearest"] == "fetch"
 
 
+def test_the_problems_of_a_document_are_counted() -> None:
+    def told(*nodes: dict[str, Any]) -> str:
+        with pytest.raises(DocumentError) as raised:
+            Document({"name": "x", "nodes": [*nodes]}, HANDLERS)
+        return str(raised.value).splitlines()[0]
+
+    assert told({**FINE, "queue": 1}).endswith(" has 1 problem:")
+    assert told({**FINE, "queue": 1}, {**FINE, "id": "b", "queue": 1}).endswith(" has 2 problems:")
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ({"template": {"{{ input.x }}": 1}}, ".template.{{ input.x }}"),
+        ({"template": {"a": {"{{ input.x }}": 1}}}, ".template.a.{{ input.x }}"),
+        ({"template": ["a", {"{{ input.x }}": 1}]}, ".template[1].{{ input.x }}"),
+        ({"template": [[{"{{ input.x }}": 1}]]}, ".template[0][0].{{ input.x }}"),
+    ],
+)
+def test_a_key_is_no_template_however_deep_it_is(config: dict[str, Any], path: str) -> None:
+    found = one([{**FINE, "config": config}])
+    assert (found.message, found.path.replace('["', ".").replace('"]', "")) == (
+        "a key is never a template",
+        f"$.nodes[0].config{path}",
+    )
+
+
 NODE: list[tuple[dict[str, Any], str, str]] = [
     ({"id": "a"}, "$.nodes[0]", "needs its handler"),
     ({"handler": "transform", "config": {"template": 1}}, "$.nodes[0]", "needs its id"),

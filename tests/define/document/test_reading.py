@@ -232,7 +232,9 @@ def test_both_names_of_a_field_are_one_and_defaults_are_not_written() -> None:
         {"id": "a", "handler": "transform", "config": {"template": 1}, "timeout_seconds": 5}
     ]
     twice = {**one, "id": "b", "dependencies": ["a", "a"]}
-    assert Document({"name": "x", "nodes": [one, twice]}, HANDLERS).graph.nodes["b"].depends_on == ("a",)
+    chain = Document({"name": "x", "nodes": [one, twice]}, HANDLERS)
+    assert chain.graph.nodes["b"].depends_on == ("a",)
+    assert chain.canonical["nodes"][1]["dependencies"] == ["a"]
 
 
 def test_the_graph_of_a_document_is_the_same_when_it_is_loaded_again() -> None:

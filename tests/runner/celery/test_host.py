@@ -15,8 +15,8 @@ import pytest
 
 from stepwell.runner.celery import host as home
 from stepwell.runner.celery.app import make_app
+from stepwell.runner.celery.end_pipe import EndPipe
 from stepwell.runner.celery.host import Host
-from stepwell.runner.celery.lifeline import Lifeline
 from stepwell.runner.celery.plan import Plan
 from stepwell.runner.reports.workers import describe_workers
 from stepwell.server.metrics import metrics_text
@@ -58,25 +58,25 @@ def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet
 def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     fleet: Fleet, host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
-    complained = threading.Event()
-    host._complain = complained.set
+    end_asked = threading.Event()
+    host._ask_to_end = end_asked.set
     time.sleep(0.6)
-    assert not host.idle_reports, "there is nothing to do"
+    assert not end_asked.is_set(), "there is nothing to do"
     with fleet.engine() as engine, caplog.at_level(logging.ERROR, "stepwell"):
         engine.start(work.Order(order_id=1))
-        assert complained.wait(30)
+        assert end_asked.wait(30)
         (worker,) = describe_workers(engine.store)
         assert worker.idle
         assert "\nstepwell_workers_idle 1\n" in metrics_text(Service(engine.store))
     assert "no hint reaches it" in caplog.text
     assert host.work() == "worked off"
-    before = host.idle_reports
+    end_asked.clear()
     with fleet.engine() as engine:
         (worker,) = describe_workers(engine.store)
         assert not worker.idle
         assert "\nstepwell_workers_idle 0\n" in metrics_text(Service(engine.store))
     time.sleep(0.6)
-    assert host.idle_reports == before
+    assert not end_asked.is_set()
 
 
 def test_hints_at_once_are_one_to_it(fleet: Fleet, host: Host, tmp_path: Path) -> None:
@@ -117,35 +117,35 @@ def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan:
         assert run.wait(30).status == "FAILED"
 
 
-def test_a_lifeline_tells_of_the_end_once(plan: Plan) -> None:
-    lifeline, told = Lifeline(), threading.Event()
-    lifeline.watch(told.set)
+def test_a_pipe_tells_of_the_end_once(plan: Plan) -> None:
+    pipe, told = EndPipe(), threading.Event()
+    pipe.watch(told.set)
     assert not told.wait(0.1)
-    lifeline.end()
-    lifeline.end()
+    pipe.end()
+    pipe.end()
     assert told.wait(30)
     late = threading.Event()
-    lifeline.watch(late.set)
+    pipe.watch(late.set)
     assert late.wait(30), "who comes late finds it ended"
-    assert not lifeline.complained
+    assert not pipe.end_asked
 
 
-def test_a_process_that_complains_has_its_worker_asked_to_end() -> None:
-    lifeline, asked = Lifeline(), threading.Event()
+def test_a_process_can_ask_its_worker_to_end() -> None:
+    pipe, asked = EndPipe(), threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: asked.set())
     try:
         child = os.fork()
         if child == 0:
             try:
-                lifeline.complain()
+                pipe.ask_to_end()
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
         assert asked.wait(30)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert lifeline.complained
-    assert not lifeline.complained, "it is told once"
+    assert pipe.end_asked
+    assert not pipe.end_asked, "it is told once"
 
 
 def test_a_store_that_is_away_at_first_is_opened_later(plan: Plan, tmp_path: Path) -> None:

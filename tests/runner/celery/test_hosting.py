@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from celery import Celery, signals
+from celery.utils.dispatch import Signal
 
 from stepwell import InputError
 from stepwell.celery import install
@@ -69,6 +70,18 @@ def test_a_worker_declares_queues_as_those_do_who_send_hints() -> None:
         assert (declared.exchange.name, declared.routing_key) == ("", wanted.name)
         assert declared.queue_arguments == wanted.queue_arguments
         assert wanted.name in app.amqp.queues.consume_from
+
+
+@pytest.mark.parametrize("ends", [signals.worker_process_shutdown, signals.worker_shutdown], ids=lambda ends: ends.name)
+def test_a_process_that_ends_closes_its_host_before_it_is_gone(ends: Signal) -> None:
+    """The lifeline closes it in a thread that nobody waits for."""
+    installed = install(Celery("shop", broker="memory://"), "memory://")
+    ends.send(None)
+    closed: list[str] = []
+    installed.host = SimpleNamespace(close=lambda: closed.append("closed"))  # type: ignore[assignment]
+    ends.send(None)
+    installed.host = None
+    assert closed == ["closed"]
 
 
 def test_an_application_is_installed_into_once() -> None:

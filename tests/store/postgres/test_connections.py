@@ -6,21 +6,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from stepwell.errors import StoreError
+from stepwell.errors import StoreBusy, StoreError
 from stepwell.ids import AttemptId
 from stepwell.model import Claim, Claimed, Created, Hint, Settled, Sweep
 from stepwell.store.postgres import store as store_module
 from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
-from stepwell.testing.ops import (
-    WORKER,
-    add_graph,
-    claim_op,
-    completed,
-    create,
-    enlist,
-    graph,
-)
+from stepwell.testing.ops import WORKER, add_graph, claim_op, completed, create, enlist, graph
 from tests.postgres_server import PostgresServer
 from tests.store.postgres.proxy import CUT, Proxy
 
@@ -147,6 +139,15 @@ def test_a_claim_takes_what_is_free_and_says_that_others_hold_the_rest(postgres:
     store.close()
 
 
+def test_a_store_that_is_closed_listens_no_longer(url: str) -> None:
+    before = {*threading.enumerate()}
+    store = PostgresStore(url)
+    assert not store.wait_for_hint(None, (), WORKER, 0)
+    (listening,) = (each for each in {*threading.enumerate()} - before if each.name == "stepwell-hints-in")
+    store.close()
+    assert not listening.is_alive()
+
+
 def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: str) -> None:
     store = PostgresStore(url)
     assert not store.wait_for_hint(None, (), WORKER, 0)
@@ -156,4 +157,35 @@ def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: 
     assert store.wait_for_hint(("default",), (), WORKER, 10)
     store.send_hint(Hint(queues=("elsewhere",)))
     assert not store.wait_for_hint(("default",), (), WORKER, 0.5)
+    store.close()
+
+
+def test_sessions_that_the_server_ended_are_replaced(postgres: PostgresServer, url: str) -> None:
+    """As it ends those that are idle in a transaction, and those of a server that restarts."""
+    store = PostgresStore(url)
+    store.commit([*add_graph(SMALL)])
+    for _ in range(3):
+        ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'stepwell %'"
+        assert postgres.execute(ended)
+        (receipt,) = store.commit([create(SMALL)])
+        assert isinstance(receipt, Created)
+    store.close()
+
+
+def test_a_batch_that_the_server_cancelled_is_told_and_can_be_sent_again(postgres: PostgresServer, url: str) -> None:
+    store = PostgresStore(url)
+    store.commit([*add_graph(SMALL), create(SMALL)])
+    enlist(store)
+    (receipt,) = store.commit([claim_op(claim="one")])
+    assert isinstance(receipt, Claimed)
+    batch = [completed(grant) for grant in receipt.grants]
+    with store._connections.one(commits=True) as session:
+        session.execute("SET statement_timeout = '200ms'")
+    with psycopg.connect(postgres.url("postgres")) as other:
+        other.execute(f"SELECT FROM {store._address.schema}.run FOR UPDATE".encode())
+        with pytest.raises(StoreBusy, match="nothing was written, try again"):
+            store.commit(batch)
+    (settled,) = store.commit(batch)
+    assert isinstance(settled, Settled)
+    assert not settled.repeated
     store.close()

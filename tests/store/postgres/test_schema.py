@@ -159,3 +159,27 @@ def test_what_a_commit_survives_is_told_at_the_start(
 )
 def test_durability_is_judged_by_the_settings_of_the_server(settings: tuple[bool, str, bool], kind: str) -> None:
     assert _judged(*settings)[0] == kind
+
+
+def test_passwords_and_services_of_files_are_libpqs(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = postgres.folder / "data" / "pg_hba.conf"
+    rules.write_text("host all keyed 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+    postgres.execute("SELECT pg_reload_conf()")
+    postgres.execute("CREATE ROLE keyed LOGIN SUPERUSER PASSWORD 's3cret'")
+    address = f"postgresql://keyed@127.0.0.1:{postgres.port}/postgres?schema=keyed"
+    with pytest.raises(StoreError, match="password"):
+        PostgresStore(address)
+    passwords = tmp_path / "passwords"
+    passwords.write_text(f"127.0.0.1:{postgres.port}:postgres:keyed:s3cret\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    PostgresStore(address).close()
+    services = tmp_path / "services"
+    services.write_text(f"[shop]\nhost=127.0.0.1\nport={postgres.port}\nuser=keyed\ndbname=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    for url in ("postgresql:///?service=shop&schema=keyed", "postgresql://?service=shop&schema=keyed"):
+        store = PostgresStore(url)
+        assert store.url == url
+        store.close()

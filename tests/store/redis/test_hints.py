@@ -52,3 +52,13 @@ def test_who_could_not_listen_for_a_while_looks_when_it_can_again(server: RedisS
     store.send_hint(Hint(runs=(FIRST,)))
     assert store.wait_for_hint((), (FIRST,), WORKER, SECONDS)
     store.close()
+
+
+def test_a_store_that_is_closed_sends_no_hint(url: str) -> None:
+    store, other = RedisStore(url), RedisStore(url)
+    assert not other.wait_for_hint((), (), WORKER, 0)
+    assert other._hints._listening.wait(SECONDS)
+    store.close()
+    store.send_hint(Hint(runs=(FIRST,)))
+    assert not other.wait_for_hint((), (FIRST,), WORKER, 0.2)
+    other.close()

@@ -1,6 +1,7 @@
 """What a URL says, what a server promises, and what is refused before anything is stored."""
 
 from contextlib import closing, nullcontext
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from stepwell.errors import InputError, SchemaTooNew, StoreError
 from stepwell.store import open_store
 from stepwell.store.redis import RedisStore
 from stepwell.store.redis.connecting import read_url
-from stepwell.testing.ops import graph, serve, work
+from stepwell.testing.ops import enlist, graph, serve, work
 from tests.servers.redis_server import TLS, NoServer, RedisServer, TlsServer, free_port
 
 
@@ -165,6 +166,23 @@ def test_a_commit_waits_for_the_disk_if_that_is_asked_for(server: RedisServer, u
             before = client.info("commandstats")["cmdstat_waitaof"]["calls"]
             assert work(store) == 2
             assert client.info("commandstats")["cmdstat_waitaof"]["calls"] >= before + 4
+
+
+@pytest.mark.parametrize("kept", [1, 0])
+def test_a_commit_that_the_disk_does_not_have_in_time_has_failed(url: str, kept: int) -> None:
+    """What a server of any version is asked, and how its answer is read."""
+    with closing(RedisStore(url)) as store:
+        call, asked = store._calls.call, list[Any]()
+
+        def answer(command: Any, waiting: Any) -> list[Any]:
+            asked.append(waiting)
+            return [*call(command), [kept, 0]]
+
+        store._address = store._address._replace(wait="aof", wait_seconds=2)
+        store._calls.call = answer  # type: ignore[method-assign, assignment]
+        with nullcontext() if kept else pytest.raises(StoreError, match="was not on the disk 2 seconds later"):
+            enlist(store)
+        assert asked == [("WAITAOF", 1, 0, 2_000)]
 
 
 @pytest.mark.parametrize(("layout", "told"), [("1", "use another namespace"), ("99", "upgrade it")])

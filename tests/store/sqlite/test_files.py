@@ -82,6 +82,35 @@ def test_migrations_are_numbered_and_applied_once(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_file_that_another_process_migrates_first_is_used_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begin, others = tmp_path / "runs.db", SqliteStore._begin, list[SqliteStore]()
+
+    def begin_late(self: SqliteStore) -> None:
+        monkeypatch.undo()
+        others.append(SqliteStore(path))
+        begin(self)
+
+    monkeypatch.setattr(SqliteStore, "_begin", begin_late)
+    store = SqliteStore(path)
+    start(store, graph(a=""))
+    assert [reader.require_run(each, RUN).nodes for each in (store, *others)] == [1, 1]
+    for each in (store, *others):
+        each.close()
+
+
+def test_a_store_that_is_closed_says_so_and_may_be_closed_again(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "runs.db")
+    start(store, graph(a=""))
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="is closed"):
+        start(store, graph(a=""))
+    with pytest.raises(StoreError, match="is closed"):
+        reader.get_run(store, RUN)
+
+
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("These are my notes, and they are long enough to look like a page of something. " * 80)

@@ -46,7 +46,7 @@ from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.store.memory import shaping as memory_shaping
 from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite.ops import creating as sql_shaping
+from stepwell.store.sqlite.ops import creating, single
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import (
     CHUNK,
@@ -186,7 +186,7 @@ class Pair(NamedTuple):
 def small_chunks() -> Iterator[None]:
     """Chunks of five nodes, so that eight are loaded in two steps. The statements of SQLite have the number in them."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (memory_shaping, sql_shaping):
+        for module in (memory_shaping, creating, single):
             for name, value in vars(module).copy().items():
                 if isinstance(value, str) and str(CHUNK) in value and not name.startswith("__"):
                     patch.setattr(module, name, value.replace(str(CHUNK), str(len(SMALL))))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import typer
 
-from ...kernel.comparing import Change, Comparison, Pair
+from ...kernel.comparing import Change, Comparison
 from ...runner.runs.records import comparison_record
 from ..connect import Connection
 from ..find import find_run
@@ -49,9 +49,12 @@ def _print(found: Comparison, *, whole: bool) -> None:
     if shown:
         made = table("node", "differs in", "first", "second", "attempts", "took", "ratio", wrapped=("node",))
         for pair in shown:
-            statuses = (coloured(facts.status if facts else _ABSENT) for facts in (pair.first, pair.second))
+            sides = pair.first, pair.second
+            statuses = (coloured(facts.status if facts else _ABSENT) for facts in sides)
+            attempts = " / ".join(f"{facts.attempts:,}" if facts else _ABSENT for facts in sides)
+            took = " / ".join((duration(facts.seconds) if facts else "") or _ABSENT for facts in sides)
             ratio = "" if pair.ratio is None else f"{pair.ratio:.2f}x"
-            made.add_row(plain(pair.name), ", ".join(pair.differs), *statuses, _attempts(pair), _took(pair), ratio)
+            made.add_row(plain(pair.name), ", ".join(pair.differs), *statuses, attempts, took, ratio)
         screen.print()
         screen.print(made)
     for pair in shown:
@@ -82,11 +85,3 @@ def _differing(found: Comparison, what: str) -> str:
     """How many nodes have another one; empty if none has."""
     number = sum(what in pair.differs for pair in found.pairs)
     return f"{count(number, what)} differ{'s' if number == 1 else ''}" if number else ""
-
-
-def _attempts(pair: Pair) -> str:
-    return " / ".join(_ABSENT if facts is None else f"{facts.attempts:,}" for facts in (pair.first, pair.second))
-
-
-def _took(pair: Pair) -> str:
-    return " / ".join((duration(facts.seconds) if facts else "") or _ABSENT for facts in (pair.first, pair.second))

@@ -47,10 +47,8 @@ def worker(
 
     broker = broker or connection.settings.broker
     if broker is None:
-        raise InputError(
-            "a Celery worker needs a broker: --broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml. "
-            "Without one, `stepwell work` works on runs, too"
-        )
+        told = "--broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml"
+        raise InputError(f"a Celery worker needs a broker: {told}. `stepwell work` needs none")
     app = make_app(broker)
     options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
     installed = install(
@@ -82,12 +80,12 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    with closing(told_store(connection, broker)) as store:
+    with closing(hinting_store(connection, broker)) as store:
         typer.echo(f"looking after {store.url}", err=True)
         Orchestrator(store, connection.engine(store)).run(lambda: bool(asked))
 
 
-def told_store(connection: Connection, broker: str | None = None) -> Store:
+def hinting_store(connection: Connection, broker: str | None = None) -> Store:
     """The store, whose hints about work go to the broker if there is one."""
     url, broker = connection.settings.store, broker or connection.settings.broker
     if broker is None:

@@ -21,10 +21,7 @@ def init(connection: Connection, folder: str) -> None:
     home = Path(folder)
     there = [name for name in (*FILES, CASSETTE) if (home / name).exists()]
     if there:
-        raise InputError(
-            f"{home}: there is {', '.join(there)} already, and nothing is overwritten; name another folder, as in "
-            "`stepwell init orders`"
-        )
+        raise InputError(f"{home} has {', '.join(there)} already; name another folder, as in `stepwell init orders`")
     name = re.sub(r"[^a-z0-9]+", "-", home.resolve().name.lower()).strip("-") or "orders"
     for each in FILES:
         target = home / each

@@ -32,9 +32,10 @@ _COLOURS = ((50, "red"), (40, "red"), (30, "yellow"), (20, None))
 def logs(
     connection: Connection, text: str, node: str | None, *, attempt: int | None, follow: bool, as_json: bool
 ) -> None:
+    if attempt is not None and attempt < 1:
+        raise InputError(f"--attempt {attempt}: attempts are numbered from 1")
     with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
-        _check(attempt)
         lines = NewLines(run, None if node is None else find_node(run, node), attempt)
         if follow:
             _follow(lines, as_json=as_json)
@@ -47,11 +48,6 @@ def logs(
             if not found:
                 chosen = " like that" if node or attempt else ""
                 typer.echo(f"run {run.row.id} has no lines{chosen}", err=True)
-
-
-def _check(attempt: int | None) -> None:
-    if attempt is not None and attempt < 1:
-        raise InputError(f"--attempt {attempt}: attempts are numbered from 1")
 
 
 def _follow(lines: NewLines, *, as_json: bool) -> None:

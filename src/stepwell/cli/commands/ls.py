@@ -15,7 +15,7 @@ from ...runner.runs.stored import StoredRun
 from ...store import Store, reader
 from ..connect import Connection
 from ..find import tag_of
-from ..show.advice import pause_told
+from ..show.advice import pause_reason
 from ..show.words import ago, duration, plain
 from ..streams import json_text, say
 
@@ -93,7 +93,7 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         began = ago(row.started_at or row.created_at, now)
         status = coloured(row.status)
         if row.status is RunStatus.PAUSED:
-            status.append(f": {pause_told(row)}")
+            status.append(f": {pause_reason(row)}")
         made.add_row(plain(shown), plain(row.workflow), status, _nodes(run), began, duration(run.seconds))
     console().print(made)
 

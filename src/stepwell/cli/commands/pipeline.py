@@ -161,32 +161,30 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
 def invalidate(
     place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, stage: str | None, as_json: bool
 ) -> None:
-    _changed(
-        [each for pipeline in _asked(place, named) for each in pipeline.invalidate(*targets, stage=stage)],
-        "invalidated",
-        as_json,
-    )
+    _change(place, named, "invalidate", "invalidated", as_json, *targets, stage=stage)
 
 
 def accept(place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, as_json: bool) -> None:
-    _changed([each for pipeline in _asked(place, named) for each in pipeline.accept(*targets)], "accepted", as_json)
+    _change(place, named, "accept", "accepted", as_json, *targets)
 
 
 def retry(place: Connection, targets: Sequence[str] | None, *, named: Sequence[str] | None, as_json: bool) -> None:
-    changed = [each for pipeline in _asked(place, named) for each in pipeline.retry(*targets or ())]
-    _changed(changed, "to be tried again", as_json)
+    _change(place, named, "retry", "to be tried again", as_json, *targets or ())
 
 
 def clean(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
-    removed = [each for pipeline in _asked(place, named) for each in pipeline.clean(dry_run=dry_run)]
-    _changed(removed, "would be removed" if dry_run else "removed", as_json)
+    _change(place, named, "clean", "would be removed" if dry_run else "removed", as_json, dry_run=dry_run)
 
 
-def _changed(changed: Sequence[str], what: str, as_json: bool) -> None:
+def _change(
+    place: Connection, named: Sequence[str] | None, verb: str, done: str, as_json: bool, *targets: str, **options: Any
+) -> None:
+    """Ask the pipelines to change states, and print which they changed."""
+    changed = [each for pipeline in _asked(place, named) for each in getattr(pipeline, verb)(*targets, **options)]
     if as_json:
-        say(json_text(list(changed)))
+        say(json_text(changed))
     else:
-        say("\n".join([f"{each}: {what}" for each in changed] or ["nothing to do"]))
+        say("\n".join([f"{each}: {done}" for each in changed] or ["nothing to do"]))
 
 
 def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:

@@ -186,44 +186,37 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
 
 
 def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Work until the run has ended. On Ctrl-C, running bodies may finish."""
-    try:
-        _follow_to_the_end(connection, engine, row)
-    except KeyboardInterrupt:
-        typer.echo(STOPPING, err=True)
-        engine.close()
-        raise
-
-
-def _follow_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
-    """Show progress, then how the run ended. Every status but COMPLETED has its own exit code."""
+    """Show progress, then how the run ended; every status but COMPLETED has an exit code. On Ctrl-C, running bodies may end."""
     nodes = count(len(engine.code.graphs.of(row)), "node")
     typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
     from ..show.progress import follow
     from ..show.summary import print_end, print_result
 
-    follow(engine, row)
+    try:
+        follow(engine, row)
+    except KeyboardInterrupt:
+        typer.echo(STOPPING, err=True)
+        engine.close()
+        raise
     ended = StoredRun(engine.store, reader.require_run(engine.store, row.id))
     print_end(ended)
     try:
         engine.get(row.id).check()
     except RunPaused as paused:
         complain(f"run {row.id} is paused: {paused.told}")
-        advise(connection, {**next_steps(ended.row), f"why {row.id}": "says more"})
-        raise typer.Exit(ExitCode.CONFLICT) from None
+        advice, code = {**next_steps(ended.row), f"why {row.id}": "says more"}, ExitCode.CONFLICT
     except RunFailed as error:
         # The advice about a missing job is on lines of its own.
         complain(error.told if error.error_type.endswith("MissingJob") else one_line(error.told))
-        advise(
-            connection,
-            {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"},
-        )
-        raise typer.Exit(ExitCode.RUN_FAILED) from None
+        advice = {f"show {row.id} --traceback": "shows where", f"retry {row.id}": "runs only what did not complete"}
+        code = ExitCode.RUN_FAILED
     except RunCancelled:
         complain(f"run {row.id} was cancelled")
-        advise(connection, {f"retry {row.id}": "runs what did not complete"})
-        raise typer.Exit(ExitCode.CANCELLED) from None
-    print_result(ended)
+        advice, code = {f"retry {row.id}": "runs what did not complete"}, ExitCode.CANCELLED
+    else:
+        return print_result(ended)
+    advise(connection, advice)
+    raise typer.Exit(code)
 
 
 @contextmanager
@@ -242,34 +235,26 @@ def _kept(connection: Connection) -> Iterator[list[Run]]:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
         elif _completed_after_all(connection, begun[0].id):
-            return  # what ran when it was interrupted was the last of it
-        else:
-            typer.echo(f"\ninterrupted: run {begun[0].id} is kept, with all that is completed", err=True)
-            advise(connection, _after_interruption(connection, begun[0].id))
+            return
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _completed_after_all(connection: Connection, run_id: str) -> bool:
-    """Whether an interrupted run completed after all; if so, its result is shown as usual."""
+    """Whether an interrupted run has completed: then its result is shown as usual. Else say how to continue it."""
     from ..show.summary import print_end, print_result
 
     with connection.store() as store:
         row = reader.get_run(store, run_id)
-        if row is None or row.status is not RunStatus.COMPLETED:
-            return False
-        ended = StoredRun(store, row)
-        print_end(ended)
-        print_result(ended)
-    return True
-
-
-def _after_interruption(connection: Connection, run_id: str) -> dict[str, str]:
-    """What can be done with a run now. It may have FAILED, by a node that must not run twice."""
-    with connection.store() as store:
-        row = reader.get_run(store, run_id)
-    if row is not None and row.status.terminal:
-        return next_steps(row)
-    return {f"resume {run_id}": "goes on from there"}
+        if row is not None and row.status is RunStatus.COMPLETED:
+            ended = StoredRun(store, row)
+            print_end(ended)
+            print_result(ended)
+            return True
+    typer.echo(f"\ninterrupted: run {run_id} is kept, with all that is completed", err=True)
+    # It may have FAILED, by a node that must not run twice.
+    has_ended = row is not None and row.status.terminal
+    advise(connection, next_steps(row) if row and has_ended else {f"resume {run_id}": "goes on from there"})
+    return False
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 from ...errors import InputError
 from ...store import open_store, public
 from ..connect import Connection
-from .fleet import told_store
+from .fleet import hinting_store
 from .run import import_all, served_modules
 
 
@@ -42,7 +42,7 @@ def serve(
         from .pipeline import find_pipelines
 
         pipelines = find_pipelines(connection, named)
-    with closing(told_store(connection) if no_runner else open_store(settings.store)) as store:
+    with closing(hinting_store(connection) if no_runner else open_store(settings.store)) as store:
         serving = Serving(
             store,
             host=host,

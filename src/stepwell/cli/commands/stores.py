@@ -62,9 +62,7 @@ def migrate(connection: Connection, *, show: bool) -> None:
     connection.need_store("migrate")
     url = connection.settings.store
     if not url.startswith(("postgresql://", "postgres://")):
-        raise InputError(
-            f"store {public(url)}: only a postgresql:// store has a schema to migrate; others see to it themselves"
-        )
+        raise InputError(f"store {public(url)}: only a postgresql:// store has a schema to migrate")
     if show:
         from ...store.postgres.address import parse
         from ...store.postgres.schema import script

@@ -111,9 +111,7 @@ def add(
     if workflow is None and (is_file(what) or Path(what).exists()):
         wanted = load_triggers(what)
     elif workflow is None:
-        raise InputError(
-            f"{what}: name a workflow too, as `stepwell trigger add {what} WORKFLOW --cron ...`, or a file"
-        )
+        raise InputError(f"{what}: name a workflow, as `stepwell trigger add {what} WORKFLOW --cron ...`, or a file")
     else:
         data: dict[str, Any] = {"name": what, "workflow": workflow, "cron": cron, "timezone": timezone, "every": every}
         data |= {"start": start, **policies}

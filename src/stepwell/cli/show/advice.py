@@ -16,7 +16,7 @@ from ...store import reader
 from ..connect import Connection
 from ..exits import report
 
-__all__ = ["advise", "advised", "next_steps", "pause_told"]
+__all__ = ["advise", "advised", "next_steps", "pause_reason"]
 
 Arguments = ParamSpec("Arguments")
 
@@ -29,7 +29,7 @@ def advise(connection: Connection, advice: Mapping[str, str]) -> None:
         typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
 
 
-def pause_told(row: RunRow) -> str:
+def pause_reason(row: RunRow) -> str:
     """Why a run is paused, in short."""
     if row.reason == NODE_FAILED:
         return "a node failed"

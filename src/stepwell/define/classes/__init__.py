@@ -1,1 +1,1 @@
-"""A workflow as a class: what its body says, gathered and compiled to a graph."""
+"""Workflows as classes: declarations are gathered and compiled to a graph."""

@@ -1,4 +1,4 @@
-"""The order of a chain: steps one after the other, others put before or after them."""
+"""The order of a chain: steps one after another, and steps inserted before or after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Link(NamedTuple):
-    """A step, and where it was put: before or after another one, or else at the end."""
+    """A step and its place: before or after another one, or else at the end."""
 
     name: str
     before: str | None = None
@@ -15,9 +15,9 @@ class Link(NamedTuple):
 
 
 def in_order(links: Sequence[Link]) -> list[str]:
-    """The names in the order of the chain. What is put at one place stands there in the order of writing.
+    """The names in the order of the chain. Steps at one place are in the order of writing.
 
-    A link whose place does not exist, or is given only by the link itself, is left out.
+    A link whose place does not exist, or depends on itself, is left out.
 
     >>> in_order([Link("validate"), Link("ship"), Link("audit", after="validate"), Link("open", before="validate")])
     ['open', 'validate', 'audit', 'ship']
@@ -35,7 +35,7 @@ def in_order(links: Sequence[Link]) -> list[str]:
     waiting.reverse()
     found: list[str] = []
     opened: set[str] = set()
-    while waiting:  # a stack, its top at the end; a name comes by twice, first to put its neighbours around it
+    while waiting:  # a stack; each name is popped twice, first to put its neighbours around it
         name = waiting.pop()
         if name in opened:
             found.append(name)

@@ -1,4 +1,4 @@
-"""From a complete class to a Graph: the chain is laid out, PREVIOUS is bound, parameters become needs."""
+"""Compiles a class to a graph: lays out the chain, binds PREVIOUS, turns parameters into needs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _SHOWN_ANCESTORS = 12
 
 
 class Compiled(NamedTuple):
-    """What a workflow class says, worked out once."""
+    """A compiled workflow class."""
 
     place: SourceLine
     options: RunOptions
     inputs: Mapping[str, Input]
     graph: Graph | None
-    """None while a class has no nodes: a base for others."""
+    """None for a class without nodes, which is a base for others."""
     methods: Mapping[str, MethodBody]
     jobs: Mapping[str, Callable[..., Any]]
     state: StateType | None = None
 
 
 def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
-    """Compile a class; a GraphError shows all its problems, each with the line it was written on."""
+    """Compile a class; a GraphError lists all problems with their lines."""
     problems: list[Problem] = []
 
     def report(where: str, message: str) -> None:
@@ -67,20 +67,23 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
     defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
     typed = {name: each.shape for name, each in inputs.items() if each.shape.codec is not None}
     converted = Signature(typed, subject="the input") if typed else SAYS_NOTHING
-    methods: dict[str, MethodBody] = {
-        spec.id: MethodBody(
-            cls,
-            defaults,
-            method,
-            spec.needs,
-            found.nodes[spec.id].declaration.options.idempotency_key,
-            has_state=state is not None,
-            inputs=converted,
-            signature=signatures[spec.id],
-        )
-        for spec in specs
-        if spec.job is None and (method := found.nodes[spec.id].method) is not None
-    }
+    methods: dict[str, MethodBody] = {}
+    for spec in specs:
+        node = found.nodes[spec.id]
+        if spec.job is None and node.method is not None:
+            takes = parameters_of(node.method, method=True)
+            methods[spec.id] = MethodBody(
+                cls,
+                defaults,
+                node.method,
+                spec.needs,
+                node.declaration.options.idempotency_key,
+                inspect.iscoroutinefunction(node.method),
+                takes.takes_ctx,
+                state is not None and takes.takes_state,
+                converted,
+                signatures[spec.id],
+            )
     functions = {job.address: job.function for job in jobs.values() if job.function is not None}
     graph = Graph(specs) if specs else None  # checked above, with places
     return Compiled(place, options, inputs, graph, methods, functions, state)
@@ -105,7 +108,7 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
 def _signatures(
     cls: type, found: Gathered, specs: Iterable[NodeSpec], jobs: Mapping[str, NamedJob], report: Report
 ) -> dict[str, Signature]:
-    """What the annotations of bodies say, by node."""
+    """The annotations of bodies, by node."""
     scope = names_where_written(cls)
     signatures: dict[str, Signature] = {}
     for spec in specs:
@@ -150,16 +153,16 @@ def _specs(
 
 
 def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
-    """What each node depends on, by name, PREVIOUS bound to the step before it in the finished chain."""
+    """What each node depends on, by name. PREVIOUS is the step before it in the finished chain."""
     chain = in_order(_links(found, report))
     previous = dict(zip(chain[1:], chain, strict=False))
     similar = Similar(found.nodes)
     depends: dict[str, list[str]] = {}
     for node in found.nodes.values():
-        names: dict[str, None] = {}  # a set in the order of writing: a dependency named twice is one
+        names: dict[str, None] = {}  # a set in the order of writing
         for each in node.declaration.depends_on:
             name = previous.get(node.name) if isinstance(each, Previous) else found.name_of(each)
-            if name is None:  # nothing is previous to the first step
+            if name is None:  # there is nothing before the first step
                 continue
             if name in found.nodes:
                 names[name] = None
@@ -180,7 +183,9 @@ def _links(found: Gathered, report: Report) -> list[Link]:
         for option, reference in (("before_step", node.before), ("after_step", node.after)):
             anchor = None if reference is None else found.name_of(reference)
             if anchor is not None and anchor not in steps:
-                known = "a task, and not in the chain" if anchor in found.nodes else _no_step(similar.to(anchor))
+                meant = None if anchor in found.nodes else similar.to(anchor)
+                unknown = f"no step; did you mean {meant!r}?" if meant else "no step of this class"
+                known = "a task, and not in the chain" if anchor in found.nodes else unknown
                 report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
                 anchor = None
             anchors.append(anchor)
@@ -201,7 +206,7 @@ def _needs(
     *,
     has_state: bool,
 ) -> tuple[NodeId, ...]:
-    """The nodes whose outputs a body takes: its parameters that are named like a node."""
+    """The nodes whose outputs a body takes: its parameters with the name of a node."""
     if function is None:
         return ()
     if yields(function):
@@ -233,7 +238,7 @@ def _needs(
 
 
 def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]:
-    """The ancestors of a node, for a message: all of them, sorted, or the nearest when there are too many to read."""
+    """The ancestors of a node for a message: all of them sorted, or the nearest if there are too many."""
     seen: dict[str, None] = {}
     waiting = deque(depends[name])
     while waiting and len(seen) <= _SHOWN_ANCESTORS:
@@ -247,7 +252,7 @@ def _nearest_ancestors(name: str, depends: Mapping[str, list[str]]) -> list[str]
 
 
 class Similar:
-    """Finds what somebody meant. Looking is slow, so among very many mistakes only the first get a suggestion."""
+    """Suggests similar names. That is slow, so only the first of many mistakes get a suggestion."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(names)
@@ -257,10 +262,6 @@ class Similar:
         self._left -= 1
         close = difflib.get_close_matches(name, self._names, n=1) if self._left >= 0 else ()
         return close[0] if close else None
-
-
-def _no_step(similar: str | None) -> str:
-    return f"no step; did you mean {similar!r}?" if similar else "no step of this class"
 
 
 def _with_place(problem: Problem, found: Gathered) -> Problem:

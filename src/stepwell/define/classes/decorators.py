@@ -1,7 +1,4 @@
-"""`@step` and `@task`: what a class body says about a method.
-
-They hand the method back unchanged, with a Declaration attached; nothing is decided before the class is complete.
-"""
+"""`@step` and `@task`: they return the method unchanged, with a Declaration attached. The complete class is compiled later."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class Previous(Enum):
 
 
 PREVIOUS: Final = Previous.PREVIOUS
-"""The step before this one in the chain, known when the class is complete. It is never stored."""
+"""The step before this one in the chain. It is resolved when the class is complete, and never stored."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Job: TypeAlias = "Callable[..., Any] | str"
@@ -40,9 +37,9 @@ _ATTRIBUTE = "__stepwell_node__"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Declaration:
-    """A node as it was written: `step(...)` or `task(...)`, before or after it was put on a method.
+    """A node as it was written: `step(...)` or `task(...)`, also before it decorates a method.
 
-    Assigned to a name in a class body it needs a `job`; that name is then the node's.
+    Assigned to a name in a class body, which becomes the name of the node, it needs a `job`.
     """
 
     kind: Kind
@@ -69,22 +66,22 @@ class Declaration:
 
 
 def declared(value: object) -> Declaration | None:
-    """The declaration that a value in a class body is, or carries."""
+    """The declaration that a value in a class body is or carries."""
     if isinstance(value, Declaration):
         return value
     return getattr(value, _ATTRIBUTE, None) if isinstance(value, FunctionType) else None
 
 
-def buried(value: object) -> Declaration | None:
-    """The declaration of a method that another decorator made into something else: a static method, a property ..."""
+def wrapped_declaration(value: object) -> Declaration | None:
+    """The declaration of a method that another decorator turned into something else: a static method, a property ..."""
     if isinstance(value, FunctionType) or type(value).__module__ not in ("builtins", "functools"):
-        return None  # of a stranger nothing is asked: some answer any question, and some fail
+        return None  # other objects are not asked: some answer any question, and some fail
     inner = (getattr(value, name, None) for name in ("__wrapped__", "fget", "func"))
     return next(filter(None, map(declared, inner)), None)
 
 
 def _written_on(method: FunctionType) -> Declaration | None:
-    """The declaration of this very method: `functools.wraps` copies that of the method it wraps, which is another."""
+    """The declaration of this very method, not one that `functools.wraps` copied from the wrapped method."""
     found = declared(method)
     return found if found is not declared(getattr(method, "__wrapped__", None)) else None
 
@@ -112,7 +109,7 @@ def step(
     job: Job | None = None,
     **options: Unpack[MethodOptions],
 ) -> Any:
-    """A member of the chain: it runs after the step before it, unless `depends_on` says otherwise.
+    """A step of the chain: it runs after the step before it, unless `depends_on` says otherwise.
 
         class OrderWorkflow(Workflow):
             @step
@@ -123,16 +120,16 @@ def step(
             def audit(self): ...
             notify = step(job="shop.mail:send_receipt")
 
-    `depends_on` takes names, the methods themselves, or a list of them; None makes an entry point. `also_depends_on=x`
-    is short for `depends_on=[PREVIOUS, x]`. `was` is the name, or a list of the names, that this node had in earlier
-    versions of the class, so that a run which already did its work does not do it again.
+    `depends_on` takes names, methods, or a list of them; None makes an entry point. `also_depends_on=x` is short for
+    `depends_on=[PREVIOUS, x]`. `was` is the name, or a list of names, that this node had in earlier versions of the class, so
+    that runs which have done it do not do it again.
 
-    `side_effects` says what a replay may do with the body: run it again when it is "pure" or "recordable" (it asks the
-    outside only through `ctx`), or only give what it returned ("opaque"). `idempotency_key` is a function of `self`, and
-    of the outputs the method takes, that makes the `ctx.idempotency_key` of this node.
+    `side_effects` says what a replay may do with the body: run it again if it is "pure" or "recordable" (it uses the outside
+    world only through `ctx`), or only give its recorded output ("opaque"). `idempotency_key` is a function of `self`, and of
+    the outputs the method takes, that makes the `ctx.idempotency_key` of this node.
 
-    `transaction=True` gives the body `ctx.db`, a connection to the PostgreSQL server of the store in a transaction of its own:
-    what it writes there and that it completed are committed together, or neither is.
+    `transaction=True` gives the body `ctx.db`, a connection to the PostgreSQL server of the store with a transaction: what the
+    body writes and its completion are committed together, or neither is.
     """
     place = caller()
     if before_step is not None and after_step is not None:
@@ -160,7 +157,7 @@ def task(
     job: Job | None = None,
     **options: Unpack[MethodOptions],
 ) -> Declaration:
-    """A node beside the chain: it runs after what `depends_on` names, and no step waits for it unless it says so.
+    """A node beside the chain: it runs after what `depends_on` names, and only nodes that name it wait for it.
 
     @task(depends_on=validate, retry=Retry(max_attempts=3), timeout=30)
     def check_fraud(self, validate): ...

@@ -1,7 +1,7 @@
 """The nodes that a class and its bases declare, in the order of writing.
 
-Bases speak first, in reverse method resolution order, so a subclass inherits the chain, adds to it, and overrides
-methods; nothing of a base is ever changed.
+Bases come first, in reverse method resolution order: a subclass inherits the chain, adds to it, and overrides methods. A base
+is never changed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ...place import SourceLine, place_of
-from .decorators import Declaration, Reference, buried, declared
+from .decorators import Declaration, Reference, declared, wrapped_declaration
 
 Report = Callable[[str, str], None]
-"""Hears of problems: the name of a node or input, and what is wrong with it."""
+"""Called with problems: the name of a node or input, and what is wrong with it."""
 
 
 class Node(NamedTuple):
@@ -34,19 +34,19 @@ class Node(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """All nodes of a class by name, and the name of every declaration that was met, overridden ones included."""
+    """All nodes of a class by name, and the names of all declarations, also of overridden ones."""
 
     nodes: dict[str, Node]
     names: dict[Declaration, str]
 
     def name_of(self, reference: Reference) -> str:
-        """The name of the node that a name or a function refers to; it may not exist."""
+        """The name of the node that a name or a function means; it may not exist."""
         if isinstance(reference, str):
             return reference
         declaration = declared(reference)
-        if declaration is None:  # a plain method that overrides a node, or nothing we know
+        if declaration is None:  # a plain method that overrides a node, or something unknown
             return getattr(reference, "__name__", repr(reference))
-        # The node of another class is no node of this one, even when both have one of this name.
+        # A node of another class does not belong to this one, even if both have one of this name.
         return self.names.get(declaration, getattr(reference, "__qualname__", repr(reference)))
 
 
@@ -61,7 +61,7 @@ def gathered(cls: type, report: Report) -> Gathered:
                     report(name, f"is {other!r} under another name; a method is one node ({declaration.place})")
                 _declare(found.nodes, name, declaration, value, report)
                 continue
-            lost = buried(value)
+            lost = wrapped_declaration(value)
             if lost is not None:
                 report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
             elif name in found.nodes:

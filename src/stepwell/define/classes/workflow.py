@@ -1,4 +1,4 @@
-"""`Workflow`: a workflow as a class, its methods the nodes and its annotations the input."""
+"""`Workflow`: a workflow as a class. Its methods are the nodes, its annotations the input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import DefinitionError, FrozenInstance, InputError
 from ...graph import Graph, SideEffects
 from ...place import SourceLine, caller, neighbours
 from ..code.address import address_of
-from ..options import OnFailure, RunOptions, checked_name, checked_run_options
+from ..options import OnFailure, checked_name, checked_run_options
 from ..types.inputs import checked, stored_inputs
 from .compile import Compiled, compiled
 from .decorators import declared
@@ -23,7 +23,7 @@ _RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self
 
 
 class _ClassBody(dict[str, Any]):
-    """A class body while it is written: in it a node cannot be written over, which would lose it silently."""
+    """The namespace of a class body, in which a node cannot be overwritten: it would be lost silently."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         old, new = declared(self.get(name)), declared(value)
@@ -37,7 +37,7 @@ class _ClassBody(dict[str, Any]):
 
 
 class WorkflowType(ABCMeta):
-    """The type of workflow classes. It only watches over the class body; Workflow does the rest."""
+    """The type of workflow classes. It only guards the class body; Workflow does the rest."""
 
     @classmethod
     def __prepare__(metacls, name: str, bases: tuple[type, ...], /, **options: Any) -> _ClassBody:
@@ -60,17 +60,16 @@ class Workflow(metaclass=WorkflowType):
         engine.run(OrderWorkflow(order_id=7))
 
     Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `timeout` (for a
-    whole run, in seconds or as a timedelta), and what holds for every step and task that does not say it: `node_timeout` and
-    `side_effects` ("pure", "recordable" or "opaque"). All but the name are inherited. `triggers` start runs of it by
-    themselves (docs/triggers.md).
+    whole run, in seconds or as a timedelta), and the defaults for steps and tasks: `node_timeout` and `side_effects` ("pure",
+    "recordable" or "opaque"). All but the name are inherited. `triggers` start runs automatically (docs/triggers.md).
     """
 
     workflow_name: ClassVar[str]
     target: ClassVar[str]
-    """`package.module:Name`, by which another process imports the class; see `address` for what is run as a script."""
+    """`package.module:Name`, by which another process imports the class; see `address` for scripts."""
     _compiled: ClassVar[Compiled]
     _triggers: ClassVar[tuple[Any, ...]] = ()
-    """Each a `Trigger`, which is loaded only by classes that declare some."""
+    """Instances of `Trigger`, which is imported only by classes that declare some."""
 
     def __init_subclass__(
         cls,
@@ -97,7 +96,9 @@ class Workflow(metaclass=WorkflowType):
                 f"annotate the class instead: order_id: int",
                 where=place,
             )
-        options = _run_options(cls, on_failure, timeout, node_timeout, side_effects, place)
+        base: Compiled | None = getattr(cls, "_compiled", None)
+        inherited = None if base is None else base.options
+        options = checked_run_options(on_failure, timeout, node_timeout, side_effects, place, inherited)
         known_as = checked_name(cls.__name__ if name is None else name, place)
         cls._compiled = compiled(cls, place, _RESERVED, options)
         cls.workflow_name = known_as
@@ -163,7 +164,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
 def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
     """Refuse two workflows of one name: their runs would be taken for runs of two versions of one class.
 
-    A class that is met twice, run as `__main__` and imported, or written anew at a prompt, has one target and is one.
+    A class that exists twice, run as `__main__` and imported, or rewritten at a prompt, has one target and is one class.
     """
     if cls.workflow_name != other.workflow_name or cls.target == other.target:
         return
@@ -173,26 +174,6 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
             f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
             where=cls._compiled.place,
         )
-
-
-def _run_options(
-    cls: type[Workflow],
-    on_failure: OnFailure | None,
-    timeout: Duration | None,
-    node_timeout: Duration | None,
-    side_effects: SideEffects | None,
-    place: SourceLine,
-) -> RunOptions:
-    """What the class keywords say; what they leave open is inherited."""
-    base: Compiled | None = getattr(cls, "_compiled", None)
-    inherited = RunOptions() if base is None else base.options
-    return checked_run_options(
-        inherited.on_failure if on_failure is None else on_failure,
-        inherited.timeout if timeout is None else timeout,
-        inherited.nodes.timeout if node_timeout is None else node_timeout,
-        inherited.nodes.side_effects if side_effects is None else side_effects,
-        place,
-    )
 
 
 def call_of(cls: type[Workflow]) -> str:

@@ -1,1 +1,1 @@
-"""Which code runs for what is only named, and how the body of a node is called."""
+"""Finds the code behind names, and calls the bodies of nodes."""

@@ -1,7 +1,6 @@
-"""The address of a class or function, `package.module:Name`, by which another process finds it again.
+"""The address of a class or function, `package.module:Name`, by which another process finds it.
 
-Things of the module that Python was started with are addressed by the name under which another process can import it (see
-`importable`); where there is none, another process is told so:
+What is in the main module gets the name under which another process can import that module (see `importable`), if there is one:
 
     python -m shop.orders    shop.orders:OrderWorkflow
     python orders.py         orders:OrderWorkflow
@@ -20,7 +19,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from ...errors import DefinitionError
 from ...graph.spec import RetryOn, predicate_problem
@@ -71,8 +70,7 @@ def find(address: str) -> Any:
 def find_exception(name: str, module: Callable[[str], ModuleType | None] | None = None) -> type[BaseException]:
     """The exception class of this name: `ConnectionError`, or `package.module.Name`; a DefinitionError says why there is none.
 
-    `module` gives the modules that may be looked into, by name, and nothing in them is executed; by default all of them,
-    imported if need be.
+    `module` finds the modules that may be used, by name, and nothing in them is executed; by default any module is imported.
     """
     look, get = (_imported_if_there, getattr) if module is None else (module, inspect.getattr_static)
     parts = name.split(".")
@@ -93,12 +91,12 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
 
 
 def find_retry_on(name: str) -> RetryOn:
-    """What this name in `retry_on` leads to: an exception class, or with a colon a function that is asked about one."""
+    """What this name in `retry_on` means: an exception class, or with a colon a function that judges one."""
     return predicate_at(name, find) if ":" in name else find_exception(name)
 
 
 def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bool]:
-    """The function at an address, if it can be asked whether to try again; `look` finds what is there."""
+    """The function at an address, if it can decide whether to try again; `look` finds what is there."""
     found: Callable[[Any], bool] = look(address)
     problem = predicate_problem(found) if callable(found) else f"it leads to {found!r}, which is no function"
     if problem:
@@ -109,11 +107,9 @@ def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bo
 def _imported_if_there(name: str) -> ModuleType | None:
     try:
         return _main_if(name) or importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
-        return None
     except (Exception, SystemExit) as error:
+        if _is_missing(error, name):
+            return None
         raise DefinitionError(f"{name!r}: importing it raised {_shown(error)}") from error
 
 
@@ -126,7 +122,7 @@ def _no_exception(owner: ModuleType, left: list[str]) -> str:
 
 
 def _main_if(module_name: str) -> ModuleType | None:
-    """The running main module when it is the one asked for: importing it again would make everything in it twice."""
+    """The main module if it is the one in question: importing it again would define everything in it twice."""
     main = sys.modules["__main__"]
     return main if module_name == importable_name(main) else None
 
@@ -134,22 +130,23 @@ def _main_if(module_name: str) -> ModuleType | None:
 def _imported(module_name: str, address: str) -> ModuleType:
     try:
         return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
-        raise DefinitionError(
-            f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that holds "
-            f"it, or name that folder in PYTHONPATH"
-        ) from None
-    except SystemExit as error:
-        raise DefinitionError(
-            f"{address}: importing {module_name} raised {_shown(error)}: what it does when it is run belongs below "
-            f'`if __name__ == "__main__":`'
-        ) from error
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}") from error
+        if _is_missing(error, module_name):
+            raise DefinitionError(
+                f"{address}: there is no module {error.name!r} to import from here ({_folder()}); start in the folder that "
+                f"holds it, or name that folder in PYTHONPATH"
+            ) from None
+        is_script = isinstance(error, SystemExit)
+        advice = ': what it does when it is run belongs below `if __name__ == "__main__":`' if is_script else ""
+        raise DefinitionError(f"{address}: importing {module_name} raised {_shown(error)}{advice}") from error
+
+
+def _is_missing(error: BaseException, module: str) -> TypeGuard[ModuleNotFoundError]:
+    """Whether this very module is not there, or a package that it is in; not one that it imports."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
 
 
 def _missing_name(module_name: str, part: str) -> str:

@@ -1,4 +1,4 @@
-"""The args of nodes, held against the signatures of their jobs where a workflow is written."""
+"""Checks the args of nodes against the signatures of their jobs where a workflow is written."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from typing import Any
 
 from ...codec import check
 from ...errors import DefinitionError, NotJson
+from ...kernel.folding import PLAIN
 from ...types.codecs import to_json
 from ...types.misfit import Misfit
 from ...types.shapes import Shape
 from ..types.signatures import shapes_of
 from .address import address_of
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-
 
 class Arguments:
-    """What a job takes, read once. Nodes of one job mostly have the same args, so which names are there is checked once."""
+    """What a job takes. Nodes of one job mostly have the same args, so each set of names is checked once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._address = address_of(function)
-        builtin = inspect.isbuiltin(function)  # what such a function says of itself is often not how it can be called
+        builtin = inspect.isbuiltin(function)  # their signatures are often wrong
         parameters = () if builtin else tuple(inspect.signature(function).parameters.values())
         named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
         self._names = tuple(each.name for each in named)
@@ -35,7 +34,7 @@ class Arguments:
         self._right: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
 
     def stored(self, node: str, args: Mapping[str, Any], own: tuple[str, ...]) -> dict[str, Any]:
-        """The args of a node as JSON; DefinitionError if its job does not take them. `own` it gets without being given."""
+        """The args of a node as JSON; DefinitionError if its job does not take them. The engine adds the parameters `own`."""
         names = tuple(args)
         if (names, own) not in self._right:
             self._check_names(node, names, own)
@@ -44,7 +43,7 @@ class Arguments:
         for name, value in args.items():
             shape = self._shapes.get(name)
             if shape is None:
-                stored[name] = value if type(value) in _PLAIN else by_type(value)
+                stored[name] = value if type(value) in PLAIN else by_type(value)
             elif shape.codec is None and shape.fits(value):
                 stored[name] = value
             else:
@@ -79,7 +78,7 @@ class Arguments:
 
 
 def by_type(value: Any) -> Any:
-    """A value of which no annotation says more than its own type does, as JSON; what cannot be kept is for others to refuse."""
+    """A value without an annotation as JSON, by its own type. What cannot be kept is refused later."""
     try:
         check(value)
     except NotJson:
@@ -92,7 +91,7 @@ def by_type(value: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def arguments_of(function: Callable[..., Any]) -> Arguments | None:
-    """What a function takes; None if it does not say: some written in C do not."""
+    """What a function takes; None if it has no signature, like some C functions."""
     try:
         return Arguments(function)
     except (TypeError, ValueError):

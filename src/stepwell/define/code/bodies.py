@@ -1,9 +1,10 @@
-"""The bridge to those who run workflows: what is to be run, and the callable behind each node."""
+"""What the runner needs of a workflow: its definition, and the callable behind each node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -26,17 +27,6 @@ from .registry import ANYTHING, Finder
 
 if TYPE_CHECKING:
     from ..document import Document
-
-__all__ = [
-    "Bodies",
-    "Body",
-    "Definition",
-    "Target",
-    "bodies_for",
-    "definition_of",
-    "definition_of_document",
-    "load_target",
-]
 
 Target: TypeAlias = "type[Workflow] | Callable[..., Builder]"
 Body: TypeAlias = MethodBody | JobBody | HandledBody
@@ -61,12 +51,12 @@ class Bodies:
     ) -> None:
         self._finder = finder
         self._predicates = predicates or {}
-        """Functions that nodes of the class ask whether to try again, by node and name."""
+        """Functions in `retry_on` of nodes of the class, by node and name."""
         self._handlers = handlers
         self._handled: dict[str, HandledBody] = {}
-        """By id: their templates are compiled once."""
+        """By node id, so that their templates are compiled once."""
         self.inputs = inputs
-        """What the class of the workflow takes."""
+        """The inputs of the class."""
         self._workflow = workflow
         self._methods = methods
         self._functions = jobs
@@ -78,7 +68,10 @@ class Bodies:
     def state(self) -> StateType | None:
         """The typed state of the workflow, imported when it is first asked for; None when it has none."""
         if isinstance(self._state, str):
-            self._state = load_state(self._state, self._finder)
+            address, found = self._state, self._finder.find(self._state)
+            if not isinstance(found, type):
+                raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
+            self._state = checked_state(found, address)
         return self._state
 
     @property
@@ -87,20 +80,13 @@ class Bodies:
         return self._finder is not ANYTHING
 
     def by(self, finder: Finder) -> Bodies:
-        """The same bodies, those that are only named found by another finder."""
-        return Bodies(
-            self._workflow,
-            self._methods,
-            self._functions,
-            self._state,
-            finder,
-            self.inputs,
-            self._handlers,
-            self._predicates,
-        )
+        """The same bodies with another finder for names."""
+        found = copy(self)
+        found._finder, found._handled, found._jobs = finder, {}, {}
+        return found
 
     def find(self, spec: NodeSpec) -> Body:
-        """The body of a node; MissingJob says what is gone and what can be done."""
+        """The body of a node; MissingJob says what is missing and what to do."""
         if spec.templated:
             known = self._handled.get(spec.id)
             if known is None or known.args is not spec.args or known.needs != spec.needs:
@@ -116,12 +102,12 @@ class Bodies:
         return body if body.needs == spec.needs else body.taking(spec.needs)
 
     def returns_of(self, spec: NodeSpec) -> Shape | None:
-        """What a node says it returns; None if it says nothing, or its code is not imported: nothing is imported for it."""
+        """The return type of a node; None if it has none, or its code is not imported. Imports nothing."""
         if spec.job is None:
             body = self._methods.get(spec.id)
             return None if body is None else body.returns
         job = self._jobs.get(spec.job)
-        if job is None:  # and it stays unknown here: whether it may be run is another question
+        if job is None:  # it is not remembered: whether it may run is another question
             function = self._functions.get(spec.job) or loaded(spec.job)
             return said_to_return(function) if callable(function) else None
         return job.signature.returns
@@ -131,10 +117,10 @@ class Bodies:
         if ":" in name:
             job = self._jobs.get(name) or self._found(spec, name)
             returns = job.signature.returns
-            return HandledBody(spec, function_handler(name, job), self.handlers, is_function=True, returns=returns)
+            return HandledBody.of(spec, function_handler(name, job), self.handlers, is_function=True, returns=returns)
         if name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
-        return HandledBody(spec, self.handlers[name], self.handlers, is_function=False)
+        return HandledBody.of(spec, self.handlers[name], self.handlers, is_function=False)
 
     @property
     def handlers(self) -> Handlers:
@@ -153,12 +139,10 @@ class Bodies:
             raise _missing(spec, f"{address} is {function!r}, which cannot be called")
         return self._jobs.setdefault(address, Job.of(function))
 
-    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False, configured: bool = True) -> list[MissingJob]:
-        """What these nodes name and cannot be found, each once: the state, jobs, methods, handlers.
+    def missing(self, specs: Iterable[NodeSpec], *, is_data: bool = False) -> list[MissingJob]:
+        """What these nodes name and cannot be found, each once: the state, jobs, methods, handlers, services and secrets.
 
-        With `configured` also services and secrets that handlers need.
-
-        With `is_data` also exceptions to retry on, which nobody has looked up: somebody wrote this graph as data.
+        With `is_data`, for a graph that somebody wrote as data, also exceptions in `retry_on`, which nobody has looked up.
         """
         found: list[MissingJob] = []
         try:
@@ -171,7 +155,7 @@ class Bodies:
         for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
             try:
                 if spec.templated:
-                    self._look_for_handler(spec, configured)
+                    self._look_for_handler(spec)
                 elif spec.job not in self._jobs:
                     self.find(spec)
                 if is_data:
@@ -180,21 +164,21 @@ class Bodies:
                 found.append(error)
         return list({missing.reason: missing for missing in found}.values())
 
-    def _look_for_handler(self, spec: NodeSpec, configured: bool) -> None:
+    def _look_for_handler(self, spec: NodeSpec) -> None:
         name = spec.job or spec.name
         if ":" in name:
             if name not in self._jobs:
                 self._found(spec, name)
         elif name not in self.handlers:
             raise _missing(spec, self.handlers.missing(name, {})[0])
-        reasons = self.handlers.missing(name, spec.args) if configured else []
+        reasons = self.handlers.missing(name, spec.args)
         if reasons:
             raise _missing(spec, "; ".join(reasons), lacking=name in self.handlers or ":" in name)
 
     def retrying(self, specs: tuple[NodeSpec, ...]) -> tuple[NodeSpec, ...]:
-        """The same nodes, the exceptions they are retried on under the names of their classes.
+        """The same nodes with the exceptions in `retry_on` under the names of their classes.
 
-        A class that is not found by its name is matched by that name: some are made at run time.
+        A class that cannot be found, because it is made at run time, is matched by its name as given.
         """
         known: dict[str, RetryOn] = {}
         written = {spec.retry: spec for spec in specs if spec.retry is not None and spec.retry.unchecked}
@@ -206,16 +190,16 @@ class Bodies:
         return tuple(spec._replace(retry=other.get(spec.retry, spec.retry)) for spec in specs) if other else specs
 
     def predicate(self, spec: NodeSpec, name: str) -> Predicate:
-        """The function that a node asks whether to try again; DefinitionError says why there is none.
+        """The function in `retry_on` that decides whether to try again; DefinitionError says why there is none.
 
-        One without a name of its own, as a lambda, is found in the class: nothing but a name is stored.
+        Only its name is stored; one that cannot be found by it, such as a lambda, is found in the class.
         """
         own = () if spec.retry is None else spec.retry.functions
         given = dict(own).get(name) or self._predicates.get((spec.id, name))
         return predicate_at(name, self._finder.find) if given is None else given
 
     def _look_up(self, spec: NodeSpec, known: dict[str, RetryOn]) -> None:
-        """Find what a node is retried on; `known` has what was found before."""
+        """Find what `retry_on` of a node names; `known` has what was found before."""
         for name in () if spec.retry is None else spec.retry.unchecked:
             if name not in known and "<locals>" not in name:
                 try:
@@ -233,48 +217,36 @@ def _missing(spec: NodeSpec, reason: str, *, lacking: bool = False) -> MissingJo
 
 
 class Definition(NamedTuple):
-    """What a run needs of a workflow, whichever way it was written."""
+    """What a run needs of a workflow, however that was written."""
 
     workflow: str
     target: str | None
-    """Where another process imports the class; None for a Builder, whose nodes name their jobs themselves."""
+    """The address of the class; None for a Builder, whose nodes name their jobs."""
     graph: Graph
     input: Mapping[str, Any]
     on_failure: OnFailure
     timeout: float | None
     bodies: Bodies
     tags: Mapping[str, str] = _NOTHING
-    """What its runs are found by, besides what is said when one is started."""
+    """The tags of its runs, besides those given when one is started."""
 
 
 def definition_of(thing: Workflow | Builder) -> Definition:
-    """What to run when somebody asks to run `thing`: an instance of a workflow class, or a Builder."""
+    """What to run for an instance of a workflow class, or for a Builder."""
     if isinstance(thing, Workflow):
         cls = type(thing)
-        return Definition(
-            cls.workflow_name,
-            cls.target,
-            cls.graph(),
-            thing.input(),
-            cls._compiled.options.on_failure,
-            cls._compiled.options.timeout,
-            _class_bodies(cls),
-        )
+        graph, (on_failure, timeout, _) = cls.graph(), cls._compiled.options
+        bodies = _class_bodies(cls)
+        return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, timeout, bodies)
     if isinstance(thing, Builder):
-        return Definition(
-            thing.workflow_name,
-            None,
-            thing.graph(),
-            {},
-            thing.options.on_failure,
-            thing.options.timeout,
-            Bodies(jobs=thing.jobs, state=thing.state),
-        )
+        on_failure, timeout, _ = thing.options
+        bodies = Bodies(jobs=thing.jobs, state=thing.state)
+        return Definition(thing.workflow_name, None, thing.graph(), {}, on_failure, timeout, bodies)
     raise _cannot_run(thing)
 
 
 def definition_of_document(document: Document, input: Mapping[str, Any], bodies: Bodies) -> Definition:
-    """What to run when somebody asks to run a document with an input, which is held against its schema."""
+    """What to run for a document and an input, which is checked by its schema."""
     given = document.checked_input(input)
     return Definition(
         document.name, None, document.graph, given, document.on_failure, document.timeout, bodies, document.run_tags
@@ -298,12 +270,12 @@ def load_target(target: str, finder: Finder = ANYTHING) -> Target:
     raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
 
 
-def load_state(address: str, finder: Finder = ANYTHING) -> StateType:
-    """The state that a class at `package.module:Name` declares."""
-    found = finder.find(address)
-    if not isinstance(found, type):
-        raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
-    return checked_state(found, address)
+def load_class(target: str, finder: Finder = ANYTHING) -> type[Workflow]:
+    """The workflow class at `package.module:Name`, whose methods are the nodes of a stored run."""
+    found = load_target(target, finder)
+    if isinstance(found, type):
+        return found
+    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
 
 
 def bodies_for(
@@ -312,15 +284,13 @@ def bodies_for(
     finder: Finder = ANYTHING,
     handlers: Handlers | None = None,
 ) -> Bodies:
-    """The bodies of a stored run: of the class at `target`, or without one by the jobs that its nodes name.
+    """The bodies of a stored run: those of the class at `target`, or without one the jobs that its nodes name.
 
-    `state` is the address of the state that a dynamic workflow has; that of a class is found in it.
+    `state` is the address of the state of a dynamic workflow; a class has its own.
     """
     if target is None:
         return Bodies(state=state, finder=finder, handlers=handlers)
-    found = load_target(target, finder) if isinstance(target, str) else target
-    if not isinstance(found, type):
-        raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
+    found = load_class(target, finder) if isinstance(target, str) else target
     return _class_bodies(found).by(finder)
 
 

@@ -1,83 +1,73 @@
-"""The body of a node whose args hold templates: rendered first, then handed to its handler, or to its function."""
+"""The body of a node whose args have templates: they are rendered and given to its handler or function."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...codec import encode
 from ...errors import DefinitionError
 from ...graph import NodeSpec
 from ...handlers import Handler, Handlers
+from ...ids import NodeId
 from ...secrets import SecretRef, references
 from ...templates import Config, NodeOutput, compile_config
 from ...types.shapes import Shape
 from .invoke import Job, copied_values
 
 RENDERED = "config"
-"""Under which name the rendered config is kept in the outcome of an attempt."""
+"""The name of the rendered config in the outcome of an attempt."""
 MAX_KEPT = 64 * 1024
-"""Bytes of a rendered config that are kept; of a larger one only how large it was."""
+"""Bytes of a rendered config that are kept; of a larger one only its size."""
 
 
-class HandledBody:
-    """A node of a document. What its templates read is in `needs`; nothing else of the run can be seen by them."""
+class HandledBody(NamedTuple):
+    """A node of a document. Its templates see only the outputs in `needs`."""
 
-    __slots__ = (
-        "_config",
-        "_handler",
-        "_handlers",
-        "_reads_input",
-        "_reads_run",
-        "args",
-        "is_async",
-        "is_function",
-        "needs",
-        "returns",
-    )
+    args: Mapping[str, Any]
+    needs: tuple[NodeId, ...]
+    handler: Handler
+    handlers: Handlers
+    config: Config
+    reads: frozenset[str]
+    """The names that its templates read."""
+    is_function: bool
+    returns: Shape | None
 
-    def __init__(
-        self,
-        spec: NodeSpec,
-        handler: Handler,
-        handlers: Handlers,
-        *,
-        is_function: bool,
-        returns: Shape | None = None,
-    ) -> None:
-        self.args = spec.args
-        self.needs = spec.needs
-        self._handler = handler
-        self._handlers = handlers
-        self._config: Config = compile_config(spec.args, handler.expressions)
-        read = {reference.name for _, reference in self._config.references}
-        self._reads_input, self._reads_run = "input" in read, "run" in read
-        self.is_async = handler.is_async
-        self.is_function = is_function
-        self.returns = returns
+    @classmethod
+    def of(
+        cls, spec: NodeSpec, handler: Handler, handlers: Handlers, *, is_function: bool, returns: Shape | None = None
+    ) -> HandledBody:
+        config = compile_config(spec.args, handler.expressions)
+        reads = frozenset(reference.name for _, reference in config.references)
+        return cls(spec.args, spec.needs, handler, handlers, config, reads, is_function, returns)
 
     @classmethod
     def of_function(cls, spec: NodeSpec) -> HandledBody:
-        """Of a node whose function nobody has imported: it can be rendered, and not be invoked."""
-        return cls(spec, Handler(spec.job or spec.name, _not_here), Handlers(), is_function=True)
+        """Of a node whose function nobody has imported: it can be rendered, but not invoked."""
+        return cls.of(spec, Handler(spec.job or spec.name, _not_here), Handlers(), is_function=True)
+
+    @property
+    def is_async(self) -> bool:
+        return self.handler.is_async
 
     def render(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The config as the body gets it, its secrets references. It is kept with the attempt if it is not what was written."""
+        """The config as the body gets it, with references to secrets. If templates changed it, it is kept with the attempt."""
         scope: dict[str, Any] = {name: NodeOutput(outputs.get(name)) for name in self.needs}
-        if self._reads_run:
+        if "run" in self.reads:
             scope["run"] = {"id": ctx.run_id}
-        if self._reads_input:
+        if "input" in self.reads:
             scope["input"] = input if type(input) is dict else dict(input)
-        rendered: dict[str, Any] = self._config.render(scope, SecretRef)
-        if self._reads_input:  # it may hold parts of the input, which all attempts of the run share
+        rendered: dict[str, Any] = self.config.render(scope, SecretRef)
+        if "input" in self.reads:  # it may hold parts of the input, which all attempts share
             rendered = copied_values(rendered)
-        if self._config.dynamic:
+        if self.config.dynamic:
             ctx.outcome[RENDERED] = _kept(rendered)
         return rendered
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the handler, or a coroutine that gives it when `is_async`."""
-        return self._handlers.call(self._handler, ctx, self.render(input, ctx, outputs))
+        return self.handlers.call(self.handler, ctx, self.render(input, ctx, outputs))
 
 
 def _not_here(ctx: Any, config: Any) -> Any:
@@ -85,7 +75,7 @@ def _not_here(ctx: Any, config: Any) -> Any:
 
 
 def function_handler(address: str, job: Job) -> Handler:
-    """An allowed function as a handler: it takes the config as its arguments."""
+    """A function as a handler: the config becomes its arguments."""
 
     def call(ctx: Any, config: Mapping[str, Any]) -> Any:
         given = dict(config)
@@ -103,7 +93,7 @@ def function_handler(address: str, job: Job) -> Handler:
 def rendered_for_process(
     spec: NodeSpec, body: HandledBody, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]
 ) -> NodeSpec:
-    """The node with its args rendered, for a process that knows nothing of templates."""
+    """The node with its args rendered, for a process without templates."""
     if not body.is_function:
         raise DefinitionError(
             f"node {spec.name!r}: a handler runs in a thread or on the loop; only a function can have a process"
@@ -115,14 +105,14 @@ def rendered_for_process(
 
 
 def _kept(rendered: dict[str, Any]) -> Any:
-    """A copy, because bodies may change what they get, with secrets as they are written."""
+    """A copy, because bodies may change what they get, with secrets as references."""
     size = [0]
     kept = _copied(rendered, size)
     return kept if size[0] <= MAX_KEPT else {"bytes": len(encode(kept))}
 
 
 def _copied(value: Any, size: list[int]) -> Any:
-    """A copy; `size` is raised by about as many characters as it has as JSON."""
+    """A copy; its approximate size as JSON is added to `size`."""
     if type(value) is str:
         size[0] += len(value)
         return value

@@ -1,107 +1,68 @@
-"""How the body of a node is called: with a frozen instance or with the args of its job, and with what it asks for."""
+"""Calls the body of a node: with a frozen instance or the args of its job, and with the outputs it takes."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from ...kernel.folding import PLAIN, copied
 from ...types.shapes import Shape
 from ..types.parameters import CONTEXT, STATE, parameters_of
 from ..types.signatures import SAYS_NOTHING, Signature, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__
-_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-class Told(Protocol):
-    """What the context of a body is told before the body begins."""
-
-    def use_key(self, key: str) -> None:
-        """The node has an idempotency key of its own."""
-        ...
-
-
+@dataclass(slots=True, eq=False)
 class MethodBody:
     """A method of a workflow class. Every call gets a frozen instance of its own."""
 
-    __slots__ = (
-        "_defaults",
-        "_inputs",
-        "_key",
-        "_method",
-        "_signature",
-        "_takes_ctx",
-        "_takes_state",
-        "_workflow",
-        "is_async",
-        "needs",
-        "returns",
-    )
+    workflow: type
+    defaults: Mapping[str, Any]
+    method: Callable[..., Any]
+    needs: tuple[str, ...]
+    key: Callable[..., Any] | None
+    """Makes the idempotency key of the node, if it has one of its own."""
+    is_async: bool
+    takes_ctx: bool
+    takes_state: bool
+    inputs: Signature
+    """The inputs that are converted."""
+    signature: Signature
 
-    def __init__(
-        self,
-        workflow: type,
-        defaults: Mapping[str, Any],
-        method: Callable[..., Any],
-        needs: tuple[str, ...],
-        key: Callable[..., Any] | None = None,
-        *,
-        has_state: bool = False,
-        inputs: Signature = SAYS_NOTHING,
-        signature: Signature = SAYS_NOTHING,
-    ) -> None:
-        self._workflow = workflow
-        self._defaults = defaults
-        self._method = method
-        self._key = key
-        parameters = parameters_of(method, method=True)
-        self._takes_ctx = parameters.takes_ctx
-        self._takes_state = has_state and parameters.takes_state
-        self.is_async = inspect.iscoroutinefunction(method)
-        self.needs = needs
-        self._inputs = inputs
-        """Those that are converted."""
-        self._signature = signature
-        self.returns = signature.returns
+    @property
+    def returns(self) -> Shape | None:
+        return self.signature.returns
 
     def taking(self, needs: tuple[str, ...]) -> MethodBody:
         """The same body for a node of another version of the graph, which was promised other outputs."""
-        names = parameters_of(self._method, method=True).names
-        known = tuple(name for name in needs if name in names)
-        return MethodBody(
-            self._workflow,
-            self._defaults,
-            self._method,
-            known,
-            self._key,
-            has_state=self._takes_state,
-            inputs=self._inputs,
-            signature=self._signature,
-        )
+        names = parameters_of(self.method, method=True).names
+        return replace(self, needs=tuple(name for name in needs if name in names))
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the body, or a coroutine that gives it when `is_async`.
 
-        A stored input was checked when its run began. Inputs that the class has learnt of since have their defaults.
+        The stored input was checked when its run began. Inputs that the class has gained since have their defaults.
         """
-        instance = _new_object(self._workflow)
-        values = copied_values({**self._defaults, **input})
-        if self._inputs.parameters:
-            self._inputs.convert(values)
+        instance = _new_object(self.workflow)
+        values = copied_values({**self.defaults, **input})
+        if self.inputs.parameters:
+            self.inputs.convert(values)
         instance.__dict__.update(values)
         given = {name: outputs.get(name) for name in self.needs}
-        if self._signature.parameters:
-            self._signature.convert(given, [name for name in given if name not in outputs])
-        if self._key is not None:
-            asked = parameters_of(self._key, method=True).names
-            ctx.use_key(self._key(instance, **{name: given[name] for name in asked if name in given}))
-        if self._takes_ctx:
+        if self.signature.parameters:
+            self.signature.convert(given, [name for name in given if name not in outputs])
+        if self.key is not None:
+            asked = parameters_of(self.key, method=True).names
+            ctx.use_key(self.key(instance, **{name: given[name] for name in asked if name in given}))
+        if self.takes_ctx:
             given[CONTEXT] = ctx
-        if self._takes_state:
+        if self.takes_state:
             given[STATE] = ctx.state
-        return self._method(instance, **given)
+        return self.method(instance, **given)
 
 
 class Job(NamedTuple):
@@ -115,7 +76,7 @@ class Job(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Job:
-        """What its annotations say is checked where a workflow is written; here what cannot be read says nothing."""
+        """Annotations are checked where a workflow is written; here those that cannot be read are ignored."""
         parameters = parameters_of(function)
         signature = signature_of(function, parameters.names, _ignore)
         is_async = inspect.iscoroutinefunction(function)
@@ -129,7 +90,7 @@ class JobBody(NamedTuple):
     args: Mapping[str, Any]
     needs: tuple[str, ...]
     has_state: bool = False
-    """Whether the workflow has one; without, `state` is a parameter like any other."""
+    """Whether the workflow has a state; without one, `state` is a parameter like any other."""
 
     @property
     def is_async(self) -> bool:
@@ -155,7 +116,7 @@ class JobBody(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def said_to_return(function: Callable[..., Any]) -> Shape | None:
-    """What a function says it returns; None if that is nothing, or cannot be read or kept."""
+    """The return type of a function; None if it has none, or it cannot be read or kept."""
     return signature_of(function, (), _ignore).returns
 
 
@@ -164,13 +125,5 @@ def _ignore(problem: str) -> None:
 
 
 def copied_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of JSON data, lists for tuples as JSON has it: what one attempt changes, the next must not see."""
-    return {name: value if type(value) in _PLAIN else _copied(value) for name, value in values.items()}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_copied(item) for item in value]
-    return value
+    """A copy of JSON data, with lists for tuples: one attempt must not see what another changed."""
+    return {name: value if type(value) in PLAIN else copied(value) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The jobs that nodes name: functions of a module, or their addresses."""
+"""Jobs of nodes: functions of a module, or their addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .address import address_of, is_address, loaded
 
 
 class NamedJob(NamedTuple):
-    """A job as a node stores it, and its function when it was given as one."""
+    """The address of a job, and its function if that was given."""
 
     address: str
     function: Callable[..., Any] | None
@@ -25,7 +25,7 @@ class NamedJob(NamedTuple):
 
 
 def named_job(job: Callable[..., Any] | str) -> NamedJob:
-    """The address of a job. An address is only checked for its form: writing a workflow imports nothing."""
+    """The address of a job. Only the form of a given address is checked: writing a workflow imports nothing."""
     if isinstance(job, str):
         if not is_address(job):
             raise DefinitionError(

@@ -1,15 +1,15 @@
-"""Which code runs for what is only named: by a graph, a row or a file.
+"""Which code may run for names in a graph, a row or a file.
 
-What a program of the user stored in an embedded store is trusted as that program is: `ANYTHING` imports what it names. What
-came from elsewhere (an imported graph, a cassette, a document, the rows of a server) names code that nobody here may have
-written, so a `Registry` finds only what is *registered*:
+What a program of the user stored in an embedded store is trusted like that program: `ANYTHING` imports what it names. What came
+from elsewhere (an imported graph, a cassette, a document, the rows of a server) may name any code, so a `Registry` finds only
+what is *registered*:
 
     a class that was given to the engine, or started by it, and all that this class names
     a function that was given to a Builder which this engine started
     what is defined in a module that is allowed, or in a module below it: Engine(jobs=["shop.jobs"])
 
-`shop.jobs` allows `shop.jobs:charge` and `shop.jobs.cards:charge`. It does not allow `shop.jobs:os.system`, nor a function that
-it imported from elsewhere: what an address leads to must be defined in an allowed module. Nothing is imported to find out that
+`shop.jobs` allows `shop.jobs:charge` and `shop.jobs.cards:charge`, but not `shop.jobs:os.system`, nor a function that it
+imported from elsewhere: what an address leads to must be defined in an allowed module. Nothing is imported to find out that
 something is not allowed.
 """
 
@@ -28,7 +28,7 @@ from .address import address_of, find, find_exception, loaded
 
 
 class Finder(Protocol):
-    """Finds what is only named."""
+    """Finds code by name."""
 
     def find(self, address: str) -> Any:
         """What is at `package.module:Name`; a DefinitionError says why there is nothing."""
@@ -40,7 +40,7 @@ class Finder(Protocol):
 
 
 class _Anything:
-    """Finds whatever can be imported."""
+    """Finds everything that can be imported."""
 
     def find(self, address: str) -> Any:
         return find(address)
@@ -67,18 +67,18 @@ class NotRegistered(DefinitionError):
             f"text alone is not run. Give the function itself (`job={name}` instead of {what!r}), or {allow}; workers in "
             f"other processes need the module allowed in either case"
         )
-        """The same for who wrote the name himself."""
+        """The same message for the author of the Builder."""
 
 
 class Registry:
-    """Finds what is registered, and nothing else."""
+    """Finds only what is registered."""
 
     def __init__(self, modules: Iterable[str] = ()) -> None:
         self._modules = frozenset(modules)
         self._things: dict[str, Any] = {}
         """Classes and functions that were given to the engine, by address."""
         self._names: set[str] = set()
-        """What classes that were given name: addresses of jobs, and exceptions."""
+        """The names in those classes: addresses of jobs, and exceptions."""
 
     def add_workflow(self, workflow: type[Workflow]) -> None:
         if self._things.get(workflow.target) is workflow:
@@ -95,7 +95,8 @@ class Registry:
         self._things[address_of(declared)] = declared
 
     def knows(self, name: str) -> bool:
-        """Whether an address, or the name of an exception, is registered. Imports nothing: what is not loaded is not known."""
+        """Whether an address, or the name of an exception, is registered. Imports nothing: modules that are not loaded are
+        unknown."""
         if name in self._things or name in self._names:
             return True
         module, is_address, _ = name.partition(":")
@@ -125,7 +126,7 @@ class Registry:
         refused: list[str] = []
 
         def look(module: str) -> ModuleType | None:
-            found = loaded_module(module)  # to look at it is harmless
+            found = loaded_module(module)  # looking at it is harmless
             if found is None and not self._allows(module):
                 refused.append(module)
                 return None
@@ -152,7 +153,7 @@ class Registry:
 
 
 def _imported(module: str) -> ModuleType | None:
-    """A module that is allowed, or None: what it raises is told when its jobs are looked for."""
+    """An allowed module, or None: its error is reported when its jobs are looked for."""
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit):
@@ -160,7 +161,7 @@ def _imported(module: str) -> ModuleType | None:
 
 
 def _home(thing: object) -> str | None:
-    """The module that something was defined in; None when it does not say."""
+    """The module that something was defined in, if it says so."""
     module = getattr(thing, "__module__", None)
     return module_of(thing) if isinstance(module, str) and module else None  # type: ignore[arg-type]
 

@@ -2,5 +2,3 @@
 
 from .document import Document
 from .problems import DocumentError, Problem
-
-__all__ = ["Document", "DocumentError", "Problem"]

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with the nodes of a document: ids, dependencies, handlers, configs and templates."""
+"""Checks the nodes of a document: ids, dependencies, handlers, configs and templates."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OF_ANY_NODE = ("output", "result")
 def check_nodes(
     nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Collected
 ) -> dict[str, tuple[NodeId, ...]]:
-    """Check them all, and give by id the nodes that the templates of each read.
+    """Check all nodes; by id, the nodes that the templates of each read.
 
-    Compiled templates are not kept: they are compiled again when a node first runs, and ten thousand of them would make every
-    collection of garbage slow meanwhile.
+    Compiled templates are not kept, because ten thousand of them would slow down every garbage collection. They are compiled
+    again when a node first runs.
     """
     known = _check_ids(nodes, problems)
     _check_dependencies(nodes, known, problems)
@@ -46,7 +46,7 @@ def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
     known: dict[str, Node] = {}
     for node in nodes:
         if not node.id:
-            continue  # told already
+            continue  # reported already
         first = known.setdefault(node.id, node)
         if first is not node:
             problems.add(
@@ -84,7 +84,7 @@ def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
 
 
 def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collected) -> dict[str, Handler | None]:
-    """Handlers by their names; an address is a function, about which nothing is known without importing it."""
+    """Handlers by name. An address is a function, of which nothing is known without importing it."""
     found: dict[str, Handler | None] = {}
     for node in nodes:
         name = node.handler
@@ -104,11 +104,13 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     for path, error in wrong:
         where = f" (line {error.line} of the template)" if error.line not in (None, 1) else ""
         problems.add(node.path("config", *path), f"the template is wrong: {error.problem}{where}")
-    for path in _templates_in_keys(node.config, ()):
-        problems.add(node.path("config", *path), "a key is never a template")
-    for path, text in _misnamed_secrets(node.config, ()):
-        message = "this names no secret: after secret: come letters, digits, _ . and -"
-        problems.add(node.path("config", *path), message, found=text)
+    for path, value in _values_in(node.config):
+        key = path[-1]
+        if isinstance(key, str) and "{" in key and is_template(key):
+            problems.add(node.path("config", *path), "a key is never a template")
+        if _names_no_secret(value):
+            message = "this names no secret: after secret: come letters, digits, _ . and -"
+            problems.add(node.path("config", *path), message, found=value)
     if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.path), problem.message)
@@ -120,32 +122,23 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
     return config
 
 
-def _misnamed_secrets(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        if value.startswith(PREFIX) and SecretRef.of(value) is None and not is_template(value) and " " not in value:
-            yield path, value
-    elif isinstance(value, dict | list):
+def _values_in(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Everything that a config holds, with its path."""
+    if isinstance(value, dict | list):
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _misnamed_secrets(each, (*path, key))
+            yield (*path, key), each
+            if isinstance(each, dict | list):
+                yield from _values_in(each, (*path, key))
 
 
-def _templates_in_keys(value: Any, path: Path) -> list[Path]:
-    found: list[Path] = []
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if "{" in key and is_template(key):
-                found.append((*path, key))
-            if isinstance(each, dict | list):
-                found += _templates_in_keys(each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            if isinstance(each, dict | list):
-                found += _templates_in_keys(each, (*path, place))
-    return found
+def _names_no_secret(value: Any) -> bool:
+    """Whether a text looks like a secret, and is none."""
+    looks_so = isinstance(value, str) and value.startswith(PREFIX) and " " not in value
+    return looks_so and SecretRef.of(value) is None and not is_template(value)
 
 
 class _References:
-    """What templates read, held against what there is. `far` collects nodes that are no direct dependencies."""
+    """Checks what templates read. `far` collects nodes that are not direct dependencies."""
 
     def __init__(
         self,
@@ -175,7 +168,10 @@ class _References:
                     message = f"the template reads input.{field}, which the input does not have"
                     self._problems.unknown(node.path("config", *path), message, field, self._inputs)
             elif name not in self._known:
-                _unknown_name(node.path("config", *path), node, name, self._known, self._problems)
+                close = nearest_to(name, [*(each for each in self._known if each != node.id), *ALWAYS])
+                rest = f"did you mean {close!r}?" if close else "there are input, run and the ancestors of the node"
+                message = f"the template names {name!r}, which is no node; {rest}"
+                self._problems.add(node.path("config", *path), message, found=name, nearest=close)
             else:
                 read[NodeId(name)] = None
                 if name not in node.dependencies:
@@ -194,23 +190,17 @@ class _References:
             self._problems.unknown(at, message, field, sorted({*known, "output"}))
 
 
-def _unknown_name(at: Path, node: Node, name: str, known: Mapping[str, Node], problems: Collected) -> None:
-    close = nearest_to(name, [*(each for each in known if each != node.id), *ALWAYS])
-    rest = f"; did you mean {close!r}?" if close else "; there are input, run and the ancestors of the node"
-    problems.add(at, f"the template names {name!r}, which is no node{rest}", found=name, nearest=close)
-
-
 def _check_ancestors(
     known: Mapping[str, Node],
     asked: Sequence[tuple[Node, Path, Reference]],
     problems: Collected,
 ) -> None:
-    """A template may name ancestors only: whether another node has finished would depend on timing."""
+    """A template may name only ancestors: whether another node has finished would depend on timing."""
     specs = [_shape(node, known) for node in known.values()]
     positions = {spec.id: place for place, spec in enumerate(specs)}
     inspected = inspect(specs)
     if inspected.problems:
-        return  # a cycle has been told
+        return  # a cycle was reported
     pairs = {(positions[NodeId(node.id)], positions[NodeId(each.name)]) for node, _, each in asked if node.id}
     above = above_all(pairs, inspected.parents, inspected.sequence)
     for node, path, reference in asked:
@@ -227,7 +217,7 @@ def _check_ancestors(
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
-    """The fields of an input; None if there may be others."""
+    """The names of the inputs; None if there may be others."""
     if schema is None or "properties" not in schema:
         return None
     if {"$ref", "anyOf", "oneOf", "allOf"} & schema.keys() or schema.get("additionalProperties", False) is not False:

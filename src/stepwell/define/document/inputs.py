@@ -1,4 +1,4 @@
-"""The input of a document: its JSON Schema, values held against it, defaults."""
+"""The input of a document: its JSON Schema, the check of values, defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .problems import Collected, Path
 
 
 def read_schema(value: Any, path: Path, problems: Collected) -> dict[str, Any] | None:
-    """The schema of an input. Fields that it does not name are not taken unless it says so: a typo would be ignored."""
+    """The schema of an input, checked."""
     if not isinstance(value, dict):
         problems.needed(path, "a JSON Schema of an object", value)
         return None
@@ -27,7 +27,7 @@ def read_schema(value: Any, path: Path, problems: Collected) -> dict[str, Any] |
 
 
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same schema, which takes no fields that it does not name unless it says so."""
+    """The same schema, which refuses fields that it does not name unless it allows them: a typo would be ignored."""
     made = {"type": "object", **schema}
     if "properties" in made and not {"additionalProperties", "$ref", "anyOf", "oneOf", "allOf"} & made.keys():
         made["additionalProperties"] = False
@@ -35,7 +35,7 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checked_input(workflow: str, schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The input of a run with its defaults; InputError lists everything that does not fit. Without a schema anything does."""
+    """The input of a run with defaults; InputError lists everything that does not fit. Without a schema everything does."""
     if not isinstance(values, Mapping):
         raise InputError(f"the input of {workflow} is {values!r}; an object is needed")
     given: dict[str, Any] = decode(encoded_by_type(dict(values)))

@@ -1,4 +1,4 @@
-"""Where the values of a text stand: lines and columns."""
+"""The lines and columns of values in a text."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import json
 import re
 from bisect import bisect_right
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Protocol
 
 from .problems import Path
 
 
-class Marks(Protocol):
-    def at(self, path: Path) -> tuple[int, int]: ...
-
-
 class Mark:
-    """The place of a value of YAML, and of everything in it."""
+    """The place of a YAML value, and of everything in it."""
 
     __slots__ = ("children", "column", "line")
 
@@ -26,7 +21,6 @@ class Mark:
         self.children: dict[str | int, Mark] = {}
 
     def at(self, path: Path) -> tuple[int, int]:
-        """Line and column of what stands at a path, from 1; of what is not there those of the nearest that is."""
         mark = self
         for part in path:
             found = mark.children.get(part)
@@ -41,8 +35,8 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 class JsonMarks:
-    """The places of a JSON text that has been read before. It is looked through only where somebody must be told of, and what
-    lies beside is skipped by the parser itself, which is quick: there may be a million dependencies."""
+    """The places in a JSON text that was read before. Only the way to a problem is looked through; what lies beside it is
+    skipped by the parser, which is quick: there may be a million dependencies."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -51,7 +45,6 @@ class JsonMarks:
         self._lines: list[int] | None = None
 
     def at(self, path: Path) -> tuple[int, int]:
-        """Line and column of what stands at a path, from 1; of what is not there those of the nearest that is."""
         offset = self._after_space(0)
         for part in path:
             found = self._children(offset).get(part)

@@ -1,19 +1,22 @@
-"""One node of a document: which fields it may have, and what may stand in them."""
+"""One node of a document: its fields and their values."""
 
 from __future__ import annotations
 
 import keyword
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 from ...clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
 from ...graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
 from .problems import Collected, Path
 
+Reader: TypeAlias = Callable[[Any, Path, Collected], Any]
+"""Reads the value of a field; None if something is wrong with it, which is reported."""
 MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
-"""The names that dynamic workflows have for fields of a node. Both are read."""
+"""The names of dynamic workflows for fields of a node. Both are accepted."""
 FIELDS = (
     *("id", "handler", "config", "dependencies", "timeout_seconds"),
     *("name", "description", "retry", "on_lost", "queue", "side_effects"),
@@ -31,15 +34,15 @@ RESERVED = frozenset(
         *keyword.kwlist,
     }
 )
-"""Words that mean something else in a template, or would be taken for a method of an object."""
+"""Words that mean something else in a template, or are methods of an object."""
 
 
 UNREADABLE: Mapping[str, Any] = MappingProxyType({})
-"""Stands for a config that is no object, so that nobody complains about what it does not have."""
+"""Stands for a config that is not an object, so that missing fields are not reported, too."""
 
 
 class Node(NamedTuple):
-    """A node as a document describes it; None where it says nothing."""
+    """A node of a document; None for fields that are left out."""
 
     id: str
     handler: str
@@ -54,14 +57,14 @@ class Node(NamedTuple):
     side_effects: SideEffects | None
     place: int
     written: Mapping[str, str]
-    """Under which name each field is written, where that is not its own."""
+    """The names under which fields are written, where they have another one."""
 
     def path(self, field: str, *below: str | int) -> Path:
         return ("nodes", self.place, self.written.get(field, field), *below)
 
 
 def read_node(data: Any, place: int, problems: Collected) -> Node | None:
-    """A node, with defaults for what is wrong, so that the rest of it can be checked too; None if it is none at all."""
+    """A node, with defaults for wrong fields, so that the rest can be checked; None if it is not an object."""
     at: Path = ("nodes", place)
     if not isinstance(data, dict):
         problems.needed(at, "an object", data)
@@ -91,7 +94,7 @@ def read_node(data: Any, place: int, problems: Collected) -> Node | None:
         read.get("handler", ""),
         read.get("config", UNREADABLE if "config" in fields else {}),
         read.get("dependencies", ()),
-        read.get("timeout_seconds"),
+        float(read["timeout_seconds"]) if "timeout_seconds" in read else None,
         read.get("name"),
         read.get("description"),
         read.get("retry"),
@@ -115,22 +118,26 @@ def _id(value: Any, path: Path, problems: Collected) -> str | None:
     return value
 
 
-def _handler(value: Any, path: Path, problems: Collected) -> str | None:
-    return _text(value, path, problems)
+def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
+    """A reader that accepts what fits and reports everything else."""
 
-
-def _text(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or not value.strip():
-        problems.needed(path, "some text", value)
+    def read(value: Any, path: Path, problems: Collected) -> Any:
+        if fits(value):
+            return value
+        problems.needed(path, expected, value)
         return None
-    return value
+
+    return read
 
 
-def _config(value: Any, path: Path, problems: Collected) -> Any:
-    if not isinstance(value, dict):
-        problems.needed(path, "an object", value)
-        return None
-    return value
+def is_name(value: Any, without: str = "") -> bool:
+    """Whether it is a printable name without this character."""
+    fits = isinstance(value, str) and value.strip() and len(value) <= MAX_NAME and value.isprintable()
+    return bool(fits) and not (without and without in value)
+
+
+def one_of(choices: tuple[str, ...]) -> Reader:
+    return needs(f"one of {', '.join(choices)}", choices.__contains__)
 
 
 def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...] | None:
@@ -146,27 +153,6 @@ def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...
             problems.needed((*path, place), "the id of a node", each)
             return None
     return tuple(dict.fromkeys(value))
-
-
-def _timeout(value: Any, path: Path, problems: Collected) -> float | None:
-    if not is_seconds(value, positive=True):
-        problems.needed(path, POSITIVE_SECONDS_NEEDED, value)
-        return None
-    return float(value)
-
-
-def _name(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        problems.needed(path, f"a name of 1 to {MAX_NAME} printable characters", value)
-        return None
-    return value
-
-
-def _description(value: Any, path: Path, problems: Collected) -> str | None:
-    if not isinstance(value, str) or len(value) > MAX_DESCRIPTION:
-        problems.needed(path, f"a text of at most {MAX_DESCRIPTION:,} characters", value)
-        return None
-    return value
 
 
 def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
@@ -199,64 +185,43 @@ def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
     return Retry(attempts, float(base), float(longest), None if names is None else tuple(names))
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[Any, Path, Collected], Any]:
-    def read(value: Any, path: Path, problems: Collected) -> Any:
-        if value not in choices:
-            problems.needed(path, f"one of {', '.join(choices)}", value)
-            return None
-        return value
-
-    return read
-
-
-def _queue(value: Any, path: Path, problems: Collected) -> str | None:
-    if (
-        not isinstance(value, str)
-        or not value.strip()
-        or "/" in value
-        or len(value) > MAX_NAME
-        or not value.isprintable()
-    ):
-        problems.needed(path, "a name without '/'", value)
-        return None
-    return value
-
-
-_READ: Mapping[str, Callable[[Any, Path, Collected], Any]] = {
+NAME_NEEDED = f"a name of 1 to {MAX_NAME} printable characters"
+seconds = needs(POSITIVE_SECONDS_NEEDED, partial(is_seconds, positive=True))
+description = needs(
+    f"a text of at most {MAX_DESCRIPTION:,} characters",
+    lambda value: isinstance(value, str) and len(value) <= MAX_DESCRIPTION,
+)
+_READ: Mapping[str, Reader] = {
     "id": _id,
-    "handler": _handler,
-    "config": _config,
+    "handler": needs("some text", lambda value: isinstance(value, str) and bool(value.strip())),
+    "config": needs("an object", lambda value: isinstance(value, dict)),
     "dependencies": _dependencies,
-    "timeout_seconds": _timeout,
-    "name": _name,
-    "description": _description,
+    "timeout_seconds": seconds,
+    "name": needs(NAME_NEEDED, is_name),
+    "description": description,
     "retry": _retry,
-    "on_lost": _one_of(get_args(OnLost)),
-    "queue": _queue,
-    "side_effects": _one_of(get_args(SideEffects)),
+    "on_lost": one_of(get_args(OnLost)),
+    "queue": needs("a name without '/'", partial(is_name, without="/")),
+    "side_effects": one_of(get_args(SideEffects)),
 }
 
 
 def canonical_node(node: Node) -> dict[str, Any]:
-    """The one form of a node: its own names, nothing that is at its default."""
-    made: dict[str, Any] = {"id": node.id, "handler": node.handler}
-    if node.config:
-        made["config"] = node.config
-    if node.dependencies:
-        made["dependencies"] = list(node.dependencies)
-    if node.timeout is not None:
-        made["timeout_seconds"] = _plain_number(node.timeout)
-    for field in ("name", "description", "side_effects"):
-        value = getattr(node, field)
-        if value is not None and value != (node.id if field == "name" else None):
-            made[field] = value
-    if node.retry is not None:
-        made["retry"] = _canonical_retry(node.retry)
-    if node.on_lost != "rerun":
-        made["on_lost"] = node.on_lost
-    if node.queue != DEFAULT_QUEUE:
-        made["queue"] = node.queue
-    return made
+    """The canonical form of a node: the names of documents, without defaults."""
+    made = {
+        "id": node.id,
+        "handler": node.handler,
+        "config": node.config or None,
+        "dependencies": list(node.dependencies) or None,
+        "timeout_seconds": None if node.timeout is None else plain_number(node.timeout),
+        "name": None if node.name == node.id else node.name,
+        "description": node.description,
+        "side_effects": node.side_effects,
+        "retry": None if node.retry is None else _canonical_retry(node.retry),
+        "on_lost": None if node.on_lost == "rerun" else node.on_lost,
+        "queue": None if node.queue == DEFAULT_QUEUE else node.queue,
+    }
+    return {field: value for field, value in made.items() if value is not None}
 
 
 def _canonical_retry(retry: Retry) -> Any:
@@ -266,11 +231,11 @@ def _canonical_retry(retry: Retry) -> Any:
     made: dict[str, Any] = {"max_attempts": retry.max_attempts}
     base, longest = retry.delays()
     if base != 1.0:
-        made["base_delay"] = _plain_number(base)
+        made["base_delay"] = plain_number(base)
     if longest != 60.0:
-        made["max_delay"] = _plain_number(longest)
+        made["max_delay"] = plain_number(longest)
     return made if names is None else made | {"retry_on": sorted(names)}
 
 
-def _plain_number(value: float) -> float | int:
+def plain_number(value: float) -> float | int:
     return int(value) if value == int(value) else value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ...codec import json_path
-from ...errors import MAX_SHOWN, DefinitionError, GraphError
+from ...errors import GraphError
 from ...words import briefly
 
 Path = tuple[str | int, ...]
@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     message: str
     line: int | None = None
     column: int | None = None
-    """Of the file, from 1; None when the document is no text."""
+    """In the file, from 1; None when the document is not a text."""
     found: str | None = None
     expected: str | None = None
     nearest: str | None = None
@@ -41,16 +41,30 @@ class DocumentError(GraphError):
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.source = source
-        self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
-        lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
-        if len(self.problems) > MAX_SHOWN:
-            lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
-        DefinitionError.__init__(self, f"{source} has {count}:\n{lines}")
+        super().__init__(problems, what=source)
+
+
+class Unreadable(Exception):
+    """A text is neither JSON nor YAML, or too large or too deep to be read."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message, self.line, self.column = message, line, column
+
+    def as_error(self, source: str) -> DocumentError:
+        return DocumentError(source, [Problem("$", self.message, self.line, self.column)])
+
+
+class Marks(Protocol):
+    """Where the values of a text stand."""
+
+    def at(self, path: Path) -> tuple[int, int]:
+        """Line and column of the value at a path, from 1; where there is none, those of the nearest value above it."""
+        ...
 
 
 class Collected:
-    """Problems found so far; their lines and columns are looked up at the end, because mostly there are none."""
+    """Problems found so far. Their lines and columns are looked up at the end: mostly there are none."""
 
     def __init__(self) -> None:
         self.found: list[tuple[Path, Problem]] = []
@@ -71,7 +85,7 @@ class Collected:
         self.add(path, f"{expected} is needed, not {shown(found)}", found=found, expected=expected)
 
     def unknown(self, path: Path, what: str, name: str, known: Iterable[str]) -> None:
-        """A name that is not known, with what may have been meant."""
+        """Report an unknown name, with a suggestion."""
         names = list(known)
         close = nearest_to(name, names)
         if close is not None:
@@ -79,6 +93,14 @@ class Collected:
         else:
             rest = f"; there are {', '.join(names[:20])}{' and more' if len(names) > 20 else ''}" if names else ""
         self.add(path, f"{what}{rest}", found=name, nearest=close)
+
+    def placed(self, marks: Marks) -> list[Problem]:
+        """The problems with their lines and columns, in the order of the file."""
+        placed = []
+        for path, problem in self.found:
+            line, column = marks.at(path)
+            placed.append(problem._replace(line=line, column=column))
+        return sorted(placed, key=lambda each: (each.line or 0, each.column or 0))
 
     def __bool__(self) -> bool:
         return bool(self.found)
@@ -90,13 +112,13 @@ def nearest_to(name: str, known: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _nearest(name: str, known: tuple[str, ...]) -> str | None:
-    """Many nodes may make the same mistake."""
+    """Cached, because many nodes may have the same mistake."""
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return close[0] if close else None
 
 
 def shown(value: Any) -> str:
-    """A value in the words of JSON, not too long."""
+    """A value in the words of JSON, shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):

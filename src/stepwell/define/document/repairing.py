@@ -1,4 +1,4 @@
-"""The graph of a document that somebody edited by hand: its templates are checked again, and what they read is found anew."""
+"""Checks the templates in a graph of a document that was edited by hand, and finds again what they read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .problems import Path
 
 
 def with_templates_read(graph: Graph, handlers: Handlers) -> Graph:
-    """The same graph, each node of a document needing what its templates name; GraphError lists what is wrong with them."""
+    """The same graph with `needs` from the templates; GraphError lists what is wrong with them."""
     if not any(spec.templated for spec in graph):
         return graph
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""The JSON Schema of documents, for editors: which fields there are, and the config of every handler."""
+"""The JSON Schema of documents, for editors: all fields, and the config of every handler."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _node(names: list[str], handlers: Handlers) -> dict[str, Any]:
 
 
 def _with_templates(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a config in which any field may be a template instead. References into it are put in their place."""
+    """The schema of a config in which any field may be a template instead. References are replaced by what they mean."""
     defined = schema.get("$defs", {})
 
     def inlined(each: Any, depth: int = 0) -> Any:
@@ -148,10 +148,7 @@ def _with_templates(schema: dict[str, Any]) -> dict[str, Any]:
         return {key: inlined(value, depth) for key, value in each.items() if key != "$defs"}
 
     made: dict[str, Any] = inlined(schema)
-    fields = made.get("properties", {})
-    made["properties"] = {name: {"anyOf": [field, _TEMPLATE]} | _about(field) for name, field in fields.items()}
+    for name, field in made.get("properties", {}).items():
+        about = {"description": field["description"]} if "description" in field else {}
+        made["properties"][name] = {"anyOf": [field, _TEMPLATE]} | about
     return made
-
-
-def _about(field: dict[str, Any]) -> dict[str, Any]:
-    return {"description": field["description"]} if "description" in field else {}

@@ -1,4 +1,4 @@
-"""From a text to values: limits first, then JSON or YAML, and nothing is silently dropped."""
+"""Reads a text as JSON or YAML, within limits, and drops nothing silently."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from ...codec import MAX_DEPTH
 from ...graph.parse import Objects, too_deep
-from .marks import JsonMarks, Marks
-from .problems import Path
-from .unreadable import Unreadable
+from .marks import JsonMarks
+from .problems import Marks, Path, Unreadable
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of a document: some hundred thousand nodes."""
@@ -20,17 +19,17 @@ Form = Literal["json", "yaml"]
 
 
 class Read(NamedTuple):
-    """What a text says."""
+    """The content of a text."""
 
     data: Any
     repeated: list[Path]
-    """Where keys are that an object has twice."""
+    """The paths of keys that an object has twice."""
     marks: Callable[[], Marks]
-    """Where everything is, made when it is asked for."""
+    """The lines and columns of everything, computed when needed."""
 
 
 def read_file(path: FilePath) -> bytes:
-    """The bytes of a file; Unreadable if it is too large, which is told before it is read."""
+    """The bytes of a file; Unreadable if it is too large, which is checked before it is read."""
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
@@ -49,7 +48,7 @@ def form_of(path: FilePath) -> Form | None:
 
 
 def read_text(data: str | bytes, form: Form | None = None) -> Read:
-    """What a text says; without a form, it is JSON if it begins with a brace or a bracket, and else YAML."""
+    """Read a text; without a form, it is JSON if it begins with a brace or a bracket, else YAML."""
     if len(data) > MAX_BYTES:
         raise _too_large(len(data))
     text = data if isinstance(data, str) else _decoded(data)
@@ -58,7 +57,14 @@ def read_text(data: str | bytes, form: Form | None = None) -> Read:
         raise Unreadable("it is empty")
     if form is None:
         form = "json" if text.lstrip()[0] in "{[" else "yaml"
-    found = _json(text) if form == "json" else _yaml(text)
+    if form == "json":
+        found = _json(text)
+    else:
+        from .yaml_text import read_yaml
+
+        repeated: list[Path] = []
+        data_and_marks = read_yaml(text, repeated)
+        found = Read(data_and_marks[0], repeated, lambda: data_and_marks[1])
     if not text.isascii() or "\\u" in text:
         _refuse_half_characters(found)
     return found
@@ -79,11 +85,11 @@ def _decoded(data: bytes) -> str:
 
 
 _IN_JSON = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
-"""A string, which may hold what looks like a comment, or a comment."""
+"""A string, which may contain what looks like a comment, or a comment."""
 
 
 def _json(text: str) -> Read:
-    """What a JSON text says. That of a pipeline may have comments: those of our first users do."""
+    """Read JSON. That of a pipeline may have comments: those of our first users do."""
     try:
         return _plain_json(text)
     except Unreadable:
@@ -97,7 +103,7 @@ def _json(text: str) -> Read:
 
 
 def _without_comment(found: re.Match[str]) -> str:
-    """Blanks for a comment, so that everything else stays in its line and column."""
+    """Blanks for a comment, so that everything else keeps its line and column."""
     return re.sub(r"[^\n]", " ", found[0]) if found[1] else found[0]
 
 
@@ -135,16 +141,8 @@ def _finite(word: str) -> float:
     return number
 
 
-def _yaml(text: str) -> Read:
-    from .yaml_text import read_yaml
-
-    repeated: list[Path] = []
-    data, marks = read_yaml(text, repeated)
-    return Read(data, repeated, lambda: marks)
-
-
 def _refuse_half_characters(read: Read) -> None:
-    """A text that UTF-8 cannot carry."""
+    """Refuse text that UTF-8 cannot encode."""
     waiting: list[tuple[Path, Any]] = [((), read.data)]
     while waiting:
         path, value = waiting.pop()

@@ -1,7 +1,7 @@
-"""YAML by the rules of its version 1.2: `no` is a text, `012` is twelve, and nothing is ever made of a tag.
+"""YAML 1.2: `no` is a text, `012` is twelve, and tags are refused.
 
-PyYAML's parser gives events; what they mean is decided here, so none of its constructors can be reached. Anchors and aliases
-are refused: a few lines of them can stand for gigabytes, and who reads a workflow should see what is there.
+PyYAML's parser gives events, which are interpreted here, so none of its constructors can be reached. Anchors and aliases are
+refused: a few lines of them can stand for gigabytes, and readers should see what is there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import yaml
 
 from ...codec import MAX_DEPTH
 from .marks import Mark
-from .problems import Path
-from .unreadable import Unreadable
+from .problems import Path, Unreadable
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -30,7 +29,7 @@ _MAY_BE_NUMBER = frozenset("0123456789+-.")
 
 
 def read_yaml(text: str, repeated: list[Path]) -> tuple[Any, Mark]:
-    """What a YAML text says, and where; Unreadable if it says nothing. Keys that are there twice are added to `repeated`."""
+    """Read a YAML text, with the places of its values; repeated keys are added to `repeated`."""
     try:
         return _Reading(repeated).read(text)
     except yaml.MarkedYAMLError as error:

@@ -1,1 +1,1 @@
-"""The types of inputs, parameters and states, and values held against them."""
+"""The types of inputs, parameters and states, and checks of their values."""

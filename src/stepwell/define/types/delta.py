@@ -17,7 +17,7 @@ else:
 
 
 class Delta(Generic[Output]):
-    """What a body returns when it changes the state: fields by name, and its output, if it has one, before them.
+    """What a body returns to change the state: fields by name, after its output if it has one.
 
     return Delta(notes=["three pages found"])
     return Delta({"pages": 3}, notes=["three pages found"], total=3)

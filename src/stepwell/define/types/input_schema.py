@@ -1,6 +1,6 @@
-"""The inputs of a class as a JSON Schema: for whoever has to check them without its code.
+"""The inputs of a class as a JSON Schema, to check them without its code.
 
-It refuses nothing that the class would take: what JSON Schema cannot say of a type is left to the class.
+It accepts all that the class accepts: what JSON Schema cannot express is left to the class.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Typed inputs: the annotations of a workflow class, and values held against them."""
+"""Typed inputs: the annotations of a workflow class, and the check of values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING
-from typing import Any, ClassVar, NamedTuple, get_origin
+from functools import partial
+from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...types.misfit import Unsupported
 from ...types.shapes import Shape, shape_of
 from ..classes.decorators import declared
 from ..code.invoke import copied_values
-from .signatures import hints_of, received
+from .signatures import fields_of, hints_of, received
 
 
 class Input(NamedTuple):
@@ -27,28 +28,16 @@ class Input(NamedTuple):
 
 
 def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
-    """The inputs that the annotations of a class declare; `report(name, problem)` hears what is wrong with them."""
-    try:
-        annotations = hints_of(cls)
-    except Exception as error:
-        report(
-            cls.__name__,
-            f"an annotation cannot be read ({type(error).__name__}: {error}); what inputs are annotated with is needed "
-            f"at run time too, so import it at the top of the module",
-        )
-        return {}
+    """The inputs that the annotations of a class declare; `report(name, problem)` gets what is wrong with them."""
+    annotations = hints_of(cls, "inputs", partial(report, cls.__name__))
     found: dict[str, Input] = {}
-    for name, annotation in annotations.items():
-        if annotation is ClassVar or get_origin(annotation) is ClassVar:
-            continue
+    for name, annotation, default in fields_of(cls, annotations or {}):
         try:
             shape = shape_of(annotation)
         except Unsupported as error:
             report(name, f"an input cannot be {error}")
             continue
-        # Not getattr, which would find `register` or `mro` in the type of the class.
-        default = next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
-        if default is not MISSING and declared(default) is None:  # that an input is also a node is said elsewhere
+        if default is not MISSING and declared(default) is None:  # an input that is also a node is reported elsewhere
             for problem in shape.problems(default, "its default"):
                 report(name, problem)
         found[name] = Input(name, shape, default)
@@ -56,7 +45,7 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
 
 
 def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By input: why a value is refused, or that one is missing."""
+    """By input: why its value is refused, or that it is missing."""
     found: dict[str, list[str]] = {}
     for name, each in inputs.items():
         if name in values:
@@ -69,7 +58,7 @@ def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str,
 
 
 def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:
-    """The values with defaults filled in; an InputError lists everything that is wrong with them."""
+    """The values with defaults; an InputError lists everything that is wrong with them."""
     problems = [f"{name}: there is no such input; {_listed(inputs)}" for name in values if name not in inputs]
     problems += [problem for each in misfits(inputs, values).values() for problem in each]
     if problems:
@@ -80,12 +69,12 @@ def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any
 
 
 def stored_inputs(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that fit, as JSON data."""
+    """Valid values as JSON data."""
     return copied_values({name: inputs[name].shape.stored(value) for name, value in values.items()})
 
 
 def received_inputs(inputs: Mapping[str, Input], stored: dict[str, Any]) -> dict[str, Any]:
-    """JSON data as what the inputs ask for, in place; DataMisfit if it is something else."""
+    """Convert JSON data to the types of the inputs, in place; DataMisfit if it does not fit."""
     for name, each in inputs.items():
         if each.shape.codec is not None and name in stored:
             stored[name] = received(each.shape, stored[name], f"the input {name!r}")

@@ -1,4 +1,4 @@
-"""What a body asks for: the parameters of a function, read once."""
+"""The parameters of a body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Parameters(NamedTuple):
 
     names: tuple[str, ...]
     required: tuple[str, ...]
-    """Those without a default, and those that can be given by position only: these nobody can fill."""
+    """Those without a default; also positional-only ones, which cannot be filled by name."""
     has_self: bool
 
     @property

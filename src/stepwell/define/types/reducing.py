@@ -1,10 +1,11 @@
-"""What a reducer asks of the field it is named for, and of what nodes return."""
+"""What a reducer requires of its field, and of what nodes return."""
 
 from __future__ import annotations
 
 import collections.abc
 import inspect
 from collections.abc import Callable
+from dataclasses import MISSING
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType, UnionType
@@ -22,40 +23,33 @@ _DICTS = (dict, collections.abc.Mapping)
 _SETS = (set, frozenset, collections.abc.Set)
 _NUMBERS = frozenset({int, float})
 _SUMS: dict[Any, Any] = {Decimal: Decimal(0), timedelta: timedelta(0)}
-"""What can be added besides numbers, and where it begins."""
+"""What can be added besides numbers, and its zero."""
 _ORDERED = frozenset({str, Decimal, timedelta, datetime, date, time})
 
 
 class ReducerMisfit(Exception):
-    """A function that cannot be a reducer; says why."""
+    """Why a function cannot be a reducer."""
 
 
-NOTHING: Any = object()
-_EMPTY: dict[Any, Callable[[], Any]] = {
-    append: list,
-    extend: list,
-    union: list,
-    merge: dict,
-    add: int,
-}
+_EMPTY: dict[Any, Callable[[], Any]] = {append: list, extend: list, union: list, merge: dict, add: int}
 
 
 def starts_at(reducer: Reducer, annotation: Any) -> Any:
-    """What a field without a default is before any node has run; NOTHING when its reducer does not say."""
+    """The initial value of a field without a default; MISSING when its reducer has none."""
     if reducer is add and _unwrapped(annotation) in _SUMS:
         return _SUMS[_unwrapped(annotation)]
-    return _EMPTY[reducer]() if reducer in _EMPTY else NOTHING
+    return _EMPTY[reducer]() if reducer in _EMPTY else MISSING
 
 
 def begun(reducer: Reducer, default: Any) -> Any:
-    """A default as the reducer itself would have left it: the items of a `union` are sorted, each is there once."""
+    """A default as the reducer would have left it: a `union` has sorted, unique items."""
     return union([], default) if reducer is union else default
 
 
 def on_stored(reducer: Reducer, shape: Shape, delta: Shape) -> Reducer:
-    """A reducer as it is called with JSON: what it does to values of types, it does to values and not to their JSON.
+    """A reducer to be called with JSON: it gets and gives converted values.
 
-    Ours that only put things together do the same to either.
+    Built-in ones that only put things together work on JSON as well.
     """
     if (shape.codec is None and delta.codec is None) or reducer in (append, extend, merge, last):
         return reducer
@@ -68,7 +62,7 @@ def on_stored(reducer: Reducer, shape: Shape, delta: Shape) -> Reducer:
 
 
 def refusal(reducer: Reducer, annotation: Any) -> str | None:
-    """Why a field of this type cannot have this reducer; None when it can."""
+    """Why a field of this type cannot have this reducer, if so."""
     kinds = _kinds(annotation)
     if reducer in (append, extend):
         return None if _is(annotation, _LISTS) else f"{reducer.__name__} is for lists, for example list[str]"
@@ -105,7 +99,7 @@ def delta_annotation(reducer: Reducer, annotation: Any) -> Any:
 
 
 def _is_ambiguous(annotation: Any) -> bool:
-    """Whether items are lists in JSON, so that one cannot be told from several: then a list of them is needed."""
+    """Whether items are lists in JSON, so that one item cannot be told from several: then a list is required."""
     try:
         shape_of(annotation)
     except Unsupported:
@@ -114,7 +108,7 @@ def _is_ambiguous(annotation: Any) -> bool:
 
 
 def _second_parameter(reducer: Reducer) -> Any:
-    """What somebody's own function says it takes; anything, if it does not say."""
+    """The type of what a custom reducer takes; anything if it has no annotation."""
     name = getattr(reducer, "__qualname__", None)
     if name and "<lambda>" in name:
         raise ReducerMisfit("a lambda cannot be a reducer, because no message could name it: write a function")
@@ -157,7 +151,7 @@ def _is(annotation: Any, kinds: tuple[Any, ...]) -> bool:
 
 
 def _kinds(annotation: Any) -> frozenset[Any]:
-    """The types that a union has, or the one type that it is."""
+    """The types of a union, or the one type."""
     plain = _unwrapped(annotation)
     if get_origin(plain) in (Union, UnionType):
         return frozenset().union(*map(_kinds, get_args(plain)))

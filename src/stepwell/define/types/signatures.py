@@ -1,13 +1,14 @@
-"""What the annotations of a body say: which parameters are converted, and what it returns."""
+"""The annotations of a body: which parameters are converted, and what it returns."""
 
 from __future__ import annotations
 
 import collections.abc
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING
 from functools import partial
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ...errors import DataMisfit
 from ...place import neighbours
@@ -25,19 +26,19 @@ _NONE = shape_of(None)
 
 
 class Signature(NamedTuple):
-    """What the annotations of a body say."""
+    """The annotations of a body."""
 
     parameters: Mapping[str, Shape] = _NOTHING
-    """Those whose values are converted: plain JSON is given as it is."""
+    """Those whose values are converted; plain JSON is passed on."""
     returns: Shape | None = None
     """None: it may return anything."""
 
     subject: str = "its parameter"
 
     def convert(self, values: dict[str, Any], absent: Collection[str] = ()) -> None:
-        """Make what is stored into what is asked for, in place; DataMisfit if it is something else.
+        """Convert stored values to the types of the parameters, in place; DataMisfit if one does not fit.
 
-        What is `absent` is not stored at all: the node that would have given it was skipped.
+        `absent` ones are not stored, because the node that would have given them was skipped.
         """
         for name, shape in self.parameters.items():
             if name in values and name not in absent:
@@ -48,7 +49,7 @@ SAYS_NOTHING = Signature()
 
 
 def received(shape: Shape, data: Any, what: str) -> Any:
-    """Stored data as the type that `what` asks for; DataMisfit if it is something else."""
+    """Stored data as the type of `what`; DataMisfit if it does not fit."""
     try:
         return shape.received(data)
     except Misfit as misfit:
@@ -58,9 +59,9 @@ def received(shape: Shape, data: Any, what: str) -> Any:
 def signature_of(
     function: Callable[..., Any], filled: Iterable[str], report: Report, scope: Mapping[str, Any] | None = None
 ) -> Signature:
-    """What a body says; of its parameters those that are `filled` from what is stored. `report` hears what is wrong.
+    """The annotations of a body, for parameters that are `filled` from the store. `report` gets what is wrong.
 
-    `scope` has names that only those see who stand where it is written.
+    `scope` has the local names where it is written.
     """
     shapes = dict(shapes_of(function, (*filled, RETURN), lambda _, problem: report(problem), scope))
     if not shapes:
@@ -75,7 +76,7 @@ def shapes_of(
     report: Callable[[str, str], None],
     scope: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Shape]:
-    """What the annotations of these parameters ask for, and "return"; those that say something."""
+    """The types of these parameters and of "return", where an annotation says something."""
     plain = inspect.unwrap(function)
     written = getattr(plain, "__annotations__", None) or _NOTHING
     found: dict[str, Shape] = {}
@@ -119,7 +120,7 @@ def _shape(
 
 
 def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, Any] | None = None) -> Any:
-    """One annotation of a function; the others may name what only type checkers know."""
+    """Evaluate one annotation of a function; others may name what only type checkers know."""
     if isinstance(written, type) and not get_args(written):
         return written
 
@@ -132,7 +133,7 @@ def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, An
 
 
 def _output(annotation: Any) -> Any:
-    """What is stored as output: of a Delta its output, of what is awaited the result."""
+    """The type of the stored output: that of a Delta's output, or of an awaited result."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is Delta:
         return Any
@@ -145,14 +146,34 @@ def _output(annotation: Any) -> Any:
     return NoneType if annotation is None else annotation
 
 
-def hints_of(cls: type) -> dict[str, Any]:
-    """The annotations of a class. One inside a function may name what is defined there."""
+def hints_of(cls: type, what: str, report: Report) -> dict[str, Any] | None:
+    """The annotations of a class whose `what` they declare; None if they cannot be read, which is reported.
+
+    A class inside a function may name what is defined there.
+    """
     try:
-        return get_type_hints(cls, include_extras=True)
-    except NameError:
-        return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
+        try:
+            return get_type_hints(cls, include_extras=True)
+        except NameError:
+            return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
+    except Exception as error:
+        report(
+            f"an annotation cannot be read ({type(error).__name__}: {error}); what {what} are annotated with is needed at run "
+            f"time too, so import it at the top of the module"
+        )
+        return None
+
+
+def fields_of(cls: type, annotations: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The fields that annotations declare: name, annotation and default, MISSING where there is none.
+
+    Not by getattr, which would find `register` or `mro` in the type of the class.
+    """
+    for name, annotation in annotations.items():
+        if annotation is not ClassVar and get_origin(annotation) is not ClassVar:
+            yield name, annotation, next((vars(owner)[name] for owner in cls.__mro__ if name in vars(owner)), MISSING)
 
 
 def names_where_written(cls: type | None = None) -> dict[str, Any]:
-    """What can be named where a workflow is written, in a function too, and in its class body."""
+    """The names that can be used where a workflow is written, also in a function, and in its class body."""
     return {**neighbours(), **({} if cls is None else vars(cls))}

@@ -9,8 +9,9 @@ class State:
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import MISSING
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from ...codec import encode
 from ...errors import DefinitionError, NotJson, StateError
@@ -23,8 +24,8 @@ from ...words import briefly
 from ..code.address import address_of
 from .delta import Delta
 from .parameters import STATE
-from .reducing import NOTHING, ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
-from .signatures import hints_of, received
+from .reducing import ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
+from .signatures import fields_of, hints_of, received
 
 Report = Callable[[str, str], None]
 
@@ -78,7 +79,7 @@ class StateType:
         return view
 
     def encoded(self, delta: Delta, output: bytes, node: str) -> bytes:
-        """An output with its delta as it is stored; a StateError lists everything that is wrong with the delta."""
+        """An output with its delta as stored; a StateError lists everything that is wrong with the delta."""
         problems: list[str] = []
         for name, value in delta.fields.items():
             field = self.fields.get(name)
@@ -93,7 +94,7 @@ class StateType:
         return with_delta(output, encode(stored)) if stored else output
 
     def received(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a state as the types of its fields; DataMisfit if a stored one is something else."""
+        """The values of a state in the types of its fields; DataMisfit if one does not fit."""
         return {name: _received(self.fields[name], name, value) for name, value in values.items()}
 
 
@@ -108,25 +109,17 @@ def state_of(workflow: type, nodes: Container[str], report: Report) -> StateType
 
 
 def state_type(declared: type, report: Report) -> StateType | None:
-    """What a class declares; `report(name, problem)` hears what is wrong with it."""
+    """The state that a class declares; `report(name, problem)` gets what is wrong with it."""
     prefix = declared.__name__
-    try:
-        annotations = hints_of(declared)
-    except Exception as error:
-        report(
-            prefix,
-            f"an annotation cannot be read ({type(error).__name__}: {error}); what fields are annotated with is needed at "
-            f"run time too, so import it at the top of the module",
-        )
+    annotations = hints_of(declared, "fields", partial(report, prefix))
+    if annotations is None:
         return None
     if issubclass(declared, tuple | dict):  # NamedTuple, TypedDict
         report(prefix, "a plain class is needed, its annotations are the fields")
         return None
     fields: dict[str, Field] = {}
-    for name, annotation in annotations.items():
-        if annotation is ClassVar or get_origin(annotation) is ClassVar:
-            continue
-        field = _field(declared, name, annotation, partial(report, f"{prefix}.{name}"))
+    for name, annotation, default in fields_of(declared, annotations):
+        field = _field(name, annotation, default, partial(report, f"{prefix}.{name}"))
         if field is not None:
             fields[name] = field
     if not annotations:
@@ -139,7 +132,7 @@ def state_type(declared: type, report: Report) -> StateType | None:
 
 
 def checked_state(declared: type, what: str, where: str | None = None) -> StateType:
-    """The same where there is nothing else to report: a DefinitionError lists what is wrong."""
+    """The same, but a DefinitionError lists what is wrong."""
     problems: list[str] = []
     found = state_type(declared, lambda name, message: problems.append(f"  - {name}: {message}"))
     if problems or found is None:
@@ -147,7 +140,7 @@ def checked_state(declared: type, what: str, where: str | None = None) -> StateT
     return found
 
 
-def _field(declared: type, name: str, annotation: Any, report: Callable[[str], None]) -> Field | None:
+def _field(name: str, annotation: Any, default: Any, report: Callable[[str], None]) -> Field | None:
     plain, reducer = annotation, last
     if get_origin(annotation) is Annotated:
         plain, *rest = get_args(annotation)
@@ -159,10 +152,9 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
     if name.startswith("_"):
         report("a field cannot begin with an underscore")
         return None
-    default = next((vars(owner)[name] for owner in declared.__mro__ if name in vars(owner)), NOTHING)
-    if default is NOTHING:
+    if default is MISSING:
         default = starts_at(reducer, plain)
-    if default is NOTHING:
+    if default is MISSING:
         report("a default is needed: what the field is before any node has run")
         return None
     try:
@@ -182,14 +174,14 @@ def _field(declared: type, name: str, annotation: Any, report: Callable[[str], N
 
 
 def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] | None:
-    """Of our reducers `add` alone can make what JSON cannot keep of values that it can: a sum may be too large."""
+    """Of the built-in reducers only `add` can make an invalid value of valid ones: a sum may be too large for JSON."""
     if field.shape.codec is not None:  # it was checked as it was stored
         return None
     return partial(_unfit, field.shape) if field.reducer is add or not field.is_ours else None
 
 
 def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
-    """Why a value cannot be kept where this shape is asked for."""
+    """Why a value does not fit this shape, or cannot be kept."""
     return shape.problems(value, name) or (_not_json(value, name) if shape.codec is None else ())
 
 
@@ -206,7 +198,7 @@ def _shown(reducer: Any) -> str:
 
 
 def _view_type(declared: type, fields: Mapping[str, Field]) -> type:
-    """A subclass of what was declared, so that annotations hold and its methods work, with the fields read-only."""
+    """A subclass of the declared class with read-only fields, so that annotations hold and its methods work."""
 
     def refuse(self: Any, name: str, value: object = None) -> None:
         raise StateError(
@@ -229,7 +221,7 @@ def _reader(name: str) -> property:
 
 
 def _received(field: Field, name: str, value: Any) -> Any:
-    """A copy for whoever asks, in the type of the field."""
+    """A copy in the type of the field."""
     return received(field.shape, copied(value), f"state.{name}")
 
 
@@ -239,7 +231,7 @@ def _repr(self: Any) -> str:
 
 
 def check_unchanged(view: Any, node: str) -> None:
-    """Refuse what a body did to a list or dict of the state: it is a copy, and the change would be lost silently."""
+    """Refuse a change of a list or dict of the state in place: it is a copy, and the change would be lost silently."""
     for name, given in view._stepwell_given.items():
         if _stored_again(view._stepwell_fields[name], given) != view._stepwell_values[name]:
             raise StateError(
@@ -254,4 +246,4 @@ def _stored_again(field: Field, given: Any) -> Any:
     try:
         return field.shape.stored(given)
     except Misfit:  # it was changed into something that does not even fit
-        return NOTHING
+        return MISSING

@@ -1,6 +1,6 @@
-"""Which addresses a document may make us talk to: public ones, and private ones that the settings allow.
+"""Which addresses a document may reach: public ones, and private ones that the settings allow.
 
-The list is ours and not `ipaddress.is_private`, which has changed from one Python to the next.
+The list is our own, because `ipaddress.is_private` differs between versions of Python.
 """
 
 from __future__ import annotations

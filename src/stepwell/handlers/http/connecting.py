@@ -1,7 +1,7 @@
-"""How connections are made: a name is resolved once, every address checked, and one of those very addresses connected to.
+"""Connects to checked addresses only: a name is resolved once, its addresses are checked, and one of them is used.
 
-The name stays in the request, so `Host` and the name that TLS checks are those of the URL. A name that resolves to something
-else a moment later changes nothing: nobody asks again.
+The name stays in the request, so `Host` and TLS use that of the URL. It is not resolved again, so it cannot change after the
+check.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...secrets import SecretRef
+from ...secrets import SecretRef, mapped
 from ...services import Text
 from .config import Parse
 
@@ -61,8 +61,4 @@ def recorded(
 
 def named(value: Any) -> Any:
     """Data with the names of secrets in place of references."""
-    if isinstance(value, SecretRef):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: named(item) for key, item in value.items()}
-    return [named(item) for item in value] if isinstance(value, list | tuple) else value
+    return mapped(value, lambda leaf: str(leaf) if isinstance(leaf, SecretRef) else leaf)

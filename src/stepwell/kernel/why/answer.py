@@ -1,4 +1,4 @@
-"""What `run.why()` answers."""
+"""The answer of `run.why()`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .runs import why_run
 from .words import Times, advice, heading, lines, shown
 
 Command = Callable[[str], str | None]
-"""Makes what to type of the words of a command; None where nothing can be typed."""
+"""Turns the words of a command into what to type; None where nothing can be typed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a run, or one of its nodes, stands as it does. Printed it is text for people; `causes` are the same as data.
+    """Why a run, or one of its nodes, has its status. Printed it is a text for people; `causes` is the same as data.
 
     >>> print(run.why("ship"))
     ship waits for charge
@@ -37,7 +37,7 @@ class Why:
     now: int
     """When it was asked, by the store's clock."""
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)
-    """Of a run: how many of its nodes stand how."""
+    """For a run: its nodes by status."""
     store: str | None = None
     """The URL of its store, for what to type."""
 
@@ -47,7 +47,7 @@ class Why:
     __repr__ = __str__  # at a prompt, `run.why()` is to be read
 
     def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
-        """Line by line. `command` makes what to type of the words of a command."""
+        """The text. `command` turns the words of a command into what to type."""
         times = Times(self.now, zone)
         head = [] if self.node is not None else [heading(self.run, self.counts, times)]
         told = lines(self.causes, times, depth=len(head))

@@ -1,4 +1,4 @@
-"""How attempts ended, and what made the next one run."""
+"""How attempts ended, and why the next one ran."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...model import AttemptRow, AttemptStatus, JournalRow, NodeStatus
 from .records import Cause, CauseKind, Facts, Known
 
 HISTORY = 3
-"""Attempts that are told, back from the latest."""
+"""How many attempts are listed, back from the latest."""
 
 _KINDS = {
     AttemptStatus.FAILED: CauseKind.ATTEMPT_FAILED,
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def attempt_cause(facts: Facts, known: Known, attempt: AttemptRow, because: tuple[Cause, ...] = ()) -> Cause:
-    """How an attempt of a node ended, other than completed."""
+    """How an attempt ended that did not complete."""
     said = {} if attempt.error is None else error_of(attempt)
     node = known.row.id
     return Cause(_KINDS[attempt.status], node, facts.name(node), attempt.number, attempt.ended_at, said, because)
@@ -35,7 +35,7 @@ def error_of(attempt: AttemptRow) -> dict[str, Any]:
 
 
 def asked_too_often(attempt: AttemptRow) -> int | None:
-    """How often its node had asked to be tried later, if it failed because that was as often as it may."""
+    """How often the node had asked to be tried later, if the attempt failed because that is its limit."""
     return _record(attempt).get("postponed")
 
 
@@ -48,17 +48,19 @@ def _record(attempt: AttemptRow) -> dict[str, Any]:
 
 
 def last_ended(known: Known) -> AttemptRow | None:
-    """The latest attempt that ended, other than completed."""
+    """The latest attempt that ended without completing."""
     return next((attempt for attempt in reversed(known.attempts) if attempt.status in _KINDS), None)
 
 
 def made_it_run(facts: Facts, known: Known, number: int, left: int = HISTORY) -> tuple[Cause, ...]:
-    """What made the attempt with this number run, and what made the one before it run, back to the first."""
+    """Why the attempt with this number ran, and the one before it, back to the first."""
     before = next((each for each in known.attempts if each.number == number - 1 and each.status in _KINDS), None)
     request = _request(facts, known, number - 1)
     if request is not None:
         because = () if before is None else (attempt_cause(facts, known, before),)
-        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": _purpose(facts, request)}, because=because),)
+        gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
+        purpose = gates[-1].status if gates else None  # what the gate was held for then
+        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
     if number > 1:
         if before is None or not left:
             return ()
@@ -78,16 +80,10 @@ def _first(facts: Facts, known: Known) -> tuple[Cause, ...]:
 
 
 def _request(facts: Facts, known: Known, attempts: int) -> JournalRow | None:
-    """The entry by which somebody asked for this node again when it had this many attempts."""
+    """The entry of a request to run this node again after this many attempts."""
     row = known.row
     for entry in reversed(facts.history):
         asked_again = entry.kind == "rewrote" and entry.status == NodeStatus.PENDING
         if asked_again and entry.index == row.index and entry.attempt == attempts:
             return entry
     return None
-
-
-def _purpose(facts: Facts, entry: JournalRow) -> str | None:
-    """What the gate was held for when this entry was written."""
-    gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < entry.seq]
-    return gates[-1].status if gates else None

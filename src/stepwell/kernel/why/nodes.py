@@ -1,7 +1,8 @@
-"""Why a node stands as it does."""
+"""Why a node has its status."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never
 
@@ -11,23 +12,22 @@ from ...ids import NodeId
 from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..healing import REMOVED
 from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
-from .paths import above, way_up
 from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_takes, nobody_works
 
 FEW_PARENTS = 16
-"""Parents that are looked at one by one; of more the counter of the node says how many are open."""
+"""Parents that are looked at one by one; with more, the counter of the node says how many are open."""
 TIMED_PARENTS = 1_000
-"""Parents among which the last one to complete is looked for."""
+"""Parents among which the last to complete is looked for."""
 NAMED = 3
 """How many of several nodes are named."""
-_WAY_UP_TO = 4
-"""Nodes of a way through the graph that are told one by one; from a longer one the middle is left out."""
+_PATH_UP_TO = 4
+"""Nodes of a path that are listed one by one; the middle of a longer one is left out."""
 _UPSTREAM = "upstream: "
 
 
 class Wanted(NamedTuple):
-    """What has to be read, beside the node itself, to explain it."""
+    """What must be read, besides the node itself, to explain it."""
 
     nodes: tuple[NodeId, ...] = ()
     """Other nodes."""
@@ -58,7 +58,7 @@ def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
 
 
 def why_node(facts: Facts, node: str) -> Cause:
-    """Why this node, which must be among the facts, stands as it does; the way to the root is in `because`."""
+    """Why this node, which must be among the facts, has its status; `because` leads to the root."""
     known = facts.nodes[node]
     match known.row.status:
         case NodeStatus.PENDING:
@@ -91,42 +91,64 @@ def _pending(facts: Facts, known: Known) -> Cause:
     row, parents = known.row, facts.parents(known.row.id)
     read = [facts.nodes[parent].row for parent in parents if parent in facts.nodes]
     below = above(facts.graph, row.id) if facts.blockers else {}
-    ways = [way_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
+    paths = [_path_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
     if len(read) == len(parents):
         names = [facts.name(parent.id) for parent in read if parent.status not in SATISFIED_NODES]
         waiting = len(names)
     else:
-        names = list(dict.fromkeys(facts.name(way[0]) for way in ways))
+        names = list(dict.fromkeys(facts.name(path[0]) for path in paths))
         waiting = row.waiting
     detail = {
         "waiting": waiting,
         "parents": len(parents),
         "names": names[:NAMED],
         "doomed": facts.run.status is not RunStatus.PAUSED
-        and any(facts.nodes[way[-1]].row.status in FAILED_NODES for way in ways),
+        and any(facts.nodes[path[-1]].row.status in FAILED_NODES for path in paths),
     }
-    because = held(facts) + _tree(facts, [_shortened(way) for way in ways])
+    because = held(facts) + _tree(facts, [_shortened(path) for path in paths])
     return _cause(facts, known, CauseKind.WAITS_FOR_PARENTS, detail, because)
 
 
+def above(graph: Graph, node: str) -> dict[NodeId, NodeId]:
+    """Every ancestor of a node, with the next node on a shortest path down to it."""
+    below: dict[NodeId, NodeId] = {}
+    queue = deque([NodeId(node)])
+    while queue:
+        at = queue.popleft()
+        spec = graph.nodes.get(at)
+        for parent in () if spec is None else spec.depends_on:
+            if parent not in below:
+                below[parent] = at
+                queue.append(parent)
+    return below
+
+
+def _path_up(below: Mapping[NodeId, NodeId], node: str, ancestor: NodeId) -> list[NodeId]:
+    """The nodes from below `node` up to `ancestor`, which is the last."""
+    path = [ancestor]
+    while (nearer := below[path[-1]]) != node:
+        path.append(nearer)
+    return path[::-1]
+
+
 class _Stop(NamedTuple):
-    """A node on a way, and how many were left out before it."""
+    """A node on a path, and how many were left out before it."""
 
     node: NodeId
     skipped: int = 0
 
 
-def _shortened(way: Sequence[NodeId]) -> list[_Stop]:
-    if len(way) <= _WAY_UP_TO:
-        return [_Stop(node) for node in way]
-    return [_Stop(way[0]), _Stop(way[1]), _Stop(way[-1], len(way) - 3)]
+def _shortened(path: Sequence[NodeId]) -> list[_Stop]:
+    if len(path) <= _PATH_UP_TO:
+        return [_Stop(node) for node in path]
+    return [_Stop(path[0]), _Stop(path[1]), _Stop(path[-1], len(path) - 3)]
 
 
-def _tree(facts: Facts, ways: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
-    """Ways that begin alike are told as one, up to where they part."""
+def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
+    """Paths that begin alike are joined up to where they part."""
     begun: dict[_Stop, list[Sequence[_Stop]]] = {}
-    for way in ways:
-        begun.setdefault(way[0], []).append(way[1:])
+    for path in paths:
+        begun.setdefault(path[0], []).append(path[1:])
     found = []
     for stop, rests in begun.items():
         on = [rest for rest in rests if rest]
@@ -166,7 +188,7 @@ def _ready(facts: Facts, known: Known) -> Cause:
 
 
 def _ready_since(facts: Facts, known: Known, before: tuple[Cause, ...]) -> int | None:
-    """The latest of what it had to wait for, as far as it is known."""
+    """The latest time of what it had to wait for, as far as it is known."""
     if not before:
         return None
     times = [cause.at for cause in before] + [entry.at for entry in facts.history if entry.index == known.row.index]
@@ -294,9 +316,9 @@ def _cancelled(facts: Facts, known: Known) -> Cause:
 
 
 def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph) -> str:
-    """A body that stopped when it was asked to has no reason of its own: it is that of the run.
+    """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
 
-    Whatever it was cancelled for before, a node that is gone stays so for being gone, and one that is back does not.
+    A node that is gone from the graph is cancelled for that, and one that is back no longer is.
     """
     if row.index in graph.removed:
         return REMOVED
@@ -312,13 +334,13 @@ def _root(row: NodeRow) -> NodeId:
 
 
 def _most_attempts(facts: Facts, known: Known) -> int | None:
-    """How often a node may fail before it is given up; None when it is not tried again by itself."""
+    """How often a node may fail before it is given up; None without a retry."""
     spec = facts.spec(known.row.id)
     return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
 
 
 def _next_try(facts: Facts, known: Known) -> int:
-    """Which try the next attempt is. One that asked to be tried later is none of those that are counted."""
+    """The number of the next try. Attempts that asked to be tried later do not count."""
     row = known.row
     return row.attempt + 1 if _most_attempts(facts, known) is None else row.failures + 1
 

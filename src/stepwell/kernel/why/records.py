@@ -1,4 +1,4 @@
-"""Causes as data, and the rows they are found in."""
+"""Causes as data, and the rows they are derived from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...words import iso
 
 
 class CauseKind(StrEnum):
-    """What a cause is about. Scripts and user interfaces read these names: new ones may come, none changes or goes."""
+    """The kind of a cause. Scripts and user interfaces read these names: new ones may come, none changes or goes."""
 
     # How a node stands.
     WAITS_FOR_PARENTS = "waits_for_parents"
@@ -54,7 +54,7 @@ class CauseKind(StrEnum):
 
 
 BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
-"""What makes every node run once. Told of the node in question, and not of others that hold it up."""
+"""What makes every node run once. Only told for the node in question, not for those that hold it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Worker(NamedTuple):
 
     @classmethod
     def of(cls, worker: WorkerId, info: bytes) -> Worker:
-        """What can be understood of what a worker, perhaps of another version, wrote about itself."""
+        """What a worker, perhaps of another version, announced, as far as it can be understood."""
         try:
             said = decode(info)
         except ValueError:
@@ -142,7 +142,7 @@ def _lacks(said: object) -> dict[tuple[str, str], str]:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was read of a run to explain it or one of its nodes: never all of a large one."""
+    """What was read to explain a run or one of its nodes: never all of a large one."""
 
     run: RunRow
     graph: Graph
@@ -150,7 +150,7 @@ class Facts:
     workers: tuple[Worker, ...] = ()
     """Those that are alive."""
     gates: tuple[JournalRow, ...] = ()
-    """For what the gate of the run was held, and how the run stood afterwards: its entries of kind `gate` and `run`."""
+    """Its journal entries of kind `gate` and `run`: what the gate was held for, and the status afterwards."""
     nodes: Mapping[str, Known] = field(default_factory=dict)
     """By id, what was read."""
     blockers: tuple[NodeId, ...] = ()
@@ -160,7 +160,7 @@ class Facts:
     ended: Mapping[str, int] = field(default_factory=dict)
     """By id, when parents of the node in question completed."""
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)
-    """Of a run: how many of its nodes stand how."""
+    """For a run: its nodes by status."""
 
     def spec(self, node: str) -> NodeSpec | None:
         """None for a node that is no longer part of the graph."""

@@ -1,4 +1,4 @@
-"""Why a run is not done yet, or ended as it did; and which of its nodes tell most about it."""
+"""Why a run is not done yet, or ended as it did; and which of its nodes explain it best."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_works, paused
 
 MOST = 3
-"""Nodes that are told of at most."""
+"""How many nodes are listed at most."""
 OF_A_KIND = 2
 GROUPS = (
     (NodeStatus.FAILED, NodeStatus.INTERRUPTED),

@@ -1,4 +1,4 @@
-"""How the run stands as a whole: its gate, and who works on it."""
+"""The run as a whole: its gate, and who works on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def paused(facts: Facts) -> Cause:
 
 
 def asked(facts: Facts, purpose: str) -> tuple[Cause, ...]:
-    """When somebody last asked for this, as the gates tell."""
+    """When somebody last asked for this."""
     entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status == purpose]
     return (Cause(CauseKind.ASKED, at=entries[-1].at, detail={"purpose": purpose}),) if entries else ()
 
@@ -36,9 +36,7 @@ def nobody_works(facts: Facts) -> Cause | None:
         reasons = sorted({str(reason).partition("\n")[0] for reason in lacking})
         return Cause(CauseKind.LACKING, detail={"workers": len(lacking), "reasons": reasons[:5]})
     offers = [worker.serves for worker in facts.workers]
-    if (
-        run.target is None
-    ):  # workers tell which versions of classes they have, and nothing about graphs built at run time
+    if run.target is None:  # workers announce versions of classes, but no graphs that were built at run time
         return None
     versions = {(run.workflow, run.digest), (run.workflow, facts.graph.follows)}
     if any(serves is None or not serves.isdisjoint(versions) for serves in offers):
@@ -70,7 +68,7 @@ def _no_worker(facts: Facts) -> Cause:
 
 
 def _module(facts: Facts) -> str | None:
-    """Where the code of the run is: what a worker has to be started with. Handlers of documents need nothing: ""."""
+    """The module to start a worker with; "" if handlers of documents need none."""
     jobs = [spec.job for spec in facts.graph if spec.job is not None]
     address = facts.run.target or next((job for job in jobs if ":" in job), "" if jobs else None)
     return None if address is None else address.partition(":")[0]

@@ -1,4 +1,4 @@
-"""The words for causes: all of them are here."""
+"""The texts for causes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _rough(time: int) -> str:
 
 
 def shown(line: str) -> str:
-    """A line that a terminal shows as it is, whatever names and messages have in them."""
+    """A line without characters that a terminal would obey."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
 
 
@@ -159,7 +159,8 @@ def sentence(cause: Cause, times: Times) -> str:
             alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
             return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
         case K.BUSY:
-            return _busy(said["workers"])
+            alive = "worker is alive and takes" if said["workers"] == 1 else "workers are alive and take"
+            return f"{said['workers']} {alive} it when there is room"
         case K.ALONE:
             return (
                 f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
@@ -268,11 +269,6 @@ def _attempt(cause: Cause, times: Times) -> str:
             return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
 
 
-def _busy(workers: int) -> str:
-    alive = "1 worker is alive and takes" if workers == 1 else f"{workers} workers are alive and take"
-    return f"{alive} it when there is room"
-
-
 def _not_served(said: Mapping[str, Any]) -> str:
     workers, workflow = said["workers"], said["workflow"]
     alive = "the 1 worker that is alive serves" if workers == 1 else f"the {workers:,} workers that are alive serve"
@@ -289,7 +285,7 @@ def _queue_not_served(said: Mapping[str, Any]) -> str:
 
 
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
-    """How a run stands, in a line."""
+    """The status of a run in a line."""
     began = f"run {run.id} of {run.workflow}"
     nodes = _counted(counts)
     if run.status.terminal:
@@ -314,7 +310,7 @@ def _status(status: NodeStatus) -> str:
 
 
 def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
-    """What to do about it, if anything: each a sentence with something to write or to type."""
+    """What to do about it: sentences with something to write or to type."""
     kinds: dict[CauseKind, Cause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
@@ -339,7 +335,7 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
 
 
 def _module(detail: Mapping[str, Any]) -> str:
-    """The module that a worker is started with, after a space; nothing if it needs none."""
+    """The module to start a worker with, after a space; empty if none is needed."""
     found = detail.get("module")
     return " MODULE" if found is None else f" {found}" if found else ""
 

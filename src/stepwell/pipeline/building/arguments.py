@@ -1,4 +1,4 @@
-"""What the body of a stage receives: inputs in the form that its annotations ask for, and where to write."""
+"""The arguments of a stage's body: inputs in the form that its annotations ask for, and where to write."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Taken(NamedTuple):
     input: str
     many: bool
     form: Any
-    """Path, str, bytes, or the annotation of JSON."""
+    """Path, str, bytes, or the type of JSON data."""
 
 
 class Signature(NamedTuple):
-    """What a body asks for, by parameter."""
+    """The parameters of a body."""
 
     inputs: Mapping[str, Taken]
     special: frozenset[str]

@@ -1,4 +1,4 @@
-"""`Scanner`: looks for what is stale and has it produced, one process at a time for each pipeline."""
+"""`Scanner`: finds what is stale and has it made, in one process at a time for each pipeline."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def build(
     listed: Listed | None = None,
     existing: bool = False,
 ) -> BuildReport:
-    """Produce what is missing or stale."""
+    """Make what is missing or stale."""
     with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
         return scanner.scan(targets, force=force, listed=listed, once=True, existing=existing)
 
 
 class Scanner:
-    """Keeps the states of one pipeline up to date: by full scans, and after single paths changed."""
+    """Keeps the states of one pipeline up to date, by full scans and after single paths changed."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Scanner:
     ) -> None:
         self.pipeline = pipeline
         self.view: View | None = None
-        """How everything stood when it was last looked at."""
+        """The status of everything at the last look."""
         self._stack = ExitStack()
         self._runs = Runs(pipeline, engine, self._stack, options or {})
         self._patience = patience
@@ -110,14 +110,14 @@ class Scanner:
 
     @contextmanager
     def _lease(self) -> Iterator[Callable[[], bool]]:
-        """Scan alone; what runs meanwhile is this pipeline's code, whichever others of its name this process has made."""
+        """Scan under the lease, with this pipeline's code, whatever others of its name this process has."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
             enter(self.pipeline)
             self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
             yield holds
 
     def _recovered(self, recovery: Recovery, folders: list[Folder], died: int | None) -> list[Folder]:
-        """What is there after what a crash interrupted was finished."""
+        """The view after finishing what a crash interrupted."""
         store = self.pipeline.store
         drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
         finished = store.finish(folders)
@@ -125,7 +125,7 @@ class Scanner:
         return store.files.walk(self.pipeline.connections.wanted) if finished or published else folders
 
     def changed(self, paths: Iterable[str]) -> BuildReport:
-        """Some paths changed: look at these, and produce what is stale because of them."""
+        """Some paths changed: look at these, and make what is stale because of them."""
         began = time.monotonic()
         if self.view is None:
             return self.scan()
@@ -139,7 +139,7 @@ class Scanner:
         return self._report(outcome, began, units=touched)
 
     def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:
-        """Take what changed into the view; the units that may stand otherwise now, or None when all may."""
+        """Update the view with what changed. Return the units whose standing may differ now, or None for all."""
         assert self.view is not None
         snapshot, store = self.view.snapshot, self.pipeline.store
         same: list[str] = []
@@ -199,7 +199,7 @@ class Scanner:
         return wave.outcome
 
     def _conclude(self, *, existing: bool = False, saves: bool = True) -> None:
-        """Fire triggers, and keep what is known for the next scan."""
+        """Fire triggers, and save what is known for the next scan."""
         assert self.view is not None
         self._fire(existing=existing)
         with no_collections():
@@ -208,7 +208,7 @@ class Scanner:
                 save_verdict(self.pipeline, self.view, self._runs.paused)
 
     def _fire(self, *, existing: bool = False) -> None:
-        """Start what new states trigger. Where nothing was run there is none, and no engine either."""
+        """Start what new states trigger. If nothing ran there are none, and no engine is opened."""
         if self.view is not None and (self.pipeline.triggers or self._runs.has_engine or existing):
             from .triggers import fire_stored_triggers, fire_triggers
 
@@ -238,7 +238,7 @@ class Scanner:
         )
 
     def due_at(self) -> float | None:
-        """When time alone makes something stale: a back-off ends, or a file was quiet for long enough."""
+        """When something becomes stale by itself: a back-off ends, or a file was quiet for long enough."""
         if self.view is None:
             return None
         model = self.view.model

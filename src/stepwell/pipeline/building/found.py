@@ -1,6 +1,4 @@
-"""The pipeline that a node names. A worker that has not got it imports the module it was written in, which makes it, or reads
-its document.
-"""
+"""Finding the pipeline that a node names. A worker that does not have it imports its module, or reads its document."""
 
 from __future__ import annotations
 
@@ -15,15 +13,15 @@ from ..document.names import STORED
 from ..registry import homes, living
 
 HOMES = "STEPWELL_PIPELINE_HOMES"
-"""In the environment of a worker and of what it starts: the only modules that are imported because a node names them."""
+"""A variable of a worker and the processes it starts: the only modules that a node may have imported."""
 JOBS = "stepwell.pipeline.building.jobs"
-"""Where the jobs of nodes are."""
+"""The module with the jobs of nodes."""
 _loaded: dict[str, PipelineDefinition] = {}
-"""Pipelines that were read from files for a node: nobody else holds them."""
+"""Pipelines that were read from files for a node, which nobody else holds."""
 
 
 def find_pipeline(home: str, name: str, root_id: str, stage: str) -> PipelineDefinition:
-    """The pipeline of this name, written in the module `home`, that has this stage and the root that is meant."""
+    """Return the pipeline with this home, name, stage and root."""
     alike = _with_stage(home, name, stage)
     if not alike:
         _load(home)
@@ -45,10 +43,10 @@ def find_pipeline(home: str, name: str, root_id: str, stage: str) -> PipelineDef
 
 
 def jobs_of(modules: Iterable[str]) -> tuple[str, ...]:
-    """What a worker that serves these modules has to allow, if pipelines are written in one of them.
+    """Return the modules that a worker has to allow if one of the modules it serves contains pipelines.
 
-    From then on what nodes name is imported only if it is one of these modules, or below one: whoever can write to the store
-    chooses the names.
+    From then on nodes can only have these modules, and those below them, imported: whoever can write to the store chooses
+    the names.
     """
     given = tuple(modules)
     if not any(_is_below(home, given) for home in homes()):
@@ -62,7 +60,7 @@ def _is_below(home: str, modules: Iterable[str]) -> bool:
 
 
 def _with_stage(home: str, name: str, stage: str) -> list[PipelineDefinition]:
-    """Another thread may be writing the newest one just now, whose stages are still to come."""
+    """Another thread may just be making the newest one, which has no stages yet."""
     return [each for each in _alive(home, name) if stage in each.stages]
 
 
@@ -71,7 +69,7 @@ def _alive(home: str, name: str) -> list[PipelineDefinition]:
 
 
 def _load(home: str) -> None:
-    """Make the pipelines of a module or document; they enter by themselves."""
+    """Make the pipelines of a module or document, which enter themselves in the registry."""
     if home.endswith((".json", ".yaml", ".yml")):
         from ..document.load import read_pipeline
 
@@ -86,4 +84,4 @@ def _load(home: str) -> None:
         if there is None and allowed is not None and not _is_below(home, allowed.split(",")):
             raise DefinitionError(f"the pipelines of {home} are not served here; name it when you start the worker")
         if there is None or there.__name__ == home:
-            importlib.import_module(home)  # if another thread imports it just now, this waits until it has
+            importlib.import_module(home)  # waits if another thread is importing it

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell.pipeline")
 
 CHANGED_WHILE_READ = 10
-"""So often a body runs again because an input changed meanwhile; then it has failed."""
+"""How often a body runs again because an input changed meanwhile, before it fails."""
 
 
 def produce(
@@ -87,7 +87,7 @@ def produce_many(
 
 
 def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
-    """What `_Work` does, in one loop: for units that read one file and return another, of which there may be very many."""
+    """Do what `_Work` does in one loop, for units that read one file and return another: there may be very many."""
     stage, ctx, files, drafts = job.stage, job.ctx, job.store.files, job.store.drafts
     ((parameter, taken),) = job.signature.inputs.items()
     (reads,), (writes,) = job.formats.values(), job.outputs.values()
@@ -125,7 +125,7 @@ def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
 
 
 Failed: TypeAlias = dict[str, list[str]]
-"""By unit, the type of the error and what it said."""
+"""The type of the error and its message, by unit."""
 
 
 def _note_failure(failed: Failed, unit: str, error: Exception) -> None:
@@ -172,7 +172,7 @@ class _Job:
         self._units = 0
 
     def next_token(self) -> str:
-        """What tells the drafts of one unit from all others."""
+        """A token that distinguishes the drafts of one unit from all others."""
         self._units += 1
         return f"{self._token}{self._units:x}"
 
@@ -214,7 +214,7 @@ class _Work:
         self.drafts: dict[str, Draft] = {}
 
     def begin(self) -> bool:
-        """Read the inputs and prepare the drafts; False if an input is gone: there is nothing to do any more."""
+        """Read the inputs and prepare the drafts. Return False if an input is gone: then there is nothing to do."""
         contents: dict[str, bytes] = {}
         files = self.store.files
         for name, paths in self.inputs.items():
@@ -271,7 +271,7 @@ class _Work:
         return self.stage.function(**self.arguments)
 
     def end(self, result: Any) -> UnitMade:
-        """Check what was made, and that the inputs are what they were; what is returned is settled."""
+        """Check the outputs, and that the inputs have not changed. Return what to settle."""
         contents = store_result(self.stage, result, self.drafts)
         outputs = []
         for name, draft in self.drafts.items():

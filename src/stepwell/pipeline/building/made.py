@@ -1,4 +1,4 @@
-"""What nodes of a pipeline's runs return: what they made, as drafts, so that whoever has the run can publish it."""
+"""The outputs of nodes in a pipeline's runs: what they made, as drafts, so that whoever has the run can publish it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Outputs = dict[str, Made]
 
 
 class Source(NamedTuple):
-    """What all records of one stage and one moment have in common."""
+    """The fields that all records of one stage and one moment share."""
 
     stage: str
     current: Current
@@ -46,16 +46,16 @@ class Source(NamedTuple):
 
 
 class UnitMade(NamedTuple):
-    """What was made of one entity."""
+    """What was made for one entity."""
 
     entity: str
     inputs: Mapping[str, str]
-    """The hash of each as it was given to the body."""
+    """The hash of each input as the body got it."""
     outputs: Sequence[tuple[str, str, str, Mapping[str, str] | None]]
     """The address, the name of the draft, the content hash, and the hash of each file if it is of several."""
 
     def kept(self) -> tuple[str, Mapping[str, str]]:
-        """The common hash of the inputs, and each, unless there are very many."""
+        """The hash of all inputs, and that of each, unless there are very many."""
         return inputs_hash(self.inputs), self.inputs if len(self.inputs) <= MANY_INPUTS else {}
 
 
@@ -77,11 +77,11 @@ class FilesMade:
     def __init__(self) -> None:
         self.entities: list[str] = []
         self.inputs: list[str] = []
-        """The hash of each file that was read, of one unit after the other."""
+        """The hash of each file that was read, one unit after the other."""
         self.places: list[str] = []
         """The name of each draft."""
         self.hashes: list[str] = []
-        """Of what is in it."""
+        """The hash of its content."""
 
     def add(self, unit: UnitMade) -> None:
         self.entities.append(unit.entity)
@@ -117,7 +117,7 @@ def files_settled(
     reads: Sequence[str],
     writes: Sequence[str],
 ) -> dict[str, Any]:
-    """The same of units whose keys tell what they read and write."""
+    """The same for units whose keys tell what they read and write."""
     columns = {name: "\n".join(column) for name, column in vars(made).items()}
     return _in_common(source, failed) | {"reads": reads, "writes": writes, **columns}
 
@@ -135,7 +135,7 @@ def _in_common(source: Source, failed: Mapping[str, Sequence[str]]) -> dict[str,
 
 
 def read_many(output: Mapping[str, Any], drafts: Drafts) -> dict[str, Outputs]:
-    """What a node made that made many, by unit."""
+    """What a node with many units made, by unit."""
     stage = output["stage"]
     source = Source(stage, Current(*output["current"]), output["producedAt"], output["producedBy"])
     if "reads" in output:
@@ -150,7 +150,7 @@ def read_many(output: Mapping[str, Any], drafts: Drafts) -> dict[str, Outputs]:
 
 
 def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> dict[str, Outputs]:
-    """Of units whose keys tell what they read and write."""
+    """The same for units whose keys tell what they read and write."""
     reads, writes = output["reads"], output["writes"]
     if not output["hashes"]:
         return {}
@@ -174,9 +174,9 @@ def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> di
 class Results(NamedTuple):
     made: dict[str, Outputs]
     failed: dict[str, tuple[str, str]]
-    """The type of the error, and what it said."""
+    """The type of the error, and its message."""
     seconds: float
-    """How long bodies took, all together."""
+    """How long all bodies took together."""
 
 
 def results_of(run: Run, drafts: Drafts) -> Results:

@@ -1,4 +1,4 @@
-"""What a body returns or writes, as drafts: checked, hashed, not yet seen by anybody."""
+"""What a body returns or writes, as drafts: checked and hashed, but not yet published."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 
 def as_bytes(value: Any, what: str) -> bytes:
-    """The content of a file: text as UTF-8, bytes as they are, data as JSON."""
+    """Return the content of a file: text as UTF-8, bytes as they are, data as JSON."""
     if type(value) is bytes:
         return value
     if isinstance(value, str):
@@ -39,7 +39,7 @@ def as_bytes(value: Any, what: str) -> bytes:
 
 
 class InvalidOutputValue(InvalidOutput):
-    """A body returned what cannot be the content of a file."""
+    """A body returned something that cannot be the content of a file."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, pipeline="")
@@ -61,7 +61,7 @@ def write_file(place: str, content: bytes) -> None:
 
 
 def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft]) -> dict[str, bytes]:
-    """Write what a body returned into its drafts; what it wrote itself stays. The contents of single files are returned."""
+    """Write what a body returned into its drafts; what it wrote itself stays. Return the contents of single files."""
     if result is None:
         return {}
     if SOLE in drafts:
@@ -111,7 +111,7 @@ def _member_name(output: Output, key: str, name: Any, what: str) -> str:
 
 
 def store_file(stage: Stage, draft: Draft, result: Any) -> str:
-    """Write what a body returned into the draft of its one file; the content hash, or InvalidOutput."""
+    """Write what a body returned into the draft of its one file. Return the content hash, or raise InvalidOutput."""
     if result is None:
         raise _not_made(stage, draft)
     content = as_bytes(result, f"stage {stage.name!r}")
@@ -183,7 +183,7 @@ def _validate(stage: Stage, draft: Draft, path: str, content: bytes) -> None:
 
 
 def run_validation(validate: Callable[..., Any], path: Path, content: bytes) -> str | None:
-    """What a custom validation says: it takes a Path, str or bytes, and raises, returns False, or says what is wrong."""
+    """Run a custom validation: it takes a Path, str or bytes, and raises, returns False, or says what is wrong."""
     parameter = next(iter(inspect.signature(validate).parameters.values()), None)
     annotation = None if parameter is None else parameter.annotation
     given: Any = path

@@ -1,4 +1,4 @@
-"""After a crash: runs that another process left are finished, what they settled is published, what failed is written down."""
+"""After a crash: finish the runs that another process left, publish what they settled, and record what failed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ..looking import View
 
 TOKEN_RUN = 32
-"""Digits of a run id, which the token of a draft begins with."""
+"""How many digits of the run id the token of a draft begins with."""
 
 
 class Recovery:
-    """What a scan does first. The lease is held: nobody else works on runs of this root."""
+    """What a scan does first, under the lease: nobody else works on runs of this root."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
@@ -91,7 +91,7 @@ class Recovery:
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
 
     def _units_of(self, run: Run) -> list[str]:
-        """What a run was started for, but for what it has done."""
+        """The units for which a run was started, except those it has made."""
         made, failed, _ = results_of(run, self._runs.pipeline.store.drafts)
         found: list[str] = []
         for node in run.graph.nodes.values():
@@ -105,7 +105,7 @@ class Recovery:
         return bool(self._failed)
 
     def note_failures(self, view: View) -> None:
-        """Have what failed back off, although whoever started it did not live to write it down."""
+        """Record failures that the process which started the run did not live to record, so that they back off."""
         if not self._failed:
             return
         notes: dict[str, Failure | None] = {}
@@ -120,7 +120,7 @@ class Recovery:
         )
 
     def _counts(self, unit: Unit, view: View, run: Run) -> bool:
-        """Whether it would fail again: nobody wrote it down, and neither its code nor its inputs have changed since."""
+        """Whether it would fail again: nobody recorded it, and neither its code nor its inputs have changed since."""
         began = run.row.created_at / SECOND
         known = view.snapshot.failures.get(unit.id)
         if known is not None and (known.run_id == run.id or known.last_failed_at >= began):

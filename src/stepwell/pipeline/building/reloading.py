@@ -1,4 +1,4 @@
-"""`Reloader`: pipelines are made anew when a file they are written in has changed, in the same process."""
+"""`Reloader`: loads pipelines again, in the same process, when one of their files has changed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class Reloader:
-    """Every module of the project is imported again, because one may hold what it imported from another."""
+    """Imports every module of the project again, because one may hold what it imported from another."""
 
     def __init__(self, find: Callable[[], Sequence[PipelineDefinition]]) -> None:
         self._find = find
         self._documents: dict[str, Stamp | None] = {}
         self._tried: dict[str, Stamp | None] = {}
-        """What could not be loaded as it was: it is not tried again before it changes."""
+        """Files that could not be loaded. They are not tried again before they change."""
 
     def found(self) -> Sequence[PipelineDefinition]:
-        """The pipelines, for the first time."""
+        """Load the pipelines for the first time."""
         pipelines = self._find()
         self._note(pipelines)
         return pipelines
@@ -37,7 +37,7 @@ class Reloader:
         self._documents = {p.home: stamp_of(p.home) for p in pipelines if os.path.isfile(p.home)}
 
     def changed(self) -> list[str]:
-        """The files that are not what runs here, and have not been tried."""
+        """The files that changed since they were loaded, and have not been tried since."""
         documents = [file for file, stamp in self._documents.items() if stamp_of(file) != stamp]
         return [
             file
@@ -46,11 +46,11 @@ class Reloader:
         ]
 
     def reload(self) -> Sequence[PipelineDefinition]:
-        """The pipelines as they are written now. If they cannot be loaded, the error is raised and nothing has changed."""
+        """Load the pipelines as they are written now. If that raises, nothing has changed."""
         changed = self.changed()
         self._tried = {file: stamp_of(file) for file in changed}
         before = {name: sys.modules[name] for name in loaded.modules()}
-        for file in changed:  # what was compiled of it may have the same size, and be of the same second
+        for file in changed:  # its compiled form may have the same size and second
             with suppress(OSError, NotImplementedError, ValueError):
                 os.unlink(importlib.util.cache_from_source(file))
         for name in before:

@@ -1,4 +1,4 @@
-"""What a build did, and how far it is."""
+"""What a build did, and its progress."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class BuildReport(NamedTuple):
 
     pipeline: str
     produced: tuple[str, ...]
-    """Stages of entities, `summary 2026-01-15`, whose states were written."""
+    """Units, such as `summary 2026-01-15`, whose states were written."""
     unchanged: tuple[str, ...]
-    """Those of them that came out as they were: nothing below them ran because of them."""
+    """Those of them whose content is the same as before: nothing below ran because of them."""
     failed: Mapping[str, str]
-    """What failed now, and why."""
+    """Units that failed in this build, and why."""
     left: Mapping[str, str]
-    """What is still not fresh, and its status."""
+    """Units that are still not fresh, and their status."""
     runs: tuple[str, ...]
     seconds: float
 

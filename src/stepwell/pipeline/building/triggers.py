@@ -58,7 +58,7 @@ def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any, *, exis
 def fire_stored_triggers(
     pipeline: PipelineDefinition, view: View, engine: Engine, *, existing: bool = False
 ) -> list[str]:
-    """The same for triggers that were added to the engine's store: for what was written since they were added or resumed."""
+    """The same for triggers in the engine's store: for states written since they were added or resumed."""
     wanted = [
         stored
         for stored in engine.triggers.all()
@@ -95,7 +95,7 @@ def fire_stored_triggers(
 
 
 def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]]:
-    """The states there are that a trigger is about: address, record and content hash."""
+    """The states that a trigger is about: address, record and content hash."""
     found = []
     for folder, names in view.snapshot.tree.items():
         for name in names:
@@ -111,7 +111,7 @@ def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]
 def _event(
     pipeline: PipelineDefinition, trigger: Trigger, address: str, record: Record | None, content: str
 ) -> dict[str, str] | None:
-    """What a workflow is told of a new state; None if the filter of the trigger leaves it out."""
+    """The input of a workflow for a new state, or None if the filter of the trigger leaves it out."""
     values = trigger.pattern.match(address) or {}
     event = {
         "entity": "/".join(values.values()),

@@ -1,4 +1,4 @@
-"""The verdict of the last scan: while nothing has changed since, nothing else has to be looked at, nor loaded."""
+"""The verdict of the last scan. While nothing has changed since, nothing else has to be read or loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Listed(NamedTuple):
-    """What was on disk, and how often somebody had scanned by then."""
+    """What was on disk, and the number of the latest lease at that moment."""
 
     lease_number: int
     folders: list[Folder]
@@ -29,7 +29,7 @@ def list_everything(pipeline: PipelineDefinition) -> Listed:
 
 
 def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport | None:
-    """The report of a build that has nothing to do, told by the cache, without a look at any state; None if it may have."""
+    """Return the report of a build that, by the cache alone, has nothing to do; None if it may have something."""
     verdict = pipeline.store.cache.read().verdict
     if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
         return None
@@ -38,7 +38,7 @@ def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport |
 
 
 def known_status(pipeline: PipelineDefinition) -> dict[str, Any] | None:
-    """How everything stood when it was last looked at, if nothing has changed since."""
+    """Return the status that the last scan found, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
     if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
         return None
@@ -56,7 +56,7 @@ def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping
 
 
 def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] | None:
-    """The paths of the entities that a few changed files concern, if everything else is fresh; None: all may be."""
+    """Return the paths of the entities that a few changed files concern, or None if other states may not be fresh."""
     verdict = pipeline.store.cache.read().verdict
     if (
         not verdict
@@ -71,7 +71,7 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
 
 
 def save_verdict(pipeline: PipelineDefinition, view: View, paused: Mapping[str, str]) -> None:
-    """Write the cache: hashes, and how everything stands; of what is `paused`, in which run."""
+    """Write the cache: hashes, the status of everything, and the runs in which units are `paused`."""
     status = view.status()
     told = status.to_json()
     if view.snapshot.is_partial:
@@ -91,7 +91,7 @@ def save_verdict(pipeline: PipelineDefinition, view: View, paused: Mapping[str, 
 
 
 def _with_rest(before: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of everything, of which a part was looked at, and the rest was fresh and is."""
+    """Return the status of everything if only `part` was judged and the rest is as fresh as before."""
 
     def counts(former: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
         seen = sum(now.get(status, 0) for status in STATUSES)

@@ -1,4 +1,4 @@
-"""`Watcher`: keeps pipelines up to date until it is stopped. File events make it immediate; full scans are the safety net."""
+"""`Watcher`: keeps pipelines up to date until it is stopped, at once after file events, and by regular full scans."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ log = logging.getLogger("stepwell.pipeline")
 DEBOUNCE_MS = 50
 _LOOK_MS = 500
 _STEP_MS = 100
-"""How soon after the beginning it is known that everything is watched."""
+"""How long after the start everything is certainly watched."""
 AGAIN_SECONDS = 5.0
-"""After a scan that could not be done: a server was away, the disk full."""
+"""How long to wait after a scan that failed: a server was away, or the disk full."""
 
 
 class Watcher:
@@ -54,7 +54,7 @@ class Watcher:
         self._reloader = reloader
         self._written: list[StateEvent] = []
         self._marks: dict[int, object] = {}
-        """What the stores that no file tells of said when they were last looked at."""
+        """The change mark of each store at its last scan."""
         self._stop = threading.Event()
         self._scan_at = 0.0
         if not hasattr(engine, "start"):
@@ -148,7 +148,7 @@ class Watcher:
             log.error("%s", error)
 
     def changed(self, files: Iterable[str]) -> None:
-        """Some files changed: those below the root of a pipeline are looked at."""
+        """Some files changed: look at those below the root of a pipeline."""
         given = list(files)
         for scanner in self.scanners:
             root = os.path.realpath(scanner.pipeline.root) + os.sep
@@ -160,7 +160,7 @@ class Watcher:
         self._written.append(event)
 
     def pass_on(self) -> None:
-        """Let the other pipelines of the same root know what was written, until nothing new is."""
+        """Tell the other pipelines of the same root what was written, until nothing new is."""
         while self._written:
             events, self._written = self._written, []
             for scanner in self.scanners:
@@ -178,7 +178,7 @@ class Watcher:
             self._on_build(report)
 
     def _roots(self) -> list[str]:
-        """The directories that the system watches; databases are asked."""
+        """The directories that the system watches. Databases are polled."""
         pipelines = [scanner.pipeline for scanner in self.scanners]
         roots = [os.path.realpath(each.root) for each in pipelines if each.store.files.change_mark() is None]
         for root in roots:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
 CHUNK_SECONDS = 1.0
-"""A run should take about as long: its outputs are published together."""
-IN_FLIGHT = 3
-"""Runs at once, so that one slow entity does not keep the engine idle."""
+"""How long a run should take: its outputs are published together."""
+RUNS_AT_ONCE = 3
+"""How many runs at once, so that one slow entity does not keep the engine idle."""
 
 MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
-"""From so many units on that each take at most so long, a node has several, so many at least and at most, that take about so
-long: otherwise the commits of the engine, each of which is synced, would take most of the time."""
+"""If there are MANY units that take at most FAST_SECONDS each, a node has several (TOGETHER: at least and at most), enough for
+TOGETHER_SECONDS. Otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
 Progress = Callable[[Tally], None]
 
@@ -56,7 +56,7 @@ def frozen() -> Iterator[Callable[[], None]]:
 
 
 class Wave:
-    """One pass: until nothing is ready."""
+    """One pass, until nothing is ready."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Wave:
         self._last = time.monotonic()
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
-        """Build what is stale among these units, or among all, and what follows from it."""
+        """Build the stale ones among these units, or among all, and what becomes ready because of them."""
         with frozen() as freeze:
             with no_collections():
                 if units is None:
@@ -107,7 +107,7 @@ class Wave:
             self._tell()
 
     def _settle(self, ended: Open) -> None:
-        """Settle what ended, and find what is ready because of it."""
+        """Settle a run that ended, and find what is ready because of it."""
         if self.runs.settle(ended, self.view, self.outcome, self._forced):
             self.view.model = self.view.make_model()
             self._ready.clear()
@@ -118,7 +118,7 @@ class Wave:
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
 
     def _check_lease(self) -> None:
-        """What ended is settled by whoever has the lease."""
+        """Only the holder of the lease may settle a run that ended."""
         if not self.holds():
             raise PipelineBusy(
                 f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
@@ -126,8 +126,8 @@ class Wave:
             )
 
     def _start(self) -> None:
-        """Start runs of what is ready, by priority."""
-        while len(self.runs.open) < IN_FLIGHT:
+        """Start runs of ready units, by priority."""
+        while len(self.runs.open) < RUNS_AT_ONCE:
             limited = {
                 run.units[0].stage.name for run in self.runs.open if run.units[0].stage.limit or self.pipeline.limit
             }
@@ -143,7 +143,7 @@ class Wave:
             self.runs.start(chunk, self._together(name, len(chunk)))
 
     def _together(self, stage: str, units: int) -> int:
-        """How many units a node has: one, unless there are hundreds that are done in no time and want nothing of the engine."""
+        """How many units share a node: one, unless hundreds take almost no time each and need nothing of the engine."""
         given, signature = self.pipeline.stages[stage], self.pipeline.signatures[stage]
         taken = self.runs.body_seconds
         if (
@@ -172,13 +172,13 @@ class Wave:
         self._chunk = int(max(least, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
 
     def _look_at_all(self) -> None:
-        """Find what is ready among all units, by stage and entity: directories are listed in no order."""
+        """Find ready units among all, by stage and entity: directories are listed in no order."""
         self._look(self.view.model.all_units())
         for stage, units in self._ready.items():
             self._ready[stage] = {unit.id: unit for unit in sorted(units.values(), key=attrgetter("key"))}
 
     def _look(self, units: Iterable[Unit]) -> None:
-        """Find what is ready: stale, wanted, not tried yet, and nothing above it is stale or being made."""
+        """Find ready units: stale, wanted, not tried yet, and nothing above them is stale or being made."""
         model = self.view.model
         for unit in units:
             if model.is_behind(unit):
@@ -205,7 +205,7 @@ class Wave:
         return standing.status == "stale" or (unit.id in self._forced and standing.status != "blocked")
 
     def _waits(self, unit: Unit) -> bool:
-        """Whether something above it is being made, or will be because it is forced: it may be fresh all the same."""
+        """Whether something above it is being made, or will be because it is forced, even if it is fresh."""
         open_units = self.runs.open_ids
         for path in unit.input_paths():
             maker = self.view.model.producer.get(path)

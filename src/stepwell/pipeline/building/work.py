@@ -1,4 +1,4 @@
-"""Runs of a pipeline: started from units, and settled into the store of states when they have ended."""
+"""Runs of a pipeline: starting them for units, and publishing what they made when they have ended."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Open(NamedTuple):
 
 
 class Runs:
-    """The runs of one build. An engine is opened with the first thing there is to run."""
+    """The runs of one build. The engine is opened for the first run."""
 
     def __init__(
         self, pipeline: PipelineDefinition, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
@@ -52,13 +52,13 @@ class Runs:
         self.open_ids: set[str] = set()
         self.started: list[str] = []
         self.scan_number = 0
-        """Of the lease under which runs are started."""
+        """The number of the lease under which runs are started."""
         self.paused: dict[str, str] = {}
-        """What is part of a run that somebody has paused, and that run: nobody else makes it meanwhile."""
+        """Units in runs that somebody has paused, and those runs: nobody else makes them meanwhile."""
         self.tell_states = False
-        """Whether somebody wants to hear of each state."""
+        """Whether somebody listens for each state."""
         self.body_seconds: float | None = None
-        """How long it took to make a unit, in the run that ended last."""
+        """How long a unit took in the run that ended last."""
         self.given = engine
         self._stack = stack
         self._options = options
@@ -125,18 +125,18 @@ class Runs:
         return builder
 
     def tags(self, stage: str) -> dict[str, str]:
-        """What a run is found by: for people its stage, for whoever comes after a crash the rest."""
+        """The tags of a run: its stage for people, the rest for recovery after a crash."""
         current = self.pipeline.code.current(stage)
         made_of = sha256(f"{current.code_hash}:{current.config_hash}".encode()).hexdigest()[:16]
         return {**self.own_tag, "stage": stage, "scan": str(self.scan_number), "code": made_of}
 
     @property
     def own_tag(self) -> dict[str, str]:
-        """Of runs of this root: another may have a pipeline of the same name."""
+        """The tags of all runs of this root: another root may have a pipeline of the same name."""
         return {"root": self.pipeline.store.root_id}
 
     def _wait(self, run: Run) -> None:
-        """Wait for a run, and have what it made synced while others are settled."""
+        """Wait for a run, and sync what it made while others are settled."""
         try:
             run.wait()
             results = results_of(run, self.pipeline.store.drafts)
@@ -146,7 +146,7 @@ class Runs:
             self._ended.put((run.id, error))
 
     def next(self) -> Open:
-        """The next run that has ended; its drafts are synced."""
+        """Return the next run that has ended, with its drafts synced."""
         run_id, results = self._ended.get()
         ended = next(each for each in self.open if each.run.id == run_id)
         self.open.remove(ended)
@@ -199,7 +199,7 @@ class Runs:
         return False
 
     def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
-        """Write down what failed; None: what no longer does."""
+        """Record what failed; None removes a failure."""
         if failures:
             change_failures(self.pipeline.store.notes, failures)
         for key, failure in failures.items():
@@ -209,7 +209,7 @@ class Runs:
                 view.snapshot.failures[key] = failure
 
     def publish(self, made: Mapping[str, Outputs], expected: Mapping[str, str | None]) -> None:
-        """Publish what nodes of another process made."""
+        """Publish what nodes in another process made."""
         self._sync(made)
         self._publish(made, expected, set())
 
@@ -219,7 +219,7 @@ class Runs:
     def _publish(
         self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
     ) -> dict[str, Record]:
-        """Publish what is synced; the records of what is seen now, by address."""
+        """Publish what is synced. Return the records of what was published, by address."""
         publications = [
             Publication(draft, record, expected.get(address), address in replace)
             for outputs in made.values()
@@ -236,7 +236,7 @@ class Runs:
         ]
 
     def _enter(self, unit: Unit, published: Mapping[str, Record], snapshot: Snapshot, began_ns: int) -> bool:
-        """Enter what was published into the snapshot, and what it was made of; whether all of the unit was."""
+        """Enter what was published, and its inputs, into the snapshot. Return whether all outputs of the unit were."""
         stamp, records, hashes = self.pipeline.store.files.stamp, snapshot.records, snapshot.hashes
         whole = True
         for address in unit.outputs.values():
@@ -262,7 +262,7 @@ class Runs:
         return whole
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
-        """One failure more, and when it is tried again: by the schedule, as long as nothing else changed."""
+        """Count one more failure, and set when it is tried again: by the schedule, as long as nothing else changed."""
         facts = view.model.facts(unit)
         what = identity(facts.current, facts.inputs)
         former = view.snapshot.failures.get(unit.id)

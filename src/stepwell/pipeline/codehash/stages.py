@@ -95,22 +95,24 @@ class StageCodes:
     def stamps(self) -> dict[str, Any]:
         """The hash of each stage, with the stamps of its files: while these are the same, so is the hash."""
         stamps = {}
-        known = self._store().cache.read().verdict.get("code", {})
         for name, stage in self._stages.items():
             code = self._code.get(name)
             if code is None:
                 if self._known_hash(stage) is not None:
-                    stamps[name] = known[name]
+                    stamps[name] = self._cached(name)
             elif code.is_static and stage.function is not None and not stage.uses:
                 files = [[file, list(stamp or ())] for file, stamp in sorted(code.files.items())]
                 stamps[name] = [_function_name(stage.function), code.hash, files]
         return stamps
 
+    def _cached(self, stage: str) -> Any:
+        return self._store().cache.read().verdict.get("code", {}).get(stage)
+
     def _known_hash(self, stage: Stage) -> str | None:
         """The cached hash of a stage, if none of its files has changed since."""
         if stage.name in self._code or stage.function is None:
             return None
-        found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
+        found = self._cached(stage.name)
         if found is None or found[0] != _function_name(stage.function):
             return None
         now = time.time_ns()
@@ -135,7 +137,7 @@ class StageCodes:
 
     def _is_outdated(self, stage: Stage) -> bool:
         """Whether a file behind the cached hash of a stage changed after this process had imported it."""
-        found = self._store().cache.read().verdict.get("code", {}).get(stage.name)
+        found = self._cached(stage.name)
         return found is not None and bool(loaded.changed([file for file, _ in found[2]]))
 
 

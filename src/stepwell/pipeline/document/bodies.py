@@ -16,21 +16,18 @@ from .names import config_without_dollars
 SOLE_PARAMETER = "input"
 
 
-class Body:
-    """Runs for one entity. Gets its inputs as texts, by name."""
+class StageConfig:
+    """The config of a stage: templates over the entity and the nodes above."""
 
     def __init__(self, config: Mapping[str, Any], names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
+        self.is_empty = not config
+        self._templates = compile_config(config_without_dollars(dict(config)))
         self._names = names
         """The node that each input comes from."""
         self._patterns = patterns
         """What each node above finds or writes, by name; for `entity`, the pattern that found it."""
-        self._config = compile_config(config_without_dollars(dict(config)))
 
-    def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
-        raise NotImplementedError
-
-    def scope(self, entity: Entity, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the templates of a config can refer to: the entity, and the nodes above."""
+    def render(self, entity: Entity, inputs: Mapping[str, Any], make_secret: Callable[[str], Any] = str) -> Any:
         own: dict[str, Any] = {**entity.values, "id": entity.id}
         scope: dict[str, Any] = {
             name: {**own, "path": pattern.partly_filled(entity.values).removesuffix("/")}
@@ -41,20 +38,16 @@ class Body:
             name = self._names.get(parameter) or parameter
             scope[name] = {**own, **scope.get(name, {}), "content": content}
         scope.setdefault(SOLE_PARAMETER, {**own, "content": next(iter(inputs.values()), None)})
-        return scope
+        return self._templates.render(scope, make_secret)
 
 
-class HandlerBody(Body):
-    """A handler with a config. Without a config it gets the entity and the input."""
+class HandlerBody:
+    """Runs a handler with a config. Without a config the handler gets the entity and the input."""
 
-    def __init__(
-        self, name: str, handlers: Callable[[], Handlers], config: Mapping[str, Any], names: Mapping[str, str],
-        patterns: Mapping[str, Pattern],
-    ) -> None:  # fmt: skip
-        super().__init__(config, names, patterns)
+    def __init__(self, name: str, handlers: Callable[[], Handlers], config: StageConfig) -> None:
         self.name = name
-        self._has_config = bool(config)
         self._handlers = handlers
+        self._config = config
 
     @property
     def code(self) -> tuple[Callable[..., Any] | None, str | None]:
@@ -75,10 +68,10 @@ class HandlerBody(Body):
 
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
         handlers, handler = self._handlers(), self.handler
-        if self._has_config:
-            config = self._config.render(self.scope(entity, inputs), SecretRef)
-        else:
+        if self._config.is_empty:
             config = {"entity": {**entity.values, "id": entity.id}, "input": _one_or_all(inputs)}
+        else:
+            config = self._config.render(entity, inputs, SecretRef)
         result = handlers.call(handler, ctx, config)
         if handler.is_async:
             import asyncio
@@ -87,23 +80,18 @@ class HandlerBody(Body):
         return result["result"] if isinstance(result, dict) and "result" in result else result
 
 
-class FunctionBody(Body):
-    """A function of an allowed module, called with those of the inputs, config, entity and ctx that it takes."""
+class FunctionBody:
+    """Calls a function of an allowed module with those of the inputs, config, entity and ctx that it takes."""
 
-    def __init__(
-        self, function: Callable[..., Any], config: Mapping[str, Any], names: Mapping[str, str], patterns: Mapping[str, Pattern]
-    ) -> None:  # fmt: skip
-        super().__init__(config, names, patterns)
+    def __init__(self, function: Callable[..., Any], config: StageConfig) -> None:
         self.function = function
-
-    @property
-    def code(self) -> tuple[Callable[..., Any] | None, str | None]:
-        return self.function, None
+        self.code = (function, None)
+        self._config = config
 
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
         import inspect
 
-        config = self._config.render(self.scope(entity, inputs))
+        config = self._config.render(entity, inputs)
         given = {"entity": entity, "ctx": ctx, "config": config, "input": _one_or_all(inputs)}
         asked = inspect.signature(self.function).parameters
         free = [name for name in asked if name not in given]
@@ -112,16 +100,16 @@ class FunctionBody(Body):
         return self.function(**{name: value for name, value in given.items() if name in asked})
 
 
-class TextBody(Body):
-    """Writes a text: `state_write`."""
+class TextBody:
+    """Writes the text `content` of a config: `state_write`."""
 
-    code: tuple[Callable[..., Any] | None, str | None] = (None, "state_write 1")
+    code = (None, "state_write 1")
 
-    def __init__(self, content: Any, names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
-        super().__init__({"content": content}, names, patterns)
+    def __init__(self, config: StageConfig) -> None:
+        self._config = config
 
     def __call__(self, *, entity: Entity, ctx: Any, **inputs: Any) -> Any:
-        rendered = self._config.render(self.scope(entity, inputs))["content"]
+        rendered = self._config.render(entity, inputs)["content"]
         return "\n".join(map(str, rendered)) if isinstance(rendered, list) else rendered
 
 

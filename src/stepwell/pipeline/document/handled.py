@@ -14,7 +14,7 @@ from ...templates import TemplateError
 from ...words import shown
 from ..building.arguments import Signature, Taken
 from ..stage import Stage, make_stage
-from .bodies import SOLE_PARAMETER, HandlerBody
+from .bodies import SOLE_PARAMETER, HandlerBody, StageConfig
 
 
 def handled_stage(
@@ -28,7 +28,7 @@ def handled_stage(
     inputs = {SOLE_PARAMETER: given["input"]} if isinstance(given["input"], str) else given["input"]
     stage = make_stage(name, handler=handler, **{**given, "input": inputs})
     try:
-        body = HandlerBody(handler, found_handlers(handlers), stage.config, {}, stage.inputs)
+        body = HandlerBody(handler, found_handlers(handlers), StageConfig(stage.config, {}, stage.inputs))
     except TemplateError as error:
         raise DefinitionError(f"stage {name!r}: config: {error}", where=where) from None
     return stage._replace(function=body), handler_signature(stage)

@@ -9,10 +9,9 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from ...clock import is_seconds
-from ...define.document import DocumentError, Problem
-from ...define.document.problems import Collected
+from ...define.document import DocumentError
+from ...define.document.problems import Collected, Unreadable
 from ...define.document.text import Read, form_of, read_file, read_text
-from ...define.document.unreadable import Unreadable
 from ...handlers import Handlers
 from ..definition import PipelineDefinition
 from .handled import found_handlers
@@ -65,7 +64,7 @@ def _read_file(file: FilePath) -> Read:
     try:
         return read_text(read_file(file), form_of(file))
     except Unreadable as error:
-        raise DocumentError(str(file), [Problem("$", error.message, error.line, error.column)]) from None
+        raise error.as_error(str(file)) from None
 
 
 def _load(
@@ -93,7 +92,7 @@ def _load(
                 problems.add(("nodes",), str(error))
             else:
                 return pipeline
-    raise DocumentError(source, _placed(problems, read))
+    raise DocumentError(source, problems.placed(read.marks()))
 
 
 def _options(data: Mapping[str, Any], stem: str, root: str | None, problems: Collected) -> dict[str, Any]:
@@ -133,12 +132,3 @@ def _back_off(data: Mapping[str, Any], problems: Collected) -> dict[str, Any]:
         return {}
     most = policy.get("maxAttempts")
     return {"back_off": seconds if most is None else seconds[: max(0, int(most) - 1)]}
-
-
-def _placed(problems: Collected, read: Read) -> list[Problem]:
-    marks = read.marks()
-    placed = []
-    for path, problem in problems.found:
-        line, column = marks.at(path)
-        placed.append(problem._replace(line=line, column=column))
-    return sorted(placed, key=lambda each: (each.line or 0, each.column or 0))

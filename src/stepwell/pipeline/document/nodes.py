@@ -28,7 +28,7 @@ from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
 from ..staleness.connections import find_cycle
-from .bodies import SOLE_PARAMETER, Body, FunctionBody, HandlerBody, TextBody
+from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody
 from .handled import handler_signature
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
 from .schema import DATA, NODE_FIELDS
@@ -283,42 +283,39 @@ class Nodes:
             return
         self.stages.append((stage, handler_signature(stage)))
 
-    def _body(self, node: Node, names: Mapping[str, str]) -> Body | None:
+    def _body(self, node: Node, names: Mapping[str, str]) -> FunctionBody | HandlerBody | TextBody | None:
         path = ("nodes", node.at, "data")
-        patterns = {name: Pattern(each["path"]) for name, each in self._scope(node).items()}
-        if node.type == "state_write":
-            content = node.data.get("content", "{{ input.content }}")
-            return self._checked(lambda: TextBody(content, names, patterns), (*path, "content"))
-        config = node.data.get("config", {})
+        writes = node.type == "state_write"
         transform = node.data.get("transform")
-        if not isinstance(config, dict):
-            self.problems.needed((*path, "config"), "an object", config)
+        given = node.data.get("config", {})
+        if writes:
+            given = {"content": node.data.get("content", "{{ input.content }}")}
+        if not isinstance(given, dict):
+            self.problems.needed((*path, "config"), "an object", given)
             return None
         wrong: list[tuple[Any, TemplateError]] = []
-        compile_config(config_without_dollars(config), (), wrong)
+        compile_config(config_without_dollars(given), (), wrong)
         for where, error in wrong:
-            self.problems.add((*path, "config", *where), str(error))
+            self.problems.add((*path, *(() if writes else ("config",)), *where), str(error))
         if wrong:
             return None
+        config = StageConfig(given, names, {name: Pattern(each["path"]) for name, each in self._scope(node).items()})
+        if writes:
+            return TextBody(config)
         if not isinstance(transform, str) or not transform:
             self.problems.needed((*path, "transform"), "the name of a handler, or module:function", transform)
             return None
         if is_address(transform):
-            return self._checked(
-                lambda: FunctionBody(self.registry.find(transform), config, names, patterns), (*path, "transform")
-            )
+            try:
+                return FunctionBody(self.registry.find(transform), config)
+            except DefinitionError as error:
+                self.problems.add((*path, "transform"), str(error))
+                return None
         if self.check_handlers and transform not in self.handlers():
             told = f"there is no handler {transform!r} here"
             self.problems.unknown((*path, "transform"), told, transform, list(self.handlers()))
             return None
-        return HandlerBody(transform, self.handlers, config, names, patterns)
-
-    def _checked(self, make: Callable[[], Body], path: tuple[str | int, ...]) -> Body | None:
-        try:
-            return make()
-        except (TemplateError, DefinitionError) as error:
-            self.problems.add(path, str(error))
-            return None
+        return HandlerBody(transform, self.handlers, config)
 
     def _trigger(self, node: Node) -> None:
         data, path = node.data, ("nodes", node.at, "data")

@@ -12,10 +12,9 @@ from ..states.listing import Stamp
 from ..states.records import EXISTS, Record, members_hash
 from ..states.snapshot import Snapshot
 from .connections import Connections, Reading
-from .feeding import Feeding
 from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
 from .standing import FRESH, Cause, Standing
-from .units import Found, Key, Unit, key_variables, units_of
+from .units import Feeding, Found, Key, Unit, key_variables, units_of
 
 
 class Model:

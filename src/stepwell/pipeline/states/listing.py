@@ -20,9 +20,9 @@ Stamp: TypeAlias = tuple[int, int, int, int]
 
 MANIFEST_FILES = (".manifest.json", ".manifest.log")
 TICK_NS = 100_000_000
-"""No clock of a file system that keeps fractions of a second ticks slower than this."""
+"""The coarsest clock of file systems that record fractions of a second."""
 SLOW_TICK_NS = 2_000_000_000
-"""Those that keep whole seconds may be off by two."""
+"""File systems that record whole seconds may be off by two."""
 _NUMBERS = 4
 
 
@@ -113,7 +113,7 @@ def is_folder(file: str) -> bool:
 
 
 def read_file(file: str) -> tuple[bytes, Stamp]:
-    """What is in a file, and its stamp. A link is not followed. With as few calls to the system as it takes."""
+    """Return the content of a file and its stamp, with as few system calls as possible. Does not follow links."""
     descriptor = os.open(file, _READ)
     try:
         found = os.fstat(descriptor)
@@ -129,7 +129,7 @@ def read_file(file: str) -> tuple[bytes, Stamp]:
 
 
 def hash_file(file: str) -> str:
-    """The content hash of a file. A link is not followed."""
+    """Return the content hash of a file. Does not follow links."""
     descriptor = os.open(file, _READ)
     try:
         digest = sha256()

@@ -1,4 +1,4 @@
-"""What is kept of a state and of a failure, and how both are written as JSON."""
+"""Records of states and failures, and their JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from ...codec import encode_checked
 
 EXISTS = "exists"
-"""Stands for the content of an input that only has to be there."""
+"""Stands for the content of an input that only has to exist."""
 MANY_INPUTS = 1_000
-"""Beyond so many inputs a record keeps their common hash only."""
+"""With more inputs than this, a record has only their common hash."""
 
 
 class Record(NamedTuple):
@@ -34,7 +34,7 @@ class Record(NamedTuple):
     check_hash: str = ""
     """Of the function that found it valid."""
     stale: str = ""
-    """What somebody who invalidated it said."""
+    """Why it was invalidated."""
 
     def to_json(self) -> dict[str, Any]:
         written: dict[str, Any] = {
@@ -74,7 +74,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def record_from(written: Mapping[str, Any]) -> Record:
-    """A record from its JSON; raises KeyError or TypeError when it is none."""
+    """Read a record from its JSON. KeyError or TypeError if it is not one."""
     members = written.get("members")
     if members is not None and not isinstance(members, dict):
         raise TypeError("members")
@@ -105,7 +105,7 @@ class Failure(NamedTuple):
     first_failed_at: float
     last_failed_at: float
     next_retry_at: float | None
-    """None: not before somebody asks."""
+    """None: not before `retry`."""
     identity: str
     """Code, config and inputs it failed with: when they change, the back-off ends."""
     run_id: str = ""

@@ -1,1 +1,1 @@
-"""What bodies ask of the outside: recorded while they ask, answered from the record in a replay."""
+"""Effects: what bodies ask of the outside world, recorded, and answered from the record in a replay."""

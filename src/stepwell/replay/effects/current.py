@@ -1,7 +1,7 @@
-"""Which body this code belongs to, and whether it is inside an effect.
+"""Which body the running code belongs to.
 
-Context variables, so bodies that take turns on one loop are told apart, and tasks and `asyncio.to_thread` belong to the
-body that made them. A thread that a body starts by itself does not, unless it is given the body's context.
+A context variable tells bodies on one loop apart; tasks and `asyncio.to_thread` belong to the body that made them. A thread
+that a body starts does not, unless it is given the body's context.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _body.set(None))
 
 enter: Callable[[Repeatable | None], object] = _body.set
-"""From now on this context belongs to this body, or to none. Not a function of ours: it is called for every body."""
+"""From now on this context belongs to this body, or to none. Not a Python function, because it is called for every body."""
 
 
 def current() -> Repeatable | None:

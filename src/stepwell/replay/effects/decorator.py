@@ -21,7 +21,7 @@ _CONTEXT = "ctx"
 def effect(
     name: str, *, request: Callable[..., Any] | None = None, durable: bool = False
 ) -> Callable[[Function], Function]:
-    """Every call of this function inside a body is an effect; outside of bodies it is called as if this were not there.
+    """Record every call of this function inside a body as an effect. Outside of bodies it is just called.
 
         @effect("exchange rate")
         def fetch_rate(base: str, currency: str) -> float: ...
@@ -29,8 +29,8 @@ def effect(
         @effect("charge", request=lambda card, amount: {"amount": amount}, durable=True)
         async def charge(card: Card, amount: int) -> dict: ...
 
-    The body is found by itself, or given: a parameter named `ctx` is not part of the request. `request` is called with the
-    arguments of the call and says what identifies it, where they are not JSON.
+    The body is found automatically, or given: a parameter named `ctx` is not part of the request. `request` makes what
+    identifies a call of its arguments, if those are not JSON.
     """
     where = str(caller())
     if not isinstance(name, str) or not name.strip():

@@ -1,7 +1,7 @@
-"""Exceptions of effects: as data when they are recorded, and made again from it when the record is served.
+"""Exceptions of effects: turned into data when they are recorded, and made again when the record is served.
 
-What is kept of an exception: its class and bases by name, its message, what it was made with and its attributes as far as they
-are JSON, and of a group the exceptions in it.
+The record has the names of the class and its bases, the message, the constructor arguments and attributes that are JSON, and
+the exceptions of a group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...codec import clean, text
 from ...words import class_names, message_of
 
 MAX_GROUPS = 20
-"""Groups within groups that are recorded; deeper ones have no exceptions in them."""
+"""How deep groups within groups are recorded; deeper ones are empty."""
 
 
 class EffectError(NamedTuple):
@@ -25,9 +25,9 @@ class EffectError(NamedTuple):
     """`module.Name` of its class."""
     message: str
     args: list[Any] | None
-    """What it was made with; None when that is not JSON."""
+    """Its constructor arguments; None when they are not JSON."""
     bases: list[str]
-    """`module.Name` of all its classes, the first its own."""
+    """`module.Name` of its class and all bases."""
     attributes: Mapping[str, Any] = {}
     """Those that are JSON."""
     exceptions: tuple[EffectError, ...] = ()
@@ -64,7 +64,7 @@ def error_of(data: Mapping[str, Any]) -> EffectError:
 
 
 def error_raised(error: BaseException, groups: int = MAX_GROUPS) -> EffectError:
-    """An exception as it is recorded. Never raises: what the exception cannot tell is left out."""
+    """An exception as it is recorded. Never raises: what cannot be read from the exception is left out."""
     bases = [clean(name) for name in class_names(type(error))[:-1]]
     is_group = issubclass(type(error), BaseExceptionGroup) and groups
     members = tuple(error_raised(each, groups - 1) for each in _members(error)) if is_group else ()
@@ -72,13 +72,12 @@ def error_raised(error: BaseException, groups: int = MAX_GROUPS) -> EffectError:
 
 
 def _made_with(error: BaseException) -> list[Any] | None:
-    """What its class needs to make it again, if that is JSON."""
+    """The arguments that make it again, if they are JSON."""
     if issubclass(type(error), BaseExceptionGroup):
         message = _ask(lambda: error.message)  # type: ignore[attr-defined]
         return [message] if isinstance(message, str) and _is_json(message) else None
-    reduced: tuple[Any, ...] = (
-        _ask(lambda: tuple(error.__reduce__())) or ()
-    )  # more than `args`: an OSError also has file names
+    # More than `args`: an OSError also has file names.
+    reduced: tuple[Any, ...] = _ask(lambda: tuple(error.__reduce__())) or ()
     args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
     return list(args) if isinstance(args, tuple) and _is_json(args) else None
 
@@ -94,7 +93,7 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def _ask(call: Callable[[], Any]) -> Any:
-    """What an exception says of itself; None when it raises instead."""
+    """The result of asking an exception; None when it raises instead."""
     try:
         return call()
     except BaseException:
@@ -104,7 +103,7 @@ def _ask(call: Callable[[], Any]) -> Any:
 def _is_json(value: object) -> bool:
     try:
         text(value)
-    except BaseException:  # NotJson, or whatever a value that only looks like data raises
+    except BaseException:  # NotJson, or anything that a strange value raises
         return False
     return True
 
@@ -113,7 +112,7 @@ def _is_json(value: object) -> bool:
 
 
 def exception_of(error: EffectError) -> BaseException:
-    """The exception that an effect raised, or one of its bases where its class is not there any more. Imports nothing."""
+    """The exception that an effect raised, or one of its base classes if its class is gone. Imports nothing."""
     for name in (error.type, *error.bases):
         kind = _known(name)
         made = None if kind is None else _made(kind, error)
@@ -144,7 +143,7 @@ def _made(kind: type[BaseException], error: EffectError) -> BaseException | None
         vars(made).update(error.attributes)
         if str(made) == error.message:
             return made
-    except Exception:  # it is made from other arguments than it keeps
+    except Exception:  # its constructor takes other arguments
         pass
     try:
         made = _bare(_remembered(kind, error), args)
@@ -156,7 +155,7 @@ def _made(kind: type[BaseException], error: EffectError) -> BaseException | None
 
 
 def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """As Python itself makes it, with nothing done that the class or its bases would do."""
+    """Made by Python's own `__new__`, without code of the class or its bases."""
     made: BaseException = next(
         new for base in kind.__mro__ if isinstance(new := vars(base).get("__new__"), BuiltinFunctionType)
     )(kind, *args)
@@ -164,7 +163,7 @@ def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
 
 
 def _remembered(kind: type[BaseException], error: EffectError) -> type[BaseException]:
-    """The same class for those who catch it, for an exception that its own `__init__` could not make again."""
+    """A subclass, so that it is caught as before, of a class whose `__init__` cannot make the exception again."""
 
     def message(self: BaseException) -> str:
         return error.message

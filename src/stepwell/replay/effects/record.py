@@ -43,11 +43,11 @@ from .exceptions import EffectError, error_of, error_raised
 
 FORMAT = 1
 LARGE = 16 * 1024
-"""Bytes from which on a request or response has a line of its own; the same as for the payloads of stores."""
+"""Bytes from which a request or response has a line of its own; the same as for payloads of stores."""
 MAX_RECORDED = MAX_BYTES
-"""Bytes of all that is recorded of one attempt and stored with its settlement, and of one durable effect."""
+"""Bytes that may be recorded of one attempt and stored with its settlement, and of one durable effect."""
 MAX_RAISED = 1024 * 1024
-"""Bytes of an exception; of a larger one only the beginning of its message is kept."""
+"""Bytes of an exception; only the beginning of the message of a larger one is kept."""
 CLOCK = "stepwell.now"
 """The name of the record of what `ctx.now()` gave."""
 
@@ -58,7 +58,7 @@ Line: TypeAlias = tuple[str, bytes]
 
 
 class EffectRequest(NamedTuple):
-    """An effect that a body has asked for: what is known of it before it is answered."""
+    """An effect that a body has asked for, before it is answered."""
 
     name: str
     request: str
@@ -67,7 +67,7 @@ class EffectRequest(NamedTuple):
     occurrence: int
     at: int
     started: int
-    """The same on the clock that durations are taken from, in nanoseconds."""
+    """The same on the clock for durations, in nanoseconds."""
 
     @property
     def key(self) -> str:
@@ -165,7 +165,7 @@ class Effect(NamedTuple):
 
     @property
     def match(self) -> tuple[str, str, int]:
-        """What an effect of a later attempt, or of a replay, must be equal in to be the same effect."""
+        """What identifies an effect in a later attempt or a replay."""
         return self.name, self.request_hash, self.occurrence
 
 
@@ -184,7 +184,7 @@ def effects_of(rows: Iterable[LineRow], node_ids: Mapping[int, str] | tuple[str,
 
 
 def effects_by_attempt(rows: Iterable[LineRow], order: Sequence[str]) -> dict[tuple[int, int], list[Effect]]:
-    """The same by (index, number) of their attempts. One by one: two nodes of different versions may have one id."""
+    """The same by (index, number) of their attempts. Read one by one: two nodes of different versions may have one id."""
     grouped: dict[tuple[int, int], list[LineRow]] = {}
     for row in rows:
         grouped.setdefault((row.node, row.number), []).append(row)
@@ -258,14 +258,14 @@ def masked_text(written: str) -> str:
     """The same for its text."""
     if not holds_secret(written):
         return written
-    # Value by value: a masked text need not be JSON any more. Whether it is needed, the text tells without fail: in it a
-    # value is escaped once more, and that is looked for too.
+    # Value by value: a masked text need not be JSON any more. The text is enough to tell whether that is needed, because
+    # escaped forms of a secret are looked for, too.
     without = text(masked_value(decode(written)))
     return written if without == written else without
 
 
 def masked_value(value: Any) -> Any:
-    """The same for what it stands for."""
+    """The same for decoded JSON."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
@@ -274,14 +274,14 @@ def masked_value(value: Any) -> Any:
         return [masked_value(item) for item in value]
     if value is None or isinstance(value, bool):
         return value
-    # A number is hidden whole: a part of it would still be a number, and another one.
+    # A number is hidden whole: the rest of it would be another number.
     return MASK if holds_secret(str(value)) else value
 
 
 def masked_part(value: Any, digest: str) -> tuple[Any, str]:
-    """A recorded value without secrets that became known after it was recorded, and its hash.
+    """A recorded value without secrets that became known since, and its hash.
 
-    The hash of one that was changed since stays as it is, which tells so.
+    The hash of a value that was tampered with stays as it is, which shows that.
     """
     before = encode_checked(value)
     after = masked(before)
@@ -291,9 +291,9 @@ def masked_part(value: Any, digest: str) -> tuple[Any, str]:
 
 
 def masked_asking(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """The effects of an attempt, what was asked without secrets that became known after it was recorded.
+    """The effects of an attempt, their requests without secrets that became known since.
 
-    What can be told apart no longer is counted anew, as it is when a body asks it now.
+    Requests that are equal after masking are counted again, as they are when a body asks them now.
     """
     if not hidden():
         return effects

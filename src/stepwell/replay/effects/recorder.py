@@ -1,6 +1,6 @@
-"""Records what one attempt asks of the outside world, while it asks.
+"""Records the effects of one attempt.
 
-An effect gets its index and its occurrence when it begins, and is recorded when it has ended, so effects that overlap, in
+An effect gets its index and its occurrence when it begins, and is recorded when it has ended. So effects that overlap, in
 threads or in tasks, are told apart by what they ask and not by when they are answered.
 """
 
@@ -20,40 +20,30 @@ from ...codec import encode, read_back, text
 from ...errors import InputError, MaskedResponse, NotJson, Stopped
 from ...model import LineRow
 from ...model.lines import CHECKPOINT
+from . import record
 from .inside import inside
-from .record import (
-    CLOCK,
-    MAX_RECORDED,
-    Effect,
-    EffectRequest,
-    Line,
-    effects_of,
-    masked,
-    masked_asking,
-    masked_text,
-    raised_text,
-)
+from .record import MAX_RECORDED, Effect, EffectRequest, Line
 
 log = logging.getLogger("stepwell")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _DATA = _PLAIN | {float, list, dict}
-"""What effects mostly return: it is not asked whether it can be awaited."""
+"""What effects mostly return, which need not be checked for awaitables."""
 
 
 class Sink(Protocol):
     """Where the records of an attempt go."""
 
     def keep(self, lines: list[Line]) -> None:
-        """To be stored together with the settlement of the attempt."""
+        """Store it with the settlement of the attempt."""
         ...
 
     def append(self, lines: list[Line]) -> None:
-        """Store it now; returns when it is durable, and raises Stopped when the attempt may not write any more."""
+        """Store it now: it is durable when this returns. Raises Stopped when the attempt may no longer write."""
         ...
 
     def read_clock(self, at: int) -> None:
-        """`ctx.now()` gave this, in microseconds. Also stored with the settlement."""
+        """Store what `ctx.now()` gave, in microseconds, with the settlement."""
         ...
 
     def earlier(self) -> Iterable[LineRow]:
@@ -72,9 +62,9 @@ class Call(NamedTuple):
     """What is recorded as asked."""
     durable: bool = False
     stored: Callable[[Any], Any] | None = None
-    """Makes of a response what may be stored of it."""
+    """Reduces a response to what may be stored."""
     hide: Callable[[Any], Any] | None = None
-    """Masks in that what cannot be found in its text."""
+    """Masks secrets in it that cannot be found in its text."""
 
     def perform(self) -> Any:
         token = inside.set(True)
@@ -87,7 +77,7 @@ class Call(NamedTuple):
 _READING = 20
 """Bytes that one reading of the clock takes in the record."""
 _lock = threading.Lock()
-"""Several threads of one body may ask at once. For all bodies together: it is held for next to no time."""
+"""Threads of one body may ask at once. One lock for all bodies will do: it is held only for a moment."""
 
 
 class Asking:
@@ -104,12 +94,12 @@ class Asking:
         name = call.name
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"an effect needs a name, not {name!r}: ctx.effect('charge card', charge, amount)")
-        if name == CLOCK:
+        if name == record.CLOCK:
             raise InputError(f"effects may not be called {name!r}: what ctx.now() gave is recorded under this name")
         try:
             if not name.isascii():
                 text(name)
-            request = masked_text(text(call.request))
+            request = record.masked_text(text(call.request))
         except NotJson as error:
             raise NotJson(
                 f"what effect {name!r} of node {self._node!r} asks cannot be recorded: {error.message}; give the "
@@ -129,7 +119,7 @@ class Asking:
 
 
 class Recorder(Asking):
-    """The effects of one attempt: called, recorded, and for durable ones of later attempts served instead of called."""
+    """Calls and records the effects of one attempt; durable effects of earlier attempts are served instead."""
 
     __slots__ = ("_attempt", "_awaited", "_bytes", "_earlier", "_last", "_left", "_open", "_sink")
 
@@ -139,12 +129,12 @@ class Recorder(Asking):
         self._sink = sink
         self._last = 0
         self._open: dict[int, EffectRequest] = {}
-        """What was asked and not answered. Who takes one out, whoever answers it or the end of the body, records it."""
+        """Effects without an answer. Whoever takes one out, the answer or the end of the body, records it."""
         self._awaited: set[int] = set()
         """Which of them are awaited."""
         self._left = False
         self._bytes = 0
-        """What is stored with the settlement, so far."""
+        """How much is stored with the settlement so far."""
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
@@ -160,14 +150,14 @@ class Recorder(Asking):
 
     def checkpoint(self, label: str) -> None:
         self._check_there()
-        line = (CHECKPOINT, masked(encode(label)))
+        line = (CHECKPOINT, record.masked(encode(label)))
         if self._bytes >= MAX_RECORDED:
             raise self._too_much(f"checkpoint {label!r}", self._bytes)
         self._bytes += len(line[1])
         self._sink.keep([line])
 
     def leave(self) -> None:
-        """The body has ended: what it asked and did not wait for is recorded as that. What is answered later is not."""
+        """The body has ended: record what it did not wait for as open. Later answers are not recorded."""
         self._left = True
         for index in sorted(self._open):
             asked = self._open.pop(index, None)
@@ -181,14 +171,14 @@ class Recorder(Asking):
             )
 
     def _too_much(self, what: str, size: int) -> NotJson:
-        """An attempt is stored in one piece, which must not become larger than a store can hold."""
+        """An attempt is stored in one piece, which must fit into the store."""
         return NotJson(
             f"{what} of node {self._node!r} cannot be recorded: there are {size} bytes, and at most {MAX_RECORDED} can be "
             "stored of one attempt. Keep what is large elsewhere and have its function return where it is"
         )
 
     def effect(self, call: Call) -> Any:
-        """The response; a coroutine that gives it when the function is one, or returns something to be awaited."""
+        """The response, or a coroutine that gives it if the function is one or returns an awaitable."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
         self._check_there()
@@ -224,7 +214,7 @@ class Recorder(Asking):
         return response
 
     async def _later(self, call: Call, asked: EffectRequest, result: Awaitable[Any] | None = None) -> Any:
-        """The same for what is awaited: `result`, or what the function gives when it is called."""
+        """The same for an awaitable: `result`, or what the function returns."""
         try:
             if result is None:
                 if call.durable and self._attempt > 1:
@@ -242,14 +232,14 @@ class Recorder(Asking):
             else:
                 self._keep(asked, lines)
             return response
-        except GeneratorExit:  # thrown away with its loop: the body has ended
+        except GeneratorExit:  # its loop was closed: the body has ended
             raise
         except BaseException as error:
             self._raised(asked, error, awaited=True)
             raise
 
     async def _append(self, lines: list[Line]) -> None:
-        """Store a response that a later attempt is to be given, also when the body is cancelled at this moment.
+        """Store a response for later attempts, even if the body is cancelled meanwhile.
 
         Then the effect has two records: what a later attempt is given, and after it what the body saw.
         """
@@ -258,13 +248,13 @@ class Recorder(Asking):
         try:
             await asyncio.shield(storing)
         except asyncio.CancelledError:
-            await asyncio.wait([storing])  # or the end of the attempt would come first, and it could not be stored
+            await asyncio.wait([storing])  # the attempt must not end before it is stored
             raise
 
     def _returned(
         self, call: Call, asked: EffectRequest, result: Any, *, awaited: bool = False
     ) -> tuple[list[Line], Any]:
-        """The record, and what the body gets: what a replay would give it, which JSON has gone through."""
+        """The record, and what the body gets: the response after a round trip through JSON, as in a replay."""
         try:
             written = text(result)
             kept = result if call.stored is None else call.stored(result)
@@ -276,7 +266,7 @@ class Recorder(Asking):
                 f"{error.message}; have its function return JSON-able data",
                 path=error.path,
             ) from None
-        stored = masked_text(whole)
+        stored = record.masked_text(whole)
         masked = stored != whole or shown != kept
         if masked and call.durable:
             log.warning(
@@ -292,7 +282,7 @@ class Recorder(Asking):
         return lines, result if type(result) in _PLAIN else read_back(written)
 
     def _raised(self, asked: EffectRequest, error: BaseException, *, awaited: bool = False) -> None:
-        self._keep(asked, asked.answered(raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
+        self._keep(asked, asked.answered(record.raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
 
     def _keep(self, asked: EffectRequest, lines: list[Line]) -> None:
         if self._open.pop(asked.index, None) is not None:
@@ -300,7 +290,7 @@ class Recorder(Asking):
             self._sink.keep(lines)
 
     def _serve(self, asked: EffectRequest, served: Effect, *, awaited: bool = False) -> Any:
-        """Recorded here too, so that what this attempt was told can be read from its own record."""
+        """Record it for this attempt too, so that its record is complete."""
         awaited = awaited or served.awaited
         if served.masked:
             raise MaskedResponse(
@@ -310,7 +300,7 @@ class Recorder(Asking):
                 "place of the secret",
                 response=served.response,
             )
-        answer = masked_text(text(served.response))
+        answer = record.masked_text(text(served.response))
         lines = asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt)
         size = self._bytes + _size(lines)
         if size > MAX_RECORDED:
@@ -330,7 +320,7 @@ class Recorder(Asking):
 
 
 class Earlier:
-    """The durable effects of earlier attempts. One that raised is not among them: it is tried again."""
+    """The durable effects of earlier attempts, without those that raised: they are tried again."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -338,7 +328,7 @@ class Earlier:
         self._waiting: dict[tuple[str, str], list[Effect]] | None = None
 
     def take(self, name: str, key: str) -> Effect | None:
-        """Each is used once, the oldest first."""
+        """Take the oldest one; each is used once."""
         waiting = self.load().get((name, key))
         with self._loading:
             return waiting.pop(0) if waiting else None
@@ -352,7 +342,9 @@ class Earlier:
     def _load(self) -> dict[tuple[str, str], list[Effect]]:
         rows = tuple(self._sink.earlier())
         found: dict[tuple[str, str], list[Effect]] = {}
-        effects = masked_asking(tuple(effects_of(rows, {row.node: "" for row in rows})))  # as it is asked for now
+        effects = record.masked_asking(
+            tuple(record.effects_of(rows, {row.node: "" for row in rows}))
+        )  # as it is asked for now
         for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
             if each.durable and each.error is None:
                 found.setdefault((each.name, each.request_hash), []).append(each)
@@ -368,7 +360,7 @@ async def _inside(result: Awaitable[Any]) -> Any:
     try:
         return await result
     finally:
-        with contextlib.suppress(ValueError):  # what is thrown away ends in another context
+        with contextlib.suppress(ValueError):  # a discarded coroutine ends in another context
             inside.reset(token)
 
 
@@ -377,6 +369,6 @@ async def _given(value: Any) -> Any:
 
 
 def _take_note(storing: asyncio.Future[None]) -> None:
-    """Or asyncio would complain that nobody looked at the error, when the body was cancelled."""
+    """Look at the error, or asyncio would complain after the body was cancelled."""
     if not storing.cancelled():
         storing.exception()

@@ -21,11 +21,11 @@ MAX_LABEL = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FROM_ARGUMENTS: Any = object()
 _lock = threading.Lock()
-"""Several threads of one body may be the first to ask. For all bodies together: it is held for next to no time."""
+"""Threads of one body may ask at once. One lock for all bodies will do: it is held only for a moment."""
 
 
 class Outside(Protocol):
-    """What answers a body that asks for the time or for an effect: a recorder, or in a replay the record."""
+    """Answers a body that asks for the time or an effect: a recorder, or a player in a replay."""
 
     def now(self) -> int:
         """Microseconds since 1970."""
@@ -63,7 +63,7 @@ class Repeatable:
 
     @property
     def _identity(self) -> str:
-        """What the node is called for ever, also when it is renamed."""
+        """The first name of the node, which it keeps when it is renamed."""
         raise NotImplementedError
 
     def _open_outside(self) -> Outside:
@@ -141,7 +141,7 @@ class Repeatable:
         self._outside.leave()
 
     def perform(self, call: Call) -> Any:
-        """The same for those who write recorders for a library, such as `stepwell.replay.httpx`."""
+        """The same for recorders of a library, such as `stepwell.replay.httpx`."""
         self._check_effects_allowed(call.name)
         name = _masked(call.name)
         return self._answering().effect(call if name == call.name else call._replace(name=name))
@@ -158,7 +158,7 @@ class Repeatable:
 
 
 class _Gone:
-    """Answers threads and tasks of a body that has ended, if they are the first to ask."""
+    """Refuses threads and tasks of a body that has ended without asking anything."""
 
     def _refuse(self, *asked: Any) -> NoReturn:
         raise Stopped("the body has ended: what its threads and tasks still ask is not recorded")
@@ -173,8 +173,8 @@ _GONE = _Gone()
 
 
 def _masked(name: str) -> str:
-    """Before it is counted, so that whoever answers counts by the names that are recorded."""
-    return mask(name) if isinstance(name, str) else name  # what is no name is refused by who answers
+    """Masked before it is counted, so that effects are counted by their recorded names."""
+    return mask(name) if isinstance(name, str) else name  # what is not a name is refused later
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

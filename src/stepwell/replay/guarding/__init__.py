@@ -1,1 +1,1 @@
-"""The guard: what a body may not call, and whose line it is that calls it."""
+"""The guard: what a body may not call, and which line of code called it."""

@@ -1,7 +1,7 @@
-"""What a frame is about to call something with, as far as its bytecode tells.
+"""The arguments of the call that a frame is about to make, as far as its bytecode tells.
 
-A profiler is told which function of C is called, and not with what. What stands literally in the call, and what is in a
-variable or in an attribute of a module, can be looked up; the result of any other expression cannot.
+A profiler learns which C function is called, but not its arguments. Constants, variables and attributes of modules can be
+looked up; the result of any other expression cannot.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ UNKNOWN: Final = object()
 
 _CALLS = ("CALL", "PRECALL")
 _BESIDE = ("CACHE", "PRECALL", "KW_NAMES", "PUSH_NULL", "EXTENDED_ARG")
-"""They stand between an argument and its call, and load none."""
+"""Instructions between an argument and its call that load nothing."""
 
 
 class _Plan(NamedTuple):
     """How the arguments of one call are found."""
 
     number: int | None
-    """How many there are; None when they are unpacked from what is loaded last."""
+    """How many there are; None when they are unpacked from the last value."""
     last: tuple[dis.Instruction, ...]
-    """What loads the last one: a constant or a variable and then attributes; empty when it is not that simple."""
+    """What loads the last one: a constant or a variable, then attributes; empty if it is not that simple."""
 
 
 def arguments_of(frame: FrameType) -> tuple[Any, ...] | None:
@@ -53,7 +53,7 @@ def _plan(code: CodeType, at: int) -> _Plan | None:
     while before and before[-1].opname in _BESIDE:
         joined = before.pop().is_jump_target or joined
     number = call.arg if call.opname in _CALLS else None
-    return _Plan(number, () if joined else _loads(before))  # where branches meet, it was one of several that was loaded
+    return _Plan(number, () if joined else _loads(before))  # where branches meet, it may be one of several values
 
 
 def _loads(before: Sequence[dis.Instruction]) -> tuple[dis.Instruction, ...]:

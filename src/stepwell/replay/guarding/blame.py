@@ -1,4 +1,4 @@
-"""Whose line it is that calls what a guarded body may not call."""
+"""Finds the line of code that calls what a guarded body may not call."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from types import FrameType
 from typing import NamedTuple
 
 HANDED_BY = "handed_by"
-"""In a frame of the guard that calls what a body has handed to another thread, the variable that says whose line did so."""
+"""The variable, in a frame of the guard in another thread, that says which line handed over the call."""
 
 _GUARD = "stepwell.replay.guarding.guard"
 _OURS = ("stepwell",)
 _CALLING = (_GUARD, "stepwell.define")
-"""Between the guard and a body there is nothing else."""
+"""The only modules between the guard and a body."""
 _STEP = asyncio.Handle._run.__code__
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _SITES = ("site-packages", "dist-packages")
@@ -22,17 +22,17 @@ _SITES = ("site-packages", "dist-packages")
 class Blame(NamedTuple):
     where: str
     called: str | None
-    """The function of the standard library that it called, which called what is refused."""
+    """The function of the standard library through which it was called."""
     through: str | None
-    """The library it went through."""
+    """The library through which it was called."""
 
 
 def blame(frame: FrameType, exempt: tuple[str, ...]) -> Blame | None:
-    """Who tried; None when it is the business of somebody exempt."""
+    """Who called it; None when an exempt module did."""
     at: FrameType | None = frame
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     called = through = library = None
-    while at is not None and at.f_code is not _STEP:  # what a loop does for a task is not called by what is below it
+    while at is not None and at.f_code is not _STEP:  # below a task is the loop, which did not call it
         module, file = at.f_globals.get("__name__", ""), at.f_code.co_filename
         handed_by = at.f_locals.get(HANDED_BY) if module == _GUARD else None
         if handed_by is not None:
@@ -40,7 +40,7 @@ def blame(frame: FrameType, exempt: tuple[str, ...]) -> Blame | None:
         if belongs(module, _OURS):
             if not _calls_the_body(at):
                 return None
-            break  # nobody but a library is left to name
+            break  # only a library is left to name
         if through is None and belongs(module, exempt):
             return None
         where = f"{file}:{at.f_lineno}"

@@ -1,16 +1,16 @@
 """The guard: inside a body it refuses what would not be the same in a replay.
 
-It watches calls as a profiler does (`sys.setprofile`), so it sees the function that is called and not the name it is called
-by: `from time import time` and `datetime.now` of a class that cannot be patched are seen like everything else, nothing of
-anybody's modules is replaced, and other threads are not touched. A context variable tells whether the code that calls is that
-of a guarded body, so on the event loop only its own tasks are affected.
+It watches calls as a profiler does (`sys.setprofile`), so it sees the function and not the name it is called by:
+`from time import time` and `datetime.now`, whose class cannot be patched, are seen like everything else, no module is changed,
+and other threads are not affected. A context variable tells whether the running code belongs to a guarded body, so on the
+event loop only its own tasks are affected.
 
-A profiler belongs to one thread. What a body has another thread do is seen when it is handed over: to an executor, to a
-thread that is started, to another loop. It is replaced by something that watches that thread until it is done.
+A profiler belongs to one thread. A call that a body hands to another thread is seen at that moment: to an executor, to a new
+thread, to another loop. It is wrapped so that the other thread is watched until the call is done.
 
-What it cannot see: calls that C code makes by itself (`map(time.time, ...)`, a generator of numpy), what is handed to a thread
-of others in another way, and programs that were started before. What the garbage collector calls is left alone: it finalizes
-what anybody has left, in whatever thread it happens to run. The guard takes the place of another profiler while it watches.
+The guard cannot see calls made by C code (`map(time.time, ...)`, a generator of numpy), calls that reach other threads in other
+ways, and programs that were started before. What the garbage collector calls is ignored: it finalizes objects of anybody, in
+whatever thread it runs. The guard replaces another profiler while it watches.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _watched = threading.local()
 
 
 class guard:
-    """Until it is left, this code may ask the clock, chance, the network and other programs only through `ctx`.
+    """Inside it, code may use the clock, randomness, the network and other programs only through `ctx`.
 
         with guard("charge"):
             time.time()         # UnrecordedCall: node 'charge' called time.time at shop.py:12 ...
 
     A refusal that the body swallowed is raised again at the end. `everywhere`: also in threads that it starts without its
-    context, and in what it leaves behind, for as long as that goes on.
+    context, and in what still runs after its end.
     """
 
     def __init__(self, node: str = "(none)", *, everywhere: bool = False) -> None:
@@ -65,7 +65,7 @@ class guard:
     ) -> None:
         self.over = not self.everywhere
         if kind is GeneratorExit and threading.get_ident() != self._thread:
-            return  # a coroutine that somebody throws away, elsewhere: there is nothing to undo here
+            return  # a coroutine that is discarded in another thread: there is nothing to undo here
         _unwatch()
         with contextlib.suppress(ValueError):  # the same in another context
             _guarding.reset(self._token)
@@ -73,7 +73,7 @@ class guard:
             raise self._refused from error
 
     def refuse(self, refused: RefusedCall, frame: FrameType) -> UnrecordedCall | None:
-        """What to raise in this frame, which is about to call it; None when somebody exempt calls it."""
+        """The error to raise in this frame, which is about to make the call; None when an exempt module calls."""
         found = blame(frame, refused.exempt)
         if found is None:
             return None
@@ -89,7 +89,7 @@ class guard:
 
 
 def guarded_call(call: Callable[[], Any], node: str, *, everywhere: bool = False) -> Any:
-    """Call a body under guard; the coroutine of an `async def` is guarded wherever it runs, with all tasks that it makes."""
+    """Call a body under guard. The coroutine of an `async def` is guarded wherever it runs, with all its tasks."""
     watching = guard(node, everywhere=everywhere)
     with watching:
         result = call()
@@ -115,7 +115,7 @@ def _stems_from(error: BaseException, refused: UnrecordedCall) -> bool:
 
 @contextlib.contextmanager
 def watched_thread() -> Iterator[None]:
-    """Until it is left, what bodies have left behind in this thread is watched too, also between bodies."""
+    """Inside it, what bodies have left behind in this thread is watched too, also between bodies."""
     _watch(_see)
     try:
         yield
@@ -141,9 +141,9 @@ def _unwatch() -> None:
 
 
 def _watch_on(frame: FrameType) -> None:
-    """Python does not call a profiler again that has raised, and who is refused may catch it and go on.
+    """Python drops a profiler that raises, but the body may catch the refusal and go on.
 
-    But it tells a tracer of the exception, before anybody can catch it. So for that moment there is one.
+    A tracer learns of the exception before anybody can catch it. So for that moment there is one, which restores the profiler.
     """
     see, tracer = sys.getprofile(), sys.gettrace()
     traced = [(each, each.f_trace) for each in (frame, frame.f_back) if each is not None]
@@ -183,7 +183,7 @@ def _refuse(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
 
 
 def _active() -> guard | None:
-    """Who guards the code that runs now; inside an effect, and in what the garbage collector calls, nobody does."""
+    """The guard of the running code; None inside an effect, and in what the garbage collector calls."""
     watching = _guarding.get()
     if watching is None or watching.over or inside.get() or getattr(_watched, "collecting", False):
         return None
@@ -201,18 +201,18 @@ gc.callbacks.append(_note_collection)
 
 
 class _Handed:
-    """A function that a guarded body has another thread call: that is watched, too, while it does."""
+    """A function that a guarded body hands to another thread, which is watched while it runs."""
 
     def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Blame, *, carries: bool) -> None:
         self._function = function
         self._watching = watching
         self._handed_by = handed_by
         self._carries = carries
-        """Whether it is guarded by itself; otherwise only what runs in the body's context is."""
+        """Whether it takes the guard along; otherwise only what runs in the body's context is guarded."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         handed_by = self._handed_by
-        assert handed_by is not None, "the variable is for those who look who called"
+        assert handed_by is not None, "`blame` reads this variable"
         token = _guarding.set(self._watching) if self._carries else None
         _watch(self._see)
         try:
@@ -225,12 +225,12 @@ class _Handed:
 
     def _see(self, frame: FrameType, event: str, called: Any) -> None:
         if self._watching.over:
-            sys.setprofile(None)  # the body has ended, and this goes on: a thread of some library, perhaps for ever
+            sys.setprofile(None)  # the body has ended, but this thread of some library goes on, perhaps for ever
         else:
             _see(frame, event, called)
 
     def _check(self, function: Any, args: tuple[Any, ...]) -> None:
-        """A function written in C that was handed over as such is called by C, which nobody sees."""
+        """A C function that is handed over directly is called by C code, which the profiler does not see."""
         check = BUILTINS.get(function.__name__) if isinstance(function, BuiltinFunctionType) else None
         refused = None if check is None else check(function, lambda: args)
         if refused is not None and self._carries:
@@ -240,7 +240,7 @@ class _Handed:
 
 
 def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """What is called in the end, and with what, when this is: `asyncio.to_thread` wraps it twice."""
+    """The function that is called in the end, and its arguments: `asyncio.to_thread` wraps them twice."""
     if isinstance(function, functools.partial):
         return _behind(function.func, (*function.args, *args))
     if isinstance(getattr(function, "__self__", None), Context) and args:
@@ -249,13 +249,13 @@ def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]
 
 
 async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Blame) -> Any:
-    """The same for a coroutine. The task that a loop makes of it has the body's context."""
+    """The same for a coroutine, whose task has the body's context."""
     with watched_thread():
         return await coroutine
 
 
 def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
-    """A function of a module, one of whose arguments another thread will call."""
+    """Handles a function of a module, one of whose arguments another thread will call."""
 
     def hand_over(frame: FrameType) -> None:
         if frame.f_globals.get("__name__") != module:
@@ -281,7 +281,7 @@ def _goes_to_a_process(frame: FrameType) -> bool:
 
 
 def _starts(frame: FrameType) -> None:
-    """`Thread.start`. A thread of a pool serves everybody, so it is watched only while it does what this body gave it."""
+    """Handles `Thread.start`. A thread of a pool is watched only while it runs what this body handed over."""
     watching = _active() if frame.f_code is threading.Thread.start.__code__ else None
     if watching is None or _serves_many(frame):
         return
@@ -307,5 +307,5 @@ _HANDING: dict[str, Callable[[FrameType], None]] = {
         ("apply_async", "_map_async", "imap", "imap_unordered"), _hands_over("multiprocessing.pool", "func")
     ),
 }
-"""Functions written in Python that have another thread do something, by name."""
+"""Python functions that hand something to another thread, by name."""
 _ENTRIES: dict[str, Entry] = {**FUNCTIONS, **_HANDING}

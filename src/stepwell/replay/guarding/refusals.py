@@ -1,4 +1,4 @@
-"""What a guarded body may not call, and what it uses instead."""
+"""What a guarded body may not call, and what to use instead."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from .arguments import UNKNOWN
 
 
 class RefusedCall(NamedTuple):
-    """Something a guarded body may not call."""
-
     function: str
     instead: str
     exempt: tuple[str, ...]
@@ -35,27 +33,27 @@ _THREAD = "start it with threading.Thread, which is watched, or wrap it: ctx.eff
 
 ALWAYS = ("stepwell", "logging", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport")
 """Modules that may call everything for themselves."""
-# Their own timeouts and names, which a body does not get to see. http.cookiejar asks which cookies have expired.
+# They need it for timeouts and names that a body does not see. http.cookiejar asks which cookies have expired.
 _THREADS = ("asyncio", "threading", "concurrent", "queue", "selectors", "multiprocessing")
 _INNER = (*ALWAYS, *_THREADS, "tempfile", "http.cookiejar")
-# httpx draws what separates the parts of an upload, and the nonce of a digest. No request is known by either of them.
+# httpx draws the boundary of an upload and the nonce of a digest, which do not identify a request.
 _DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 
 Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
-"""Tells the arguments of a call, as far as they are known."""
+"""Gives the arguments of a call, as far as they are known."""
 Check: TypeAlias = Callable[[Any, Given], RefusedCall | None]
-"""Looks at a function written in C that is about to be called."""
+"""Judges a C function that is about to be called."""
 Entry: TypeAlias = Callable[[FrameType], RefusedCall | None]
-"""Looks at the frame of a function written in Python that begins."""
+"""Judges a Python function whose frame begins."""
 
 BUILTINS: dict[str, Check] = {}
-"""Functions written in C, by the name they were given where they were written."""
+"""C functions by their own names."""
 FUNCTIONS: dict[str, Entry] = {}
-"""Functions written in Python, by the same. By name and not by code: a code object takes long to hash."""
+"""Python functions by their own names, not by code: a code object takes long to hash."""
 
 
 def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER, shown: str = "") -> None:
-    """Functions of a module that are written in C."""
+    """C functions of a module."""
     module = sys.modules.get(name)
     for function in functions:
         known = getattr(module, function, None)
@@ -89,20 +87,24 @@ def _always(function: str, instead: str, exempt: tuple[str, ...]) -> Entry:
     return lambda frame: refused
 
 
-# The clock
+# What the arguments of a function of `time` tell: whether it asks the clock, and which one
 
 
-def _asking_the_clock(name: str, arguments: int, exempt: tuple[str, ...] = _INNER) -> None:
-    """A function of `time` that takes a time after so many arguments; without one, or with None, it asks the clock."""
-    known, refused = getattr(time, name), RefusedCall(f"time.{name} without a time", _CLOCK, exempt)
+def _of_time(name: str, shown: str, asks: Callable[[tuple[Any, ...]], bool], exempt: tuple[str, ...] = _INNER) -> None:
+    """A function of `time` that is refused when it is called with arguments that ask the wall clock."""
+    known, refused = getattr(time, name, None), RefusedCall(f"time.{name} {shown}", _CLOCK, exempt)
 
     def check(called: Any, given: Given) -> RefusedCall | None:
-        if called != known:
-            return None
-        values = given()
-        return refused if values is not None and (len(values) <= arguments or values[arguments] is None) else None
+        values = given() if called == known else None
+        return refused if values is not None and asks(values) else None
 
-    _when(name, check)
+    if known is not None:
+        _when(name, check)
+
+
+def _without_time(arguments: int) -> Callable[[tuple[Any, ...]], bool]:
+    """Whether the time after so many arguments is left out, or None."""
+    return lambda values: len(values) <= arguments or values[arguments] is None
 
 
 _WALL_CLOCKS = {
@@ -110,88 +112,69 @@ _WALL_CLOCKS = {
 } | ({5, 8} if sys.platform == "linux" else set())  # the coarse one and the one for alarms, which Python does not name
 
 
-def _reading_a_clock(name: str) -> None:
-    """Which clock is asked is told by the argument. Those that only count seconds are left alone."""
-    known, refused = getattr(time, name, None), RefusedCall(f"time.{name} of the wall clock", _CLOCK, _INNER)
+def _of_wall_clock(values: tuple[Any, ...]) -> bool:
+    """Clocks that only count seconds are left alone."""
+    return bool(values) and values[0] is not UNKNOWN and values[0] in _WALL_CLOCKS
+
+
+# What the object tells that a method belongs to
+
+
+def _of_object(owns: Callable[[Any], str | None], instead: str, exempt: tuple[str, ...]) -> Check:
+    """`owns` names the object if its methods are refused."""
 
     def check(called: Any, given: Given) -> RefusedCall | None:
-        if called != known:
-            return None
-        values = given()
-        return refused if values and values[0] is not UNKNOWN and values[0] in _WALL_CLOCKS else None
+        name = owns(called.__self__)
+        return None if name is None else RefusedCall(f"{name}.{called.__name__}", instead, exempt)
 
-    if known is not None:
-        _when(name, check)
+    return check
 
 
-def _dates(called: Any, given: Given) -> RefusedCall | None:
-    owner = called.__self__
-    if isinstance(owner, type) and issubclass(owner, date):
-        return RefusedCall(f"{owner.__name__}.{called.__name__}", _CLOCK, _INNER)
-    return None
+def _date(owner: Any) -> str | None:
+    return owner.__name__ if isinstance(owner, type) and issubclass(owner, date) else None
 
-
-# Chance
 
 _SHARED = random.random.__self__  # type: ignore[attr-defined]  # the generator behind the functions of the module
+
+
+def _socket(owner: Any) -> str | None:
+    return "socket" if isinstance(owner, socket.SocketType) else None
+
+
+def _connection(owner: Any) -> str | None:
+    """A connection that was there before. Pairs of sockets inside a process are nobody's network."""
+    is_network = isinstance(owner, socket.SocketType) and owner.family in (socket.AF_INET, socket.AF_INET6)
+    return "socket" if is_network else None
+
+
+# On Windows such a pair is a connection, and loops have one.
+_PAIRED = ("asyncio", "socket") if sys.platform == "win32" else ()
 _UNSEEDED = RefusedCall("random.seed without a seed", _CHANCE, _INNER)
-
-
-def _global_generator(called: Any, given: Given) -> RefusedCall | None:
-    if called.__self__ is _SHARED:
-        return RefusedCall(f"random.{called.__name__}", _CHANCE, _INNER)
-    return None
-
-
-def _unseeded(frame: FrameType) -> RefusedCall | None:
-    return _UNSEEDED if frame.f_locals.get("a") is None else None
-
-
-# The network
-
-
-def _sockets(called: Any, given: Given) -> RefusedCall | None:
-    if isinstance(called.__self__, socket.SocketType):
-        return RefusedCall(f"socket.{called.__name__}", _NETWORK, ALWAYS)
-    return None
-
-
-def _connected(called: Any, given: Given) -> RefusedCall | None:
-    """What is said on a connection that was there before. Pairs of sockets inside a process are nobody's network."""
-    owner = called.__self__
-    if isinstance(owner, socket.SocketType) and owner.family in _NETWORKS:
-        return RefusedCall(f"socket.{called.__name__}", _NETWORK, (*ALWAYS, *_PAIRED))
-    return None
-
-
-_NETWORKS = (socket.AF_INET, socket.AF_INET6)
-_PAIRED = (
-    ("asyncio", "socket") if sys.platform == "win32" else ()
-)  # there such a pair is a connection, and loops have one
 
 
 def _fill() -> None:
     _of_module("time", "time", "time_ns", instead=_CLOCK)
     for name in ("clock_gettime", "clock_gettime_ns"):
-        _reading_a_clock(name)
+        _of_time(name, "of the wall clock", _of_wall_clock)
     for name in ("localtime", "gmtime", "asctime"):
-        _asking_the_clock(name, 0)
-    _asking_the_clock("ctime", 0, _DRAWING)
-    _asking_the_clock("strftime", 1)
+        _of_time(name, "without a time", _without_time(0))
+    _of_time("ctime", "without a time", _without_time(0), _DRAWING)
+    _of_time("strftime", "without a time", _without_time(1))
     for name in ("now", "utcnow", "today"):
-        _when(name, _dates)
+        _when(name, _of_object(_date, _CLOCK, _INNER))
+    shared = _of_object(lambda owner: "random" if owner is _SHARED else None, _CHANCE, _INNER)
     for name in ("random", "getrandbits"):
-        _when(name, _global_generator)
+        _when(name, shared)
     _of_module("os", "urandom", instead=_CHANCE, exempt=_DRAWING)
     _of_module("os", "getrandom", instead=_CHANCE)
     for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
         if hasattr(uuid, name):
             _python(getattr(uuid, name).__code__, _always(f"uuid.{name}", "use ctx.uuid()", _INNER))
-    _python(random.Random.seed.__code__, _unseeded)
+    _python(random.Random.seed.__code__, lambda frame: _UNSEEDED if frame.f_locals.get("a") is None else None)
     for name in ("connect", "connect_ex", "sendto"):
-        _when(name, _sockets)
+        _when(name, _of_object(_socket, _NETWORK, ALWAYS))
     for name in ("send", "sendall", "sendmsg", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "_accept"):
-        _when(name, _connected)
+        _when(name, _of_object(_connection, _NETWORK, (*ALWAYS, *_PAIRED)))
     for name in ("send", "write", "read"):  # their calls of C are those of a class that nobody can tell from files
         _python(getattr(ssl.SSLSocket, name).__code__, _always(f"ssl.SSLSocket.{name}", _NETWORK, ALWAYS))
     hosts = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo")

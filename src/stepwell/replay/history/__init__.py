@@ -1,1 +1,1 @@
-"""Recorded runs: what a replay needs of them, cassettes, checkpoints, differences."""
+"""Recorded runs: what a replay needs, cassettes, checkpoints, differences."""

@@ -1,4 +1,4 @@
-"""Checkpoints: how a run stood after an entry of its journal. Nothing is stored for them; they are derived when asked for."""
+"""Checkpoints: a run as it was after an entry of its journal. They are derived when needed; nothing is stored for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...clock import utc_text
+from ...clock import SECOND, utc_text
 from ...codec import encode_checked, sha256
 from ...graph import Graph
 from ...kernel.audit import Folded
-from ...model import ACTIVE_NODES, JournalRow, NodeStatus
+from ...model import ACTIVE_NODES, JournalRow, NodeStatus, RunRow
 from ...model.lines import KEY_BEGINS
 from ..effects.record import Effect
 
@@ -18,18 +18,18 @@ VERSION = 1
 
 
 class WorkItem(NamedTuple):
-    """A node that is at work, or could be: READY, RUNNING or WAITING."""
+    """A node that is READY, RUNNING or WAITING."""
 
     node: str
     """Its id."""
     status: NodeStatus
     attempt: int
-    """The attempt that runs; of a node that does not run, the next one."""
+    """The running attempt, or the next one."""
     level: int
     order_key: int
     parents: tuple[str, ...]
     edge: int
-    """Its place among the children of its parent with the smallest id; of a node without parents, among those."""
+    """Its place among the children of its parent with the smallest id, or among the nodes without parents."""
 
     def data(self) -> dict[str, Any]:
         return {**self._asdict(), "parents": list(self.parents), "order_key": str(self.order_key)}
@@ -40,7 +40,7 @@ class Label(NamedTuple):
 
     label: str
     step: int
-    """The `seq` of the journal entry that it stands for."""
+    """The `seq` of its journal entry."""
     time: float
     node: str
     attempt: int
@@ -51,23 +51,36 @@ class Label(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """How a run stood at one `seq` of its journal."""
+    """A run as it was at one `seq` of its journal."""
 
     version: int
     run_id: str
     step: int
     """The `seq`."""
     state: dict[str, Any] | None
-    """What nodes had made of the state of the workflow; None when it has none."""
+    """The state of the workflow; None when it has none."""
     frontier: tuple[WorkItem, ...]
-    """In order."""
     seed: int
     effects: tuple[Effect, ...]
-    """Of the attempts that had ended."""
+    """Those of the attempts that had ended."""
     idempotency_key: str
     time: float
     label: str | None
-    """The name that a body gave it, if it did; of several the last."""
+    """The last name that a body gave it, if any."""
+
+    @classmethod
+    def of(
+        cls,
+        run: RunRow,
+        entry: JournalRow,
+        state: dict[str, Any] | None,
+        frontier: tuple[WorkItem, ...],
+        effects: tuple[Effect, ...],
+        label: str | None,
+    ) -> Checkpoint:
+        """The checkpoint after this entry of the journal."""
+        key = idempotency_key(run.id, entry.seq, frontier, state)
+        return cls(VERSION, run.id, entry.seq, state, frontier, run.seed, effects, key, entry.at / SECOND, label)
 
     def data(self) -> dict[str, Any]:
         """As JSON data. Numbers that JavaScript would round are strings."""
@@ -86,7 +99,7 @@ class Checkpoint(NamedTuple):
 
 
 def idempotency_key(run_id: str, step: int, frontier: Sequence[WorkItem], state: Mapping[str, Any] | None) -> str:
-    """`sha256:` and the hash of the canonical JSON of these four; of a work item node, order key and attempt count.
+    """`sha256:` and the hash of the canonical JSON of these four; a work item is its node, order key and attempt.
 
     >>> idempotency_key("r-1", 3, [], None)[:23]
     'sha256:eb0044b9a4d7bed4'
@@ -95,7 +108,7 @@ def idempotency_key(run_id: str, step: int, frontier: Sequence[WorkItem], state:
 
 
 def joined_key(run_id: str, step: int, items: Iterable[bytes], state: bytes) -> str:
-    """The same of parts that are canonical JSON already."""
+    """The same from parts that are canonical JSON."""
     parts = (encode_checked(run_id), b"%d" % step, b"[" + b",".join(items) + b"]", state)
     return KEY_BEGINS + sha256(b"[" + b",".join(parts) + b"]")
 
@@ -141,7 +154,7 @@ class Frontiers:
 
 
 class FrontierHistory:
-    """A frontier that is followed through the journal, as far as it counts for keys: only what an entry touches changes."""
+    """Follows the frontier through the journal, as far as keys need it; only what an entry touches changes."""
 
     def __init__(self, graph: Graph, folded: Folded) -> None:
         self._graph = graph
@@ -157,7 +170,7 @@ class FrontierHistory:
             self.items.append(counting)
 
     def follow(self, entry: JournalRow, folded: Folded) -> None:
-        """An entry about a node moves that node; one that completes also lets those below it begin."""
+        """An entry about a node changes that node; one that completes it also changes its children."""
         if entry.index is None:
             return
         self._look_at(entry.index, folded)

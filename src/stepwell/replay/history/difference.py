@@ -1,15 +1,15 @@
-"""Where two JSON values differ, in lines that people can read."""
+"""Lists where two JSON values or graphs differ, for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from ...codec import json_path
 from ...graph import Graph
 from ...graph.document import node_document
+from ...kernel.comparing import NOTHING, differing
 from ..effects.record import masked_value
 
 SHOWN_UP_TO = 20
@@ -17,21 +17,19 @@ SHOWN_UP_TO = 20
 _SHOWN = 120
 _BEFORE = 30
 _LEFT_OUT = "… "
-_ABSENT: Any = object()
 
 
 def differences(recorded: Any, now: Any) -> tuple[str, ...]:
-    """One line for each place that differs, the first of them if there are many.
+    """One line for each place that differs, at most 20.
 
     >>> differences({"total": 12, "lines": [1, 2]}, {"total": 13, "lines": [1]})
     ('$.lines[1]: recorded 2, now nothing', '$.total: recorded 12, now 13')
     """
-    found = tuple(islice(_between(recorded, now, ()), SHOWN_UP_TO + 1))
-    return found if len(found) <= SHOWN_UP_TO else (*found[:SHOWN_UP_TO], "and more")
+    return _first([_line(*each) for each in islice(differing(recorded, now), SHOWN_UP_TO + 1)])
 
 
 def graph_differences(recorded: Graph, now: Graph) -> tuple[str, ...]:
-    """What became of the nodes of a graph. Secrets in their arguments are not shown."""
+    """How the nodes of two graphs differ. Secrets in their arguments are not shown."""
     before, after = ({spec.id: node_document(spec) for spec in graph} for graph in (recorded, now))
     gone = [f"{node}: it is gone" for node in before if node not in after]
     joined = [f"{node}: it is new" for node in after if node not in before]
@@ -42,23 +40,16 @@ def graph_differences(recorded: Graph, now: Graph) -> tuple[str, ...]:
         for line in differences(masked_value(document), masked_value(after[node])) or ("a secret in it is another one",)
     ]
     found = [*gone, *joined, *changed] or ["the same nodes, declared in another order"]
-    return tuple(found) if len(found) <= SHOWN_UP_TO else (*found[:SHOWN_UP_TO], "and more")
+    return _first(found)
 
 
-def _between(recorded: Any, now: Any, path: tuple[str | int, ...]) -> Iterator[str]:
-    if isinstance(recorded, dict) and isinstance(now, dict):
-        for key in sorted(recorded.keys() | now.keys()):
-            yield from _between(recorded.get(key, _ABSENT), now.get(key, _ABSENT), (*path, key))
-    elif isinstance(recorded, list | tuple) and isinstance(now, list | tuple):
-        for place in range(max(len(recorded), len(now))):
-            yield from _between(_at(recorded, place), _at(now, place), (*path, place))
-    elif type(recorded) is not type(now) or recorded != now:  # 1, 1.0 and true are equal in Python, not in JSON
-        start = _first_difference(recorded, now)
-        yield f"{json_path(path)}: recorded {_shown(recorded, start)}, now {_shown(now, start)}"
+def _first(lines: list[str]) -> tuple[str, ...]:
+    return tuple(lines) if len(lines) <= SHOWN_UP_TO else (*lines[:SHOWN_UP_TO], "and more")
 
 
-def _at(values: Any, place: int) -> Any:
-    return values[place] if place < len(values) else _ABSENT
+def _line(path: tuple[str | int, ...], recorded: Any, now: Any) -> str:
+    start = _first_difference(recorded, now)
+    return f"{json_path(path)}: recorded {_shown(recorded, start)}, now {_shown(now, start)}"
 
 
 def _first_difference(recorded: Any, now: Any) -> int:
@@ -69,8 +60,8 @@ def _first_difference(recorded: Any, now: Any) -> int:
 
 
 def _shown(value: Any, start: int = 0) -> str:
-    """As JSON and not too long; of a long text what is around the first difference."""
-    if value is _ABSENT:
+    """Short JSON; of a long text, the part around the first difference."""
+    if value is NOTHING:
         return "nothing"
     if isinstance(value, str):
         begin = start - _BEFORE if start > _SHOWN - _BEFORE else 0

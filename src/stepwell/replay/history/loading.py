@@ -1,4 +1,4 @@
-"""Reads cassettes: everything is checked, all problems are told at once, and nothing is imported or executed."""
+"""Reads cassettes: checks everything, reports all problems at once, imports and executes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .cassette import FORMAT, joined
 from .recorded import RecordedNode, RecordedRun
 
 DEEPEST = MAX_DEPTH + 10
-"""Levels: a value that was stored, inside of a cassette."""
+"""Levels: those of a stored value and of the cassette around it."""
 _MISSING: Any = object()
 _NAMES: Mapping[Any, str] = {
     str: "a string",
@@ -57,7 +57,7 @@ def _told(problem: Any) -> str:
 
 
 class _Form:
-    """An object of a cassette, and where it stands. What is wrong with a field is reported, and something else taken for it."""
+    """An object of a cassette and its path. Problems are reported, and a default is used instead."""
 
     def __init__(self, data: Mapping[str, Any], path: tuple[str | int, ...], problems: list[str]) -> None:
         self.data = data
@@ -123,7 +123,7 @@ def _read(data: Any, problems: list[str]) -> RecordedRun | None:
     run_id, status, seed = RunId(run.text("id")), run.text("status"), run.take("seed", str, "0")
     if status not in RunStatus.__members__:
         run.report(f"there is no status {status!r}", "status")
-    # Its length first: a number of too many digits cannot even be read.
+    # Check the length first: Python refuses to read too many digits.
     if not (seed.isascii() and seed.isdigit() and len(seed) <= 20 and int(seed) < 2**64):
         run.report("a whole number from 0 to 2**64 - 1 is needed, as a string", "seed")
     target, workflow = run.take("target", str, optional=True), run.text("workflow")
@@ -195,7 +195,7 @@ def _output(form: _Form) -> bytes:
 
 
 def _effect(form: _Form, node: str, attempt: int) -> Effect:
-    """Whether it is what was recorded is looked at when it is served, where the node and the effect are told."""
+    """Its hashes are checked when it is served, because that error can name the node and the effect."""
     effect = form.data
     raised = form.take("raised", dict, optional=True)
     is_open = form.take("open", bool, False, optional=True)

@@ -1,4 +1,4 @@
-"""Answers a body from the record of its attempt: in a replay it stands where the recorder stood."""
+"""Answers a body from the record of its attempt: the counterpart of the recorder in a replay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..effects.recorder import Asking, Call
 from .difference import differences
 
 CANCELLED_WITHIN = 30.0
-"""Seconds that an effect which was cancelled waits for it longer than it did."""
+"""Seconds that a cancelled effect waits longer than when it was recorded."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -35,7 +35,7 @@ class Subject(NamedTuple):
 
 
 class Player(Asking):
-    """Serves the effects of one attempt. Nothing is called; what was not recorded is a mismatch."""
+    """Serves the recorded effects of one attempt. Calls nothing; what was not recorded is a mismatch."""
 
     def __init__(self, subject: Subject, effects: Iterable[Effect]) -> None:
         super().__init__(subject.node)
@@ -45,7 +45,7 @@ class Player(Asking):
         self._readings: deque[int] = deque()
         self.served = 0
         self.mismatch: ReplayMismatch | None = None
-        """The first one. A body may catch what is raised in it, so whoever called the body looks here."""
+        """The first one. The body may catch the exception, so the caller of the body looks here."""
         self._over = threading.Event()
         for each in effects:
             if each.name == CLOCK:
@@ -66,13 +66,13 @@ class Player(Asking):
         """A replay names nothing."""
 
     def leave(self) -> None:
-        """Who waits for what was never answered need not wait any more. What differs, `finish` says."""
+        """Stop waiting for effects that were never answered. `finish` reports differences."""
         self._over.set()
 
     def effect(self, call: Call) -> Any:
         asked = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
-            return self._later(asked)  # also a mismatch is raised when it is awaited, or others would never be
+            return self._later(asked)  # a mismatch is raised only when it is awaited: others beside it must be, too
         found = self._found(asked)
         if found.open and not found.awaited:
             return self._never(found)
@@ -92,10 +92,10 @@ class Player(Asking):
         return await self._awaited(self._found(asked))
 
     def finish(self) -> None:
-        """The body has ended: raise the first mismatch, or what it was to ask for and did not."""
+        """The body has ended: raise the first mismatch, also for what was recorded and not asked for."""
         self.leave()
         with self._lock:
-            # What was left open was asked for by a thread or task that nobody waits for, so it may be late.
+            # Open effects were asked for by threads or tasks that nobody waits for, so they may come later.
             left = sorted((each for each in self._waiting.values() if not each.open), key=lambda each: each.index)
         if self.mismatch is None and left:
             self._differs(
@@ -111,7 +111,7 @@ class Player(Asking):
 
     async def _awaited(self, effect: Effect) -> Any:
         if effect.error is not None and effect.error.type == _CANCELLED:
-            # The body did that: its time was up, or another effect was faster. So it does it again.
+            # The body cancelled it, for a timeout or because another effect was faster, and will do so again.
             await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)
             raise self._differs(f"{effect.name!r} was cancelled by its body, and now it is not", effect=effect.index)
         if effect.open:
@@ -120,7 +120,7 @@ class Player(Asking):
         return _answer(effect)
 
     def _never(self, effect: Effect) -> NoReturn:
-        """In a thread of the body that it did not wait for."""
+        """Block a thread that the body did not wait for."""
         if self._over.wait(effect.seconds + CANCELLED_WITHIN):
             raise SystemExit  # ends the thread without a word
         raise self._waited(effect)
@@ -132,7 +132,7 @@ class Player(Asking):
         )
 
     def _check(self, effect: Effect) -> None:
-        """A record that was changed afterwards must not pass for what was recorded."""
+        """Refuse a record that was changed afterwards."""
         for part, value, expected in effect.parts:
             found = sha256(encode_checked(value))
             if found != expected:
@@ -148,7 +148,7 @@ class Player(Asking):
                 )
 
     def _unknown(self, asked: EffectRequest) -> ReplayMismatch:
-        """Asked for and not recorded: mostly the request differs from the one that was recorded in its place."""
+        """The mismatch for what was not recorded: mostly its request differs from the recorded one."""
         with self._lock:
             alike = [each for each in self._waiting.values() if each.name == asked.name]
         request = decode(asked.request)
@@ -179,7 +179,7 @@ _CANCELLED = "asyncio.exceptions.CancelledError"
 
 def _answer(effect: Effect) -> Any:
     if effect.error is not None:
-        token = inside.set(True)  # what its class does when it is made is none of the body's business
+        token = inside.set(True)  # the guard must not watch the constructor of the exception
         try:
             error = exception_of(effect.error)
         finally:

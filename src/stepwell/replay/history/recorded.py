@@ -1,4 +1,4 @@
-"""What a replay needs of a run: its completed attempts, what they were given, asked and returned."""
+"""What a replay needs of a run: its completed attempts with inputs, effects and outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RecordedNode(NamedTuple):
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which no record needs
     run_id: RunId
-    """The run it was done in: of a node that a fork shares, that of its origin."""
+    """The run that did it: the origin, for a node that a fork shares."""
     input: bytes
     """The input that run had."""
     graph: Graph
@@ -37,11 +37,11 @@ class RecordedNode(NamedTuple):
     stub: str | None = None
     """Why it cannot be run again, if that is so."""
     given: Given = ()
-    """Outputs of nodes above it that it was given, by index, where the run has other ones now."""
+    """Outputs of its ancestors that it was given, by index, where the run has other ones now."""
 
 
 class RecordedRun(NamedTuple):
-    """A run as it was recorded, as far as a replay needs it."""
+    """A recorded run."""
 
     run_id: RunId
     workflow: str
@@ -55,7 +55,7 @@ class RecordedRun(NamedTuple):
 
 
 def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
-    """What is recorded of a run, read at one moment; `load` gives a stored graph."""
+    """Read what is recorded of a run, at one moment; `load` gives a stored graph."""
     row = reader.require_run(store, run_id)
     found = _Reading(store, row.id, load)
     row, graph = found.row, load(found.row.digest)
@@ -64,10 +64,10 @@ def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
 
 
 class _Began(NamedTuple):
-    """What the journal tells of how attempts began, by (index, number)."""
+    """How attempts began, by (index, number), from the journal."""
 
     graphs: Mapping[tuple[int, int], Graph]
-    """The graph that the run had then; nothing where it has had one only."""
+    """The graph that the run had then; empty if it has had only one."""
     seqs: Mapping[tuple[int, int], int]
     shared: set[tuple[int, int]]
     """Those that a fork shares."""
@@ -83,7 +83,8 @@ class _Reading:
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT))
         asked: list[Query] = [queries.ListAttempts(run_id), *lines]
         found = [] if with_journal else whole_at_one_moment(store, run_id, *asked)
-        if not found or _moved(found[0]):
+        # The attempts of a run that healed, or of a fork, may have begun with other graphs or in another run.
+        if not found or found[0].heals > 0 or found[0].fork is not None:
             *found, self._journal = whole_at_one_moment(store, run_id, *asked, queries.ListJournal(run_id))
         self.row: RunRow = found[0]
         self._attempts: tuple[AttemptRow, ...] = found[1]
@@ -144,12 +145,12 @@ class _Reading:
                 graphs[place], seqs[place] = self._load(digests[heals]), entry.seq
             elif entry.index is not None and entry.kind == "shared":
                 shared[entry.index, 1] = entry.seq
-        # To a fork all that it shares was done before it began.
+        # For a fork, all that it shares was done before it began.
         seqs.update(dict.fromkeys(shared, max(shared.values(), default=0)))
         return _Began(graphs, seqs, set(shared))
 
     def _origin_nodes(self) -> Mapping[int, RecordedNode]:
-        """What the origin of a fork had done, by index; nothing when it was deleted, whoever has its id now."""
+        """What the origin of a fork had done, by index; empty if the origin was deleted, even if its id is used again."""
         origin = origin_of(self.row)
         assert origin is not None
         try:
@@ -162,13 +163,8 @@ class _Reading:
 
 
 def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:
-    """A node that a fork shares: what came of it is in the fork, how it was done is known to the origin."""
+    """A node that a fork shares: its output is in the fork, the rest in the origin."""
     if theirs is None:
         return own._replace(effects=(), stub="shared with a run that was deleted")
     effects = tuple(effect._replace(attempt=theirs.attempt) for effect in own.effects)
     return theirs._replace(output=own.output, effects=effects)
-
-
-def _moved(row: RunRow) -> bool:
-    """Its attempts may have begun under other graphs, or in another run."""
-    return row.heals > 0 or row.fork is not None

@@ -1,7 +1,7 @@
-"""Outputs that counted once and do not any more, for those attempts that stood on them.
+"""Outputs that no longer count, for the attempts that were given them.
 
-What completed below a node is superseded with it. But a heal may have parted the two: then only the node is asked for again,
-and what the other was given is no longer what the run has there.
+What completed below a node is superseded with it. But if a heal has separated the two, only the node runs again, and what the
+other was given is no longer the output of the run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Span(NamedTuple):
 
 
 class Superseded:
-    """The superseded outputs of a run, each from the `seq` it was there to the `seq` that took it away."""
+    """The superseded outputs of a run, each from the `seq` that added it to the `seq` that superseded it."""
 
     def __init__(self, attempts: Iterable[AttemptRow], journal: Iterable[JournalRow]) -> None:
         self._spans: dict[int, list[_Span]] = {}
@@ -50,7 +50,7 @@ class Superseded:
                     self._spans.setdefault(entry.index, []).append(_Span(since, entry.seq, output))
 
     def above(self, graph: Graph, index: int, seq: int) -> Given:
-        """What counted at `seq` above a node, as the graph was then, and does not any more."""
+        """The outputs above a node that counted at `seq` and no longer do."""
         then = [
             (place, span.output)
             for place, spans in sorted(self._spans.items())

@@ -1,1 +1,1 @@
-"""The same engine for coroutines: every call that may wait is awaited, and is made in a thread, never on the loop."""
+"""The engine for coroutines: every call that may wait is awaited, and made in a thread, never on the loop."""

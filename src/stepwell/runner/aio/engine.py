@@ -18,19 +18,19 @@ from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
 from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
-from .doors import door
-from .giving import giving_a_page, giving_a_run, giving_runs, starting_and_waiting
+from .awaited import awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind
+from .runs import AsyncRuns, async_runs, starting_and_waiting
 
 if TYPE_CHECKING:
     from ...clock import Duration
     from .triggers import AsyncTriggers
 
 THREADS = 8
-"""Calls at once; what many of them commit at the same time goes into one commit."""
+"""Calls at once; their commits are grouped."""
 CANCELLED_SECONDS = 5.0
-"""How long closing waits for async bodies that were cancelled: one may do what it likes with that."""
+"""How long closing waits for cancelled async bodies, which may ignore that."""
 
 
 class AsyncEngine:
@@ -45,7 +45,7 @@ class AsyncEngine:
     """
 
     def __init__(self, engine: BlockingEngine) -> None:
-        """On the loop that async bodies are to run on."""
+        """To be called on the loop that async bodies are to run on."""
         self.sync = engine
         self._bodies = engine.use_loop(asyncio.get_running_loop())
         self._pool = Pool(THREADS, "stepwell-async")
@@ -59,15 +59,15 @@ class AsyncEngine:
         return offered(AsyncEngine, ("shut",), "sync")
 
     run = starting_and_waiting(BlockingEngine.run)
-    start = giving_a_run(BlockingEngine.start)
-    get = giving_a_run(BlockingEngine.get)
-    adopt = giving_a_run(BlockingEngine.adopt)
-    serve = door(BlockingEngine.serve)
-    save = door(BlockingEngine.save)
-    workflows = door(BlockingEngine.workflows)
+    start = awaited_as(BlockingEngine.start, AsyncRun)
+    get = awaited_as(BlockingEngine.get, AsyncRun)
+    adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
+    serve = awaited(BlockingEngine.serve)
+    save = awaited(BlockingEngine.save)
+    workflows = awaited(BlockingEngine.workflows)
 
-    start_many = giving_runs(BlockingEngine.start_many)
-    runs = giving_a_page(BlockingEngine.runs)
+    start_many = awaited_as(BlockingEngine.start_many, async_runs)
+    runs = awaited_as(BlockingEngine.runs, AsyncRuns)
 
     def on(
         self,
@@ -76,8 +76,8 @@ class AsyncEngine:
         *,
         every: Duration | None = None,
     ) -> None:
-        """Call back when something happens; see `Engine.on`. An `async def` listener runs on this loop, one event after the
-        other; any other runs in a thread of the engine. Nothing is awaited here."""
+        """Call back when something happens; see `Engine.on`. An `async def` listener runs on this loop, one event after
+        another; any other in a thread of the engine. Nothing is awaited here."""
         listener: Any = callback
         if inspect.iscoroutinefunction(callback):
             listener = functools.partial(_tell_on, asyncio.get_running_loop(), callback)
@@ -100,17 +100,17 @@ class AsyncEngine:
 
     @property
     def metrics(self) -> EngineMetrics:
-        """What this engine holds now and has done since it was opened, in numbers. It is in memory, so nothing is awaited."""
+        """What this engine holds now and has done since it was opened. It is in memory, so nothing is awaited."""
         return self.sync.metrics
 
     def shut(self) -> None:
-        """The engine is closed: whoever calls is told so."""
+        """Refuse all further calls: the engine is closed."""
         self._pool.close()
 
     async def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds, then give back the rest. `async with` does it at its end.
 
-        The loop is not blocked, and bodies may end on it. When whoever waits is cancelled, it is closed all the same.
+        The loop is not blocked, and bodies may end on it. Cancelling this call does not keep the engine open.
         """
         limit = checked_limit("timeout", timeout)
         if self._closing is None:
@@ -124,6 +124,6 @@ class AsyncEngine:
 def _tell_on(
     loop: asyncio.AbstractEventLoop, listener: Callable[[Any], Coroutine[Any, Any, None]], event: object
 ) -> None:
-    """In the thread of the events, which waits: so listeners hear one event after the other."""
+    """Called in the events thread, which waits, so that listeners get one event after another."""
     if not loop.is_closed():
         asyncio.run_coroutine_threadsafe(listener(event), loop).result()

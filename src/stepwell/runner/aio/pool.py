@@ -1,4 +1,4 @@
-"""The threads in which coroutines have their calls made."""
+"""The threads in which the calls of coroutines are made."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ T = TypeVar("T")
 
 
 class Pool:
-    """A number of threads. One is started here and starts the others: starting waits until the thread runs, which on a loop
-    among busy threads takes milliseconds for each. That is why it is no `ThreadPoolExecutor`."""
+    """A few threads. Starting a thread waits until it runs, which takes milliseconds on a busy machine. So only one is started
+    here, on the loop, and that one starts the others; a `ThreadPoolExecutor` would start all of them here."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
@@ -29,16 +29,16 @@ class Pool:
         self._start(self._serve_with_others)
 
     async def call(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
-        """Whoever waits may be cancelled; a call that has begun is made to its end all the same."""
+        """Make a call. It goes on to its end even if the caller is cancelled."""
         made: Future[T] = Future()
-        with self._lock:  # what is put here is before the end
+        with self._lock:  # before `close` queues the end
             if self._closed:
                 raise EngineClosed("the engine is closed; open a new one")
             self._calls.put((made, functools.partial(copy_context().run, function, *args, **keywords)))
         return await asyncio.wrap_future(made)
 
     def close(self) -> None:
-        """What was asked for is done, and nothing after that."""
+        """Make the calls that are queued, and no more."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -59,6 +59,6 @@ class Pool:
             if made.set_running_or_notify_cancel():
                 try:
                     made.set_result(call())
-                except BaseException as error:  # it is for whoever waits
+                except BaseException as error:  # raised in the caller
                     made.set_exception(error)
-            del asked, made, call  # what it gave is not kept until the next call
+            del asked, made, call  # do not keep the result until the next call

@@ -1,8 +1,7 @@
-"""`AsyncRun`: a run for coroutines. What `Run` reads or asks, it awaits, under the same name."""
+"""`AsyncRun`: a run for coroutines. It has the methods and properties of `Run`, awaited."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -16,7 +15,7 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..runs.run import Run
-from .doors import Awaited, door, reading
+from .awaited import Awaited, awaited, awaited_as, reading
 from .pool import Pool
 
 P = ParamSpec("P")
@@ -24,14 +23,8 @@ Output = TypeVar("Output")
 
 
 def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[AsyncRun, P], Awaited[AsyncRun]]:
-    """The same for what gives a run back: for what it gives, if that is no run."""
-
-    @functools.wraps(method)
-    async def awaited(self: AsyncRun, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        found: Any = await self._pool.call(method, self.sync, *args, **keywords)
-        return AsyncRun(found, self._pool) if isinstance(found, Run) else found
-
-    return awaited
+    """For what gives a run back; a dry run gives something else."""
+    return awaited_as(method, lambda found, pool: AsyncRun(found, pool) if isinstance(found, Run) else found)
 
 
 class AsyncRun:
@@ -41,8 +34,8 @@ class AsyncRun:
         await run                                    # until it has ended; also: await run.wait(timeout=60)
         print(await run.status, await run.outputs)
 
-    Everything is called as in `Run` and awaited; `run.id` is there at once, `run.sync` is the run for threads. Cancelling what
-    waits changes nothing about the run.
+    Everything is called as in `Run` and awaited; `run.id` is known at once, `run.sync` is the run for threads. Cancelling a
+    wait does not change the run.
     """
 
     def __init__(self, run: Run, pool: Pool) -> None:
@@ -54,7 +47,7 @@ class AsyncRun:
         return self.sync.id
 
     def __repr__(self) -> str:
-        return f"<AsyncRun {self.id}>"  # nothing is read: that would hold up the loop
+        return f"<AsyncRun {self.id}>"  # reading more would block the loop
 
     def __dir__(self) -> list[str]:
         return offered(AsyncRun, (), "sync")
@@ -63,7 +56,7 @@ class AsyncRun:
         return self.wait().__await__()
 
     async def wait(self, timeout: Duration | None = None) -> AsyncRun:
-        """Wait until the run has ended, however it did, or has paused because somebody must decide; see `Run.wait`."""
+        """Wait until the run has ended, or has paused because somebody must decide; see `Run.wait`."""
         await self.sync._engine.waiting.wait_on_loop(self.id, timeout)
         return self
 
@@ -87,7 +80,7 @@ class AsyncRun:
 
     @property
     async def result(self) -> Any:
-        """What the run is for; see `Run.result`."""
+        """The output of the last node; see `Run.result`."""
         return await self._pool.call(lambda: self.sync.result)
 
     async def forks(self) -> list[AsyncRun]:
@@ -103,19 +96,19 @@ class AsyncRun:
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
     origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
 
-    nodes = door(Run.nodes)
-    node = door(Run.node)
-    logs = door(Run.logs)
-    effects = door(Run.effects)
-    show = door(Run.show)
-    why = door(Run.why)
-    audit = door(Run.audit)
-    replay = door(Run.replay)
-    checkpoint = door(Run.checkpoint)
-    checkpoints = door(Run.checkpoints)
-    export = door(Run.export)
-    export_graph = door(Run.export_graph)
-    delete = door(Run.delete)
+    nodes = awaited(Run.nodes)
+    node = awaited(Run.node)
+    logs = awaited(Run.logs)
+    effects = awaited(Run.effects)
+    show = awaited(Run.show)
+    why = awaited(Run.why)
+    audit = awaited(Run.audit)
+    replay = awaited(Run.replay)
+    checkpoint = awaited(Run.checkpoint)
+    checkpoints = awaited(Run.checkpoints)
+    export = awaited(Run.export)
+    export_graph = awaited(Run.export_graph)
+    delete = awaited(Run.delete)
 
     check = verb(Run.check)
     retry = verb(Run.retry)
@@ -129,5 +122,5 @@ class AsyncRun:
 
 
 def behind(run: AsyncRun | Run | str) -> Run | str:
-    """A run as those take it who are not for coroutines."""
+    """The run for threads."""
     return run.sync if isinstance(run, AsyncRun) else run

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...triggers.book import Triggers
 from ...words import offered
-from .doors import door
+from .awaited import awaited
 from .pool import Pool
 
 
@@ -23,12 +23,12 @@ class AsyncTriggers:
     def __dir__(self) -> list[str]:
         return offered(AsyncTriggers, (), "sync")
 
-    add = door(Triggers.add)
-    all = door(Triggers.all)
-    get = door(Triggers.get)
-    versions = door(Triggers.versions)
-    pause = door(Triggers.pause)
-    resume = door(Triggers.resume)
-    remove = door(Triggers.remove)
-    fire = door(Triggers.fire)
-    backfill = door(Triggers.backfill)
+    add = awaited(Triggers.add)
+    all = awaited(Triggers.all)
+    get = awaited(Triggers.get)
+    versions = awaited(Triggers.versions)
+    pause = awaited(Triggers.pause)
+    resume = awaited(Triggers.resume)
+    remove = awaited(Triggers.remove)
+    fire = awaited(Triggers.fire)
+    backfill = awaited(Triggers.backfill)

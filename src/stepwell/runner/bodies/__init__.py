@@ -1,1 +1,1 @@
-"""How bodies run: in threads, on a loop, in processes; what they are told, and what they print and record."""
+"""How bodies run: in threads, on a loop, in processes; what `ctx` offers them, and what they print and record."""

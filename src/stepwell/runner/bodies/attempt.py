@@ -1,7 +1,7 @@
 """One attempt: call the body, and turn whatever happens into a settlement.
 
-`Course` is what every body goes through, wherever it runs; who takes what came of it is a subclass: `Attempt` settles it,
-a process of its own sends it to its parent, a replay compares it with what was recorded.
+`Course` calls a body, wherever it runs. Its subclasses decide what to do with the result: `Attempt` settles it, a child
+process sends it to its parent, a replay compares it with the record.
 """
 
 from __future__ import annotations
@@ -34,49 +34,49 @@ from .raised import Raised
 
 MAX_OUTPUT = MAX_BYTES
 MAX_OUTCOME = 16 * 1024 * 1024
-"""Bytes of `ctx.outcome`, which is for people."""
+"""The most bytes of `ctx.outcome`, which is shown to people."""
 
 
 _DATA = frozenset({type(None), bool, int, float, str, list, dict})
-"""What bodies mostly return: asking whether it is a coroutine takes longer than some bodies."""
+"""What most bodies return. Testing for a coroutine takes longer than some bodies do."""
 
 _DATA_ALONE = frozenset({type(None), bool, int, str})
-"""What has nothing in it that would have to be converted."""
+"""Types that contain nothing to convert."""
 
 FrozenAt = Callable[[RunId], float | None]
-"""Finds out when the graph of a run was frozen, in seconds since 1970. Asked only when somebody must be told."""
+"""When the graph of a run was frozen, in seconds since 1970. Called only for an error message."""
 Pause = Callable[[RunId, str], None]
-"""Has a run paused soon, for a reason."""
+"""Pauses a run soon, for the given reason."""
 AnyCoroutine = Coroutine[Any, Any, Any]
 End = TypeVar("End")
 
 
 class Course(ABC, Generic[End]):
-    """The course of one attempt: its body is called, guarded if that is wanted, and what it returns or raises is kept."""
+    """Calls the body of one attempt, guarded if wanted, and keeps what it returns or raises."""
 
     __slots__ = ("context", "guarded", "host", "returns")
     guarded_everywhere = False
-    """Whether it is guarded also in threads that do not have its context, and in what it leaves behind."""
+    """Whether the guard also covers threads without the body's context, and whatever the body leaves running."""
 
     def __init__(self, host: Host, *, guarded: bool) -> None:
         self.host = host
         self.context = Context(host)
         self.guarded = guarded
-        """Whether its body may ask the clock, chance or the network only through `ctx`."""
+        """Whether the body may use the clock, randomness and the network only through `ctx`."""
         self.returns: Shape | None = None
-        """What its body says it returns."""
+        """The return annotation of the body."""
 
     def output(self) -> BodyOutput | None:
-        """Where its body says what it logs and prints; None when that is not recorded any more."""
+        """Where the body's logs and prints go; None once they are no longer recorded."""
         return self.host.output()
 
     def enter(self) -> None:
-        """From now on this context belongs to the body: what it prints and what it asks."""
+        """Assign this context to the body: what is printed and asked here is the body's."""
         capture_for(self)
         enter(self.context)
 
     def perform(self) -> End | AnyCoroutine:
-        """Call the body, and keep what comes of it; a coroutine comes back, to be awaited on a loop."""
+        """Call the body and keep its result. A coroutine is returned instead, to be awaited on a loop."""
         self.enter()
         try:
             result = self._call()
@@ -87,7 +87,7 @@ class Course(ABC, Generic[End]):
             return self.raised(error)
 
     def perform_all(self, wait: Callable[[AnyCoroutine], Any]) -> End:
-        """The same to its end: `wait` runs a coroutine."""
+        """The same, to the end of the body: `wait` runs a coroutine."""
         ended = self.perform()
         if not isinstance(ended, Coroutine):
             return ended
@@ -97,7 +97,7 @@ class Course(ABC, Generic[End]):
             return self.raised(error)
 
     def _call(self) -> Any:
-        """The result of the body, or a coroutine when it is `async def`. Whatever it raises comes through."""
+        """The result of the body, or a coroutine if it is `async def`. Raises whatever the body raises."""
         host = self.host
         input, outputs = host.arguments()
         spec = host.spec
@@ -105,14 +105,14 @@ class Course(ABC, Generic[End]):
         self.returns = body.returns
         if not self.guarded:
             return body.invoke(input, self.context, outputs)
-        # It looks at sockets and subprocesses, which few programs load.
+        # Imported here because it loads sockets and subprocesses, which few programs need.
         from ...replay.guarding.guard import guarded_call
 
         invoke = partial(body.invoke, input, self.context, outputs)
         return guarded_call(invoke, spec.name, everywhere=self.guarded_everywhere)
 
     def returned(self, result: object) -> End:
-        """The body returned: completed, unless the result cannot be kept."""
+        """The body returned: it has completed, unless the result cannot be stored."""
         host, context = self.host, self.context
         name = host.spec.name
         try:
@@ -125,7 +125,7 @@ class Course(ABC, Generic[End]):
         return self._completed(output, outcome)
 
     def not_kept(self, error: BaseException) -> End:
-        """The body returned what cannot be kept."""
+        """The body returned a result that cannot be stored."""
         return self.raised(error)
 
     def raised(self, error: BaseException) -> End:
@@ -138,12 +138,12 @@ class Course(ABC, Generic[End]):
         return self._failed(raised, self._outcome())
 
     def _asked(self, raised: Raised, error: BaseException, predicates: tuple[str, ...]) -> Raised:
-        """The same, with the functions among its names that want to try again after it."""
+        """Ask the functions in `retry_on` whether to try again, and add the name of the first that says yes."""
         for name in predicates:
             try:
                 if self.host.bodies.predicate(self.host.spec, name)(error):
                     return raised._replace(names=[*raised.names, name])
-            except BaseException as own:  # a function of the user; what the body raised is what people must see
+            except BaseException as own:  # of the user's function; people must see what the body raised
                 why = f"\n  retry_on={name} could not say whether to try again: {Raised.of(own).summary}"
                 raised = raised._replace(message=raised.message + why)
         return raised
@@ -151,7 +151,7 @@ class Course(ABC, Generic[End]):
     def _outcome(self) -> bytes | None:
         try:
             return kept_outcome(self.context.outcome, self.host.spec.name)
-        except BaseException:  # the attempt has failed already, and that is what people must see
+        except BaseException:  # people must see why the attempt failed, which it has already
             return None
 
     @abstractmethod
@@ -162,7 +162,7 @@ class Course(ABC, Generic[End]):
 
 
 def leave_body() -> None:
-    """From now on this context belongs to no body."""
+    """Assign this context to no body."""
     capture_for(None)
     enter(None)
 
@@ -172,7 +172,7 @@ def _unknown(run_id: RunId) -> None:
 
 
 class Attempt(Course[Settle]):
-    """An attempt that this worker holds: what its end means."""
+    """An attempt that this worker holds: turns the end of its body into a settlement."""
 
     __slots__ = ("_frozen_at", "_pause", "held")
     host: EngineHost
@@ -199,7 +199,7 @@ class Attempt(Course[Settle]):
     def _failed(self, raised: Raised, outcome: bytes | None) -> Settle:
         if raised.stopped and self.held.stop:
             return settle(self.held, settling.stopped(self.held.spec))
-        if raised.missing is not None:  # trying again would find nothing either
+        if raised.missing is not None:  # it would be missing again
             message = str(self._missing_job(raised.missing))
             return self._ended(settling.FAILED, raised.type, message, raised.traceback, outcome)
         if raised.unfit and self._pause is not None:
@@ -209,7 +209,7 @@ class Attempt(Course[Settle]):
         return self.failed(failure, raised.type, raised.message, raised.traceback, outcome)
 
     def ended(self, raised: Raised | None, output: bytes, outcome: bytes | None) -> Settle:
-        """What a process of its own says of its body."""
+        """The settlement of a body that ran in a child process."""
         return self._completed(output, outcome) if raised is None else self._failed(raised, outcome)
 
     def timed_out(self) -> Settle:
@@ -226,7 +226,7 @@ class Attempt(Course[Settle]):
             held.spec, failure, failures=held.failures, postponed=held.postponed, seed=held.facts.seed
         )
         if failure.later is not None and not verdict.postponed:
-            message = f"{message}\n  it has asked for this {held.postponed:,} times, which is its limit"
+            message = f"{message}\n  it has asked to be tried later {held.postponed:,} times, which is its limit"
             return self._ended(verdict, kind, message, trace, outcome, {"postponed": held.postponed})
         return self._ended(verdict, kind, message, trace, outcome)
 
@@ -245,7 +245,7 @@ class Attempt(Course[Settle]):
         return settle(self.held, verdict, error=encode(record), outcome=outcome)
 
     def _missing_job(self, reason: str) -> MissingJob:
-        """The same error, of this run: who looked for the job does not know the run."""
+        """The same error, with this run: the code that looked for the job does not know the run."""
         spec, run_id = self.held.spec, self.held.facts.run_id
         return MissingJob(
             reason, node=spec.name, node_id=spec.id, job=spec.job, run_id=run_id, frozen_at=self._frozen_at(run_id)
@@ -257,13 +257,13 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
 
 
 def kept_output(result: object, node: str, host: Host, returns: Shape | None = None) -> bytes:
-    """The bytes of what a body returned, who says it `returns` this; NotJson or StateError says which node it was and why."""
+    """The stored form of what a body returned. Raises NotJson or StateError, with the node and the reason."""
     plain = type(result) in _DATA
     if not plain and isinstance(result, Generator | AsyncGenerator):
         kind = "a generator" if isinstance(result, Generator) else "an async generator"
         raise NotJson(
-            f"node {node!r} returned {kind}, of which nothing has run: does its body say `yield`? Return what it gives, "
-            "as a list, or nothing"
+            f"node {node!r} returned {kind}, of which nothing has run: does its body use `yield`? Return the values "
+            "as a list, or return nothing"
         )
     delta = result if not plain and isinstance(result, Delta) else None
     output = _encoded(result if delta is None else delta.output, node, returns)
@@ -284,7 +284,7 @@ def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
                 return encode(returns.codec.encode(result))
             if not returns.fits(result):
                 raise Misfit(returns.misfits(result))
-        # Most outputs are plain JSON; `encoded_by_type` does the same, a call later.
+        # A shortcut for most outputs: `encoded_by_type` gives the same, a call later.
         return encode(result) if type(result) in _DATA_ALONE else encoded_by_type(result)
     except Misfit as misfit:
         first, *others = misfit.problems
@@ -304,7 +304,7 @@ def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
 
 
 def kept_outcome(outcome: dict[str, Any], node: str) -> bytes | None:
-    """The bytes of what a body put into ctx.outcome, if it did."""
+    """The stored form of `ctx.outcome`; None if it is empty."""
     if not outcome:
         return None
     try:

@@ -1,11 +1,11 @@
-"""Captures what bodies log and print, wherever they run; all of it still goes where it went before.
+"""Captures what bodies log and print, wherever they run. All of it is still passed on to where it went before.
 
-Whose output it is tells a context variable, so bodies that take turns on one loop are told apart, and `asyncio.to_thread` and
-tasks belong to the body that made them. It is nobody's while something is passed on: a log handler that prints, or a stream
-that writes to another, is not captured twice.
+A context variable names the owner of the output. So bodies on one loop are told apart, and `asyncio.to_thread` and tasks
+belong to the body that made them. There is no owner while output is passed on: a log handler that prints, or a stream that
+writes to another, is not captured twice.
 
-Logging is captured where a logger calls its handlers and not by a handler of our own: one on the root logger would keep
-`logging.basicConfig` from doing anything, silence Python's last resort for warnings, and go with the next `dictConfig`.
+Logging is captured where a logger calls its handlers, not by a handler of our own. One on the root logger would turn
+`logging.basicConfig` into a no-op, silence Python's last resort for warnings, and be removed by the next `dictConfig`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ CallHandlers = Callable[[logging.Logger, logging.LogRecord], None]
 
 class OutputOwner(Protocol):
     def output(self) -> BodyOutput | None:
-        """Where it goes; None when it is not kept any more."""
+        """Where the output goes; None once it is no longer kept."""
         ...
 
 
 _owner: ContextVar[OutputOwner | None] = ContextVar("stepwell_output_owner", default=None)
-# A forked child has none of our threads, and perhaps their locks: what it logs and prints is not captured.
+# A forked child has none of our threads, and may have inherited held locks: its output is not captured.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _owner.set(None))
 
 
 capture_for: Callable[[OutputOwner | None], object] = _owner.set
-"""From now on what this context prints is of this body, or of none. Not a function of ours: it is called for every body."""
+"""Assign the output of this context to a body, or to none. Not wrapped in a function, because every body calls it."""
 
 
 def start_capture() -> None:
-    """Capture until `stop_capture` has been called as often."""
+    """Start to capture, until `stop_capture` has been called as often."""
     _capture.open()
 
 
@@ -52,18 +52,18 @@ def stop_capture() -> None:
 
 
 def refresh_capture() -> None:
-    """Bodies begin. Others replace the streams too (a live display, a test that captures): wrap what they put there."""
+    """Before bodies begin: wrap the streams again if something has replaced them (a live display, a test that captures)."""
     if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
         _capture.wrap_streams()
 
 
 KEPT_STREAMS = 200
-"""Streams that are kept after they were replaced: `print` of Python 3.11 and 3.12 owns no reference to the stream it writes to,
-so one that another thread replaces meanwhile, as a closing engine or a test that captures does, must not be freed."""
+"""How many replaced streams are kept alive: `print` of Python 3.11 and 3.12 holds no reference to the stream it writes to,
+so a stream that another thread replaces meanwhile, as a closing engine or a capturing test does, must not be freed."""
 
 
 class Stream:
-    """A text stream that passes everything on to another one, and tells the owner of the output what is written."""
+    """A text stream that passes everything on to another one, and gives the owner of the output a copy."""
 
     def __init__(self, name: str, stream: Any) -> None:
         self._name = name
@@ -93,7 +93,7 @@ class Stream:
 
 
 class _Capture:
-    """One for the process, as there is one stdout. It is on while some runner is open."""
+    """One per process, as there is one stdout. Active while any runner is open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class _Capture:
         self.wrap_streams()
 
     def close(self) -> None:
-        """What others have put over ours in the meantime stays, and ours below it, which then only passes on."""
+        """Remove our hooks. If others have wrapped them meanwhile, ours stay below and only pass output on."""
         with self._lock:
             self._users -= 1
             if self._users:
@@ -152,7 +152,7 @@ _capture = _Capture()
 
 
 def _tell(owner: OutputOwner, what: Callable[[BodyOutput], None]) -> None:
-    """Whatever goes wrong with capturing is not for the body to suffer from."""
+    """A body must not fail because capturing its output does."""
     with contextlib.suppress(Exception):
         output = owner.output()
         if output is not None:
@@ -171,7 +171,7 @@ def _text(record: logging.LogRecord) -> str:
     """The message, and the traceback that goes with it."""
     try:
         text = record.getMessage()
-    except Exception as error:  # the arguments do not fit, or have no text; handlers will complain too
+    except Exception as error:  # the arguments do not fit, or str() fails; handlers will complain too
         text = f"(no message: {type(error).__name__}) {record.msg if isinstance(record.msg, str) else ''}"
     if record.exc_info and record.exc_info[0] is not None:
         text += "\n" + logging.Formatter().formatException(record.exc_info)

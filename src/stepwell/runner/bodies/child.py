@@ -1,6 +1,6 @@
-"""A process for bodies: what runs in the child, until its parent goes away.
+"""A process for bodies: what runs in the child.
 
-It runs one body after the other, each as an attempt that asks the parent for what only the parent knows.
+It runs one body after the other until its parent goes away, and asks the parent for what only the parent knows.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .outputs import Outputs
 from .raised import Raised
 
 Answer = tuple[Raised | None, bytes | None, bytes | None]
-"""What came of a body: the error, or else the output; and the outcome."""
+"""The result of a body: the error or else the output, and the outcome."""
 
 
 class Request(NamedTuple):
-    """What a child is sent to run a body, as plain data."""
+    """What the parent sends a child to run a body, as plain data."""
 
     target: str | None
     state: str | None
@@ -53,7 +53,7 @@ class Request(NamedTuple):
 
 
 class Pipe:
-    """The child's end of the pipe, for one body, several threads of which may write to it."""
+    """The child's end of the pipe, for one body. Several threads of the body may write to it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -64,11 +64,11 @@ class Pipe:
     def send(self, message: Any) -> None:
         with self._lock:
             if self._closed:
-                raise Stopped("the body has ended: nothing of what its threads still do is recorded")
+                raise Stopped("the body has ended: whatever its threads still do is not recorded")
             self._connection.send(message)
 
     def ask(self, kind: str, value: Any = None) -> Any:
-        """Send a question and wait for its answer; several threads may ask, one after the other."""
+        """Send a question and wait for its answer. Several threads may ask; they take turns."""
         with self._asking:
             self.send((kind, value))
             answer = self._connection.recv()
@@ -77,13 +77,13 @@ class Pipe:
         return answer
 
     def close(self) -> None:
-        """Nothing may follow: it would be taken for what the next body sends. Who has asked is answered first."""
+        """Send nothing more: it would be taken for messages of the next body. Questions under way are answered first."""
         with self._asking, self._lock:
             self._closed = True
 
 
 class PipeSink:
-    """Records of a body's effects are sent at once, too; the parent keeps or stores them."""
+    """Sends the records of a body's effects at once; the parent keeps or stores them."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -102,7 +102,7 @@ class PipeSink:
 
 
 class PipeOutput(BodyOutput):
-    """Sends each line at once: the last lines of a body that crashes its process are the ones that matter."""
+    """Sends each line at once: if the body crashes its process, the last lines are those that matter."""
 
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class PipeOutput(BodyOutput):
     def _drop(self, at: int, lines: int) -> None:
         before = self.dropped
         super()._drop(at, lines)
-        # Told each time it has doubled, so that a body which is killed leaves about the right number.
+        # Sent whenever the number doubles, so that a body that is killed leaves about the right one.
         if before.bit_length() != self.dropped.bit_length():
             self._tell_dropped()
 
@@ -146,7 +146,7 @@ class PipeOutput(BodyOutput):
 
 
 class ParentHost(Host):
-    """Answers `ctx` in a child: from what was sent, and else by asking the parent."""
+    """Answers `ctx` in a child, from the request or by asking the parent."""
 
     def __init__(self, pipe: Pipe, request: Request) -> None:
         self._pipe = pipe
@@ -182,12 +182,12 @@ class ParentHost(Host):
         return self._output
 
     def stopping(self) -> bool:
-        """A process is killed when it should stop, so it never sees this change."""
+        """Always False: a process that should stop is killed."""
         return False
 
 
 class PipeOutputs(Outputs):
-    """Asked from the parent, which reads each once."""
+    """Outputs that the parent reads, each once."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -201,7 +201,7 @@ class PipeOutputs(Outputs):
 
 
 class ChildAttempt(Course[Answer]):
-    """What came of it is sent to the parent, which settles it."""
+    """The result is sent to the parent, which settles it."""
 
     def _completed(self, output: bytes, outcome: bytes | None) -> Answer:
         return None, output, outcome
@@ -213,9 +213,9 @@ class ChildAttempt(Course[Answer]):
 def serve(connection: Connection) -> None:
     """Run bodies until the parent goes away."""
     with contextlib.suppress(OSError, AttributeError):
-        os.setpgid(0, 0)  # Ctrl-C is for the parent to decide on, and what a body starts is killed with it
+        os.setpgid(0, 0)  # Ctrl-C is the parent's to handle, and what a body starts is killed with the group
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
-    multiprocessing.current_process().daemon = False  # or bodies could not use multiprocessing themselves
+    multiprocessing.current_process().daemon = False  # so that bodies can use multiprocessing
     start_capture()
     try:
         connection.send(("ready", None))
@@ -226,7 +226,7 @@ def serve(connection: Connection) -> None:
 
 
 def _die_with_the_parent() -> None:
-    """Nobody would take the result, and somebody else may be running the node again."""
+    """Without a parent, nobody would take the result, and another worker may be running the node again."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -1,4 +1,4 @@
-"""What a body is told about its attempt, and what it may say."""
+"""`ctx`: what a body may read about its attempt, and what it may report."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class RunInfo(NamedTuple):
 
 
 class Context(Repeatable):
-    """`ctx`: a body that has a parameter of this name receives it. Wherever the body runs, its host answers.
+    """A body with a parameter named `ctx` receives this. Its host answers, wherever the body runs.
 
-    There are many names because there is much that a body may be told; all but four are properties to read.
+    It has many names because a body may want to know much; all but four are properties to read.
     """
 
     __slots__ = ("_host", "_key", "_outputs", "_state", "outcome")
@@ -60,7 +60,7 @@ class Context(Repeatable):
 
     @property
     def input(self) -> Mapping[str, Any]:
-        """The input of the run. A copy: what one attempt does to it, no other sees."""
+        """A copy of the input of the run: no other attempt sees what this one changes in it."""
         return copied_values(self._host.told.input)
 
     @property
@@ -73,7 +73,7 @@ class Context(Repeatable):
 
     @property
     def parents(self) -> tuple[NodeId, ...]:
-        """The ids of the nodes that this one depends on, in the order they were written in."""
+        """The ids of the nodes that this one depends on, in the order in which they were declared."""
         return self._host.spec.depends_on
 
     @property
@@ -83,9 +83,9 @@ class Context(Repeatable):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt of this node in this run: hand it to services that can tell repeats apart.
+        """The same for every attempt of this node in this run. Pass it to services that recognise repeated requests.
 
-        Another one only when somebody asks for the node again although it had completed. A node may have its own:
+        It changes only when somebody reruns the node after it had completed. A node may have its own:
         `@step(idempotency_key=lambda self: f"order-{self.order_id}")`.
         """
         told = self._host.told
@@ -93,7 +93,7 @@ class Context(Repeatable):
         return f"{key}:{told.generation}" if told.generation else key
 
     def use_key(self, key: object) -> None:
-        """The node has a key of its own."""
+        """Use the key that the node declares."""
         if not isinstance(key, str) or not key:
             raise InputError(f"the idempotency_key of node {self.node_name!r} gave {key!r}; some text is needed")
         self._key = key
@@ -105,7 +105,7 @@ class Context(Repeatable):
 
     @property
     def order_key(self) -> int:
-        """Where the node stands among those of its level, in everything that needs an order; 0 if it was removed."""
+        """The position of the node among those of its level, wherever an order is needed; 0 if it was removed."""
         return self._host.told.order_key
 
     @property
@@ -131,9 +131,9 @@ class Context(Repeatable):
 
     @property
     def state(self) -> Any:
-        """The state of the workflow as this node sees it: what its ancestors returned, whatever else has finished.
+        """The state of the workflow as this node sees it: folded from what its ancestors returned, whatever else has finished.
 
-        An instance of the workflow's State that cannot be changed; a body returns what it changes, `Delta(notes=[...])`.
+        An immutable instance of the workflow's State. To change it, a body returns `Delta(notes=[...])`.
         """
         if self._state is None:
             declared = self._host.bodies.state
@@ -143,30 +143,30 @@ class Context(Repeatable):
         return self._state
 
     def check_state(self) -> None:
-        """Raise StateError if the body has changed what it was given of the state, which would be lost."""
+        """Raise StateError if the body has changed a value of the state in place, as that would be lost."""
         if self._state is not None:
             check_unchanged(self._state, self.node_name)
 
     @property
     def db(self) -> Any:
-        """Of a node with `transaction=True`: a psycopg connection to the server of the store, in a transaction of its own.
+        """With `transaction=True`: a psycopg connection to the server of the store, in a transaction of its own.
 
-        It is committed together with the completion of this attempt, when the body returns, and undone when it raises.
+        It is committed together with the completion of this attempt when the body returns, and rolled back when it raises.
         """
         return self._host.db()
 
     @property
     def replaying(self) -> bool:
-        """Whether this body is run again, answered from its record: nothing that it asks happens."""
+        """Whether this is a replay: the body is answered from its record, and none of its effects happen."""
         return self._host.replays
 
     @property
     def stopping(self) -> bool:
-        """Somebody asked this attempt to stop, or its result would no longer be recorded."""
+        """Whether this attempt was asked to stop, or its result would no longer be recorded."""
         return self._host.stopping()
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Say how far this body is. Call it as often as you like: the latest is stored, about twice a second.
+        """Report how far this body is. Call it as often as you like: the latest is stored, about twice a second.
 
         for number, row in enumerate(rows):
             ctx.progress(number, len(rows))

@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class RunFacts:
-    """What stays the same about a run: its graph, its input, where its bodies are found."""
+    """What a worker knows of a run: its graph, its input, where to find its bodies."""
 
     run_id: RunId
     workflow: str
     target: str | None
-    """Where a process of its own imports the class of the bodies."""
+    """Where a child process imports the class of the bodies from."""
     graph: Graph
     stored_input: InitVar[bytes]
     seed: int
     bodies: Bodies
     input: Mapping[str, Any] = field(init=False)
     specs: tuple[NodeSpec, ...] = field(init=False)
-    """The nodes by number, under the names that the code knows them by: in a replay perhaps other ones than in `graph`."""
+    """The nodes by index, with the names that the code uses. In a replay these may differ from the names in `graph`."""
     priority: int = 0
     place: QueueKey = field(init=False)
-    """Where it stands among the runs that this worker knows."""
+    """Its position among the runs that this worker knows."""
     heals: int = 0
-    """How often the run had switched to another graph when this was true of it."""
+    """How often the run had switched to another graph when these facts were read."""
     visible_state: VisibleState | None = None
-    """The states that nodes of this run have seen, once one has looked."""
+    """The states that nodes of this run have seen; None until one reads its state."""
     since: int = 0
-    """The `seq` of the run when this worker took it up: news from before, of an end that was retried, are old."""
+    """The `seq` of the run when this worker took it up. Older news, of an end that was then retried, is ignored."""
     started_here: bool = False
-    """This engine has started it, and did not only take it up."""
+    """Whether this engine started the run, and did not only take it up."""
     held: int = 0
     """How many of its nodes this worker has claimed and not settled."""
     _active: int | None = None
@@ -55,7 +55,7 @@ class RunFacts:
         self.place = (0, 0, self.run_id)
 
     def limit_nodes(self, seconds: float) -> None:
-        """Nodes without a time limit have this one, as long as this worker has them."""
+        """Give nodes without a time limit this one, on this worker only."""
         if any(spec.timeout is None for spec in self.specs):
             self.specs = tuple(
                 spec if spec.timeout is not None else spec._replace(timeout=seconds) for spec in self.specs
@@ -74,14 +74,14 @@ class RunFacts:
 
 
 class RecordedLines:
-    """What is recorded of an attempt and stored when it ends: never cut or dropped, and lost with an attempt that is lost."""
+    """What an attempt records and its settlement stores. Nothing is cut or dropped; if the attempt is lost, so are these."""
 
     __slots__ = ("effects", "readings")
 
     def __init__(self) -> None:
         self.effects: list[Line] = []
         self.readings: list[int] = []
-        """What `ctx.now()` gave."""
+        """What `ctx.now()` returned."""
 
     def lines(self) -> tuple[Line, ...]:
         return (*clock_lines(self.readings), *self.effects) if self.readings else tuple(self.effects)
@@ -89,7 +89,7 @@ class RecordedLines:
 
 @dataclass(eq=False)
 class Held:
-    """An attempt this worker holds, from its claim to its settlement. What seldom happens to one costs nothing before."""
+    """An attempt this worker holds, from claim to settlement. Rarely used fields are None until needed, to save time."""
 
     attempt: AttemptId
     facts: RunFacts
@@ -105,30 +105,30 @@ class Held:
     """How often its node has asked to be tried again later."""
     begun: bool = field(default=False, init=False)
     stop: bool = field(default=False, init=False)
-    """It was asked to stop."""
+    """Whether it was asked to stop."""
     over: bool = field(default=False, init=False)
-    """Its settlement is decided; whatever its body still does is not recorded."""
+    """Whether its settlement is decided; whatever its body still does is not recorded."""
     runaway: bool = field(default=False, init=False)
-    """Its body did not end in time and still occupies a thread."""
+    """Whether its body overran its time limit and still occupies a thread."""
     interrupt: Callable[[], None] | None = field(default=None, init=False)
-    """How its body is made to stop, where that is possible: a task on the loop is cancelled, a process killed."""
+    """Stops its body, where that is possible: cancels a task on the loop, kills a process."""
     cancel: Callable[[], None] | None = field(default=None, init=False)
-    """How what its body waits for is ended, so that it can notice: a statement of its transaction."""
+    """Cancels the statement of its transaction that is running, so that its body notices the stop."""
     answer: Settled | None = field(default=None, init=False)
-    """What the store answered to its settlement, if that was committed with the transaction of its body."""
+    """The store's answer to its settlement, if that was committed with the transaction of its body."""
     unstored: tuple[Append, ...] = field(default=(), init=False)
-    """What its body printed, and was not stored because its transaction was undone."""
+    """What its body printed, if that was not stored because its transaction was rolled back."""
     printed: AttemptOutput | None = field(default=None, init=False)
-    """What its body logs and prints, once it does."""
+    """What its body logs and prints; None until it does."""
     recorded: RecordedLines | None = field(default=None, init=False)
-    """The effects of its body, once it has some."""
+    """The effects of its body; None until it has some."""
     spec: NodeSpec = field(init=False)
 
     def __post_init__(self) -> None:
         self.spec = self.facts.specs[self.index]
 
     def unwanted(self) -> bool:
-        """Its body need not begin."""
+        """Whether its body must not begin any more."""
         return self.stop or self.over
 
     def make_stop(self) -> None:
@@ -139,6 +139,6 @@ class Held:
 
     @property
     def pool(self) -> str:
-        """Where a body of its kind waits for room; one that must not be claimed ahead has a pool of its own."""
+        """The kind of its body; "!" marks a node that must not be claimed ahead of a free slot."""
         spec = self.spec
         return f"{spec.body}!" if spec.on_lost == "interrupt" else spec.body

@@ -1,4 +1,4 @@
-"""What `ctx` stands on: what a body is told of its attempt, and whom it asks for the rest."""
+"""What `ctx` is built on: what a body is told about its attempt, and who answers the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .visible_state import ReadOutputs, VisibleState
 
 
 class Told(NamedTuple):
-    """What a body is told of its attempt. It is plain data: a process of its own is sent it as it is."""
+    """What a body is told about its attempt. Plain data, so it can be sent to a child process."""
 
     run_id: RunId
     workflow: str
@@ -33,17 +33,17 @@ class Told(NamedTuple):
     attempt: int
     generation: int
     identity: str
-    """What the node is called for ever, also when it is renamed."""
+    """The permanent name of the node, which survives a rename."""
     seed: int
     order_key: int
 
 
 class Host(ABC):
-    """Whom `ctx` asks: the engine of this process, that of the parent process, or in a replay the record."""
+    """Answers `ctx`: the engine of this process, the parent process, or in a replay the record."""
 
     __slots__ = ()
     replays = False
-    """Whether the body is run again, answered from its record."""
+    """Whether this is a replay, answered from the record."""
 
     @property
     @abstractmethod
@@ -56,27 +56,27 @@ class Host(ABC):
     @property
     @abstractmethod
     def bodies(self) -> Bodies:
-        """Where the body is found, and the state of its workflow is declared."""
+        """Where to find the body, and the declaration of the workflow's state."""
 
     @abstractmethod
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        """The input of the run, and the outputs that the body takes, by node; none of a node that was skipped."""
+        """The input of the run, and the outputs that the body takes, by node. Skipped nodes have none."""
 
     @abstractmethod
     def outputs(self) -> Outputs:
-        """Those of all ancestors."""
+        """The outputs of all ancestors."""
 
     @abstractmethod
     def state(self) -> Mapping[str, Any]:
-        """The values of the state that the node sees."""
+        """The values of the state, as the node sees it."""
 
     @abstractmethod
     def outside(self) -> Outside:
-        """Who answers for the clock, and calls or answers effects."""
+        """What reads the clock, and calls effects or answers them from the record."""
 
     @abstractmethod
     def output(self) -> BodyOutput | None:
-        """Where the body logs and prints; None when that is not kept."""
+        """Where the body's logs and prints go; None when they are not kept."""
 
     def db(self) -> Any:
         """The connection of the body's transaction."""
@@ -88,7 +88,7 @@ class Host(ABC):
 
 
 class Services(NamedTuple):
-    """What the attempts of one worker need of it."""
+    """What a worker provides to its attempts."""
 
     read: ReadOutputs
     lines: Lines
@@ -97,7 +97,7 @@ class Services(NamedTuple):
 
 
 class EngineHost(Host):
-    """The engine of this process."""
+    """Answers `ctx` from the engine of this process."""
 
     __slots__ = ("_services", "_told", "held", "spec")
     spec: NodeSpec
@@ -148,7 +148,7 @@ class EngineHost(Host):
     def state(self) -> Mapping[str, Any]:
         facts = self.held.facts
         if facts.visible_state is None:
-            assert facts.bodies.state is not None, "ctx has looked"
+            assert facts.bodies.state is not None, "ctx checks this first"
             facts.visible_state = VisibleState(facts.run_id, facts.graph, facts.bodies.state, self._services.read)
         return facts.visible_state.by(self.held.index, self.held.number)
 

@@ -1,7 +1,7 @@
-"""What bodies log and print: put together to lines, masked, cut, counted, and kept until it is stored.
+"""What bodies log and print: split into lines, masked, cut, counted, and kept until it is stored.
 
-Plain decisions: no threads, clocks or stores. Bodies print from many threads, so there are locks; whoever drives this says
-when lines are due (`debounce.py`), and takes them (`scheduler.py`).
+Plain decisions, without threads, clocks or stores. Bodies print from many threads, so there are locks. `debounce.py` says
+when lines are due, and `scheduler.py` takes them.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from ...model.lines import LOG, PROGRESS, LogLine, Progress
 from ...words import shown
 
 LINE_UP_TO = 8_192
-"""Characters of one line; of a longer one the beginning and the end are kept."""
+"""Characters of one line. Of a longer one, the beginning and the end are kept."""
 LINES_UP_TO = 1_000
 """Lines of one attempt."""
 BYTES_UP_TO = 1024 * 1024
 """Bytes of one attempt."""
 WAITING_UP_TO = 32 * 1024 * 1024
-"""Bytes that wait for the store, of all attempts of a worker together."""
+"""Bytes that may wait for the store, for all attempts of a worker together."""
 TAKEN_UP_TO = 1_000
-"""Lines that ride in one commit unless their attempt ends with it, so that no settlement waits for them."""
+"""Lines in one commit, besides those of attempts that it settles, so that no settlement waits for them."""
 UNFINISHED_UP_TO = 2 * LINE_UP_TO
 MESSAGE_UP_TO = 300
 NAME_UP_TO = 300
-"""Characters of the name of a logger or of a level."""
+"""Characters of the name of a logger or level."""
 _TAIL = 2_048
 _INFO = 20
 
 
 class BodyOutput:
-    """The output of one attempt. Subclasses know where its lines go."""
+    """The output of one attempt. Subclasses decide where its lines go."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._unfinished: dict[str, str] = {}
-        """By stream: what was written after the last end of a line."""
+        """By stream: what was written after the last line break."""
         self._lines = self._bytes = 0
         self._at = 0
-        """When it last wrote something."""
+        """When the body last wrote something."""
         self._closed = False
         self.dropped = 0
-        """Lines that were written and are not kept."""
+        """How many lines were written but not kept."""
         self._progress: tuple[Any, Any, Any] | None = None
 
     @property
@@ -63,12 +63,12 @@ class BodyOutput:
             self._line(LogLine(at, clean(level[:NAME_UP_TO]), severity, clean(logger[:NAME_UP_TO]), text))
 
     def drop(self, at: int) -> None:
-        """A line was written that cannot be kept."""
+        """Count a line that cannot be kept."""
         with self._lock:
             self._drop(at, 1)
 
     def write(self, at: int, stream: str, text: str) -> None:
-        """Something was written to stdout or stderr: any number of lines, the last one perhaps without its end."""
+        """Add text from stdout or stderr: any number of lines, the last one perhaps unfinished."""
         with self._lock:
             if self._closed:
                 return
@@ -85,16 +85,16 @@ class BodyOutput:
                 self._unfinished[stream] = _begun(self._unfinished.get(stream, "") + rest)
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """How far the body is. Only the latest counts, so nothing is done with it before it is stored."""
+        """Note how far the body is. Only the latest report counts, so it is not encoded before it is stored."""
         if not _finite(done) or (total is not None and not _finite(total)):
-            raise InputError(f"progress({shown(done)}, {shown(total)}): finite numbers are needed")
-        # Whatever they are of, they are made plain here: who stores them is not to suffer from somebody's types.
+            raise InputError(f"progress({shown(done)}, {shown(total)}): both must be finite numbers")
+        # Convert them here: code that stores them must not run methods of the user's types.
         text = message if message is None or type(message) is str else str(message)
         self._progress = (_plain(done), None if total is None else _plain(total), text)
         self._marked()
 
     def _finish(self) -> None:
-        """The body has ended: what it wrote last needs no end of line, and what is written from now on is not kept."""
+        """The body has ended: its last line needs no line break, and nothing more is kept."""
         for stream, text in self._unfinished.items():
             self._line(LogLine(self._at, "INFO", _INFO, stream, _shown(text)))
         self._unfinished.clear()
@@ -119,7 +119,7 @@ class BodyOutput:
             self.dropped += lines
 
     def _mark(self) -> bytes | None:
-        """The progress that was not stored yet."""
+        """Take the progress that was not stored yet, encoded; None if there is none."""
         given, self._progress = self._progress, None
         if given is None:
             return None
@@ -128,16 +128,16 @@ class BodyOutput:
         return Progress(done, total, text).encoded()
 
     def _keep(self, data: bytes) -> bool:
-        """A line that may be kept; False when there is no room."""
+        """Keep a line; False if there is no room."""
         raise NotImplementedError
 
     def _marked(self) -> None:
-        """There is progress to be stored."""
+        """There is new progress to store."""
         raise NotImplementedError
 
 
 class AttemptOutput(BodyOutput):
-    """The output of an attempt in this process, and of one in a process of its own what arrives from there."""
+    """The output of an attempt of this worker, including what a child process sends."""
 
     def __init__(self, lines: Lines, attempt: AttemptId) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class AttemptOutput(BodyOutput):
         self._listed = False
 
     def numbers(self, count: int) -> int | None:
-        """The first of so many numbers for lines that somebody else stores; None when the attempt is over."""
+        """Reserve `count` line numbers for somebody else to store, and return the first. None if the attempt is over."""
         with self._lock:
             if self._closed:
                 return None
@@ -158,7 +158,7 @@ class AttemptOutput(BodyOutput):
             return first
 
     def relay(self, kind: str, value: Any) -> None:
-        """A process for bodies has masked, cut and counted it already."""
+        """Add what a child process sends, which has masked, cut and counted it already."""
         with self._lock:
             if self._closed:
                 return
@@ -171,16 +171,16 @@ class AttemptOutput(BodyOutput):
                 self.dropped += 1
 
     def take(self, limit: int) -> list[Append]:
-        """Up to so many lines, numbered, and the progress."""
+        """Take up to `limit` lines, numbered, and the progress."""
         with self._lock:
-            self._listed = False  # before the progress is looked at: what comes from now on lists it again
+            self._listed = False  # before the progress is read: progress that comes later lists it again
             ops = self._take(limit)
             if self._waiting:
                 self._list()
             return ops
 
     def rest(self) -> list[Append]:
-        """All that is left, with the settlement of the attempt: later nothing would be accepted."""
+        """Take all that is left, to be stored with the settlement: after it, nothing is accepted."""
         with self._lock:
             self._finish()
             ops = self._take(len(self._waiting))
@@ -231,18 +231,18 @@ class HasOutput(Protocol):
 
 
 class Lines:
-    """What the bodies of one worker have printed and nobody has stored yet."""
+    """What the bodies of one worker have printed and is not stored yet."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
         self.wake = wake
-        """Called when something begins to wait; `mark_due` should follow soon."""
+        """Called when an output starts to wait. `mark_due` should follow soon."""
         self.is_due = False
         self._lock = threading.Lock()
         self._with_lines: deque[AttemptOutput] = deque()
         self._bytes = 0
 
     def of(self, held: HasOutput) -> AttemptOutput | None:
-        """The output of an attempt, made when it first writes something; None when it is over."""
+        """The output of an attempt, created when it first writes something. None if the attempt is over."""
         if held.printed is None and not held.over:
             with self._lock:
                 if held.printed is None:
@@ -250,13 +250,13 @@ class Lines:
         return held.printed
 
     def mark_due(self) -> None:
-        """What waits now should be in the next commit."""
+        """Put what is waiting into the next commit."""
         self.is_due = bool(self._with_lines)
 
     def due(self) -> list[Append]:
-        """What should be stored now."""
+        """Take the lines to store now."""
         ops: list[Append] = []
-        # One that is listed again meanwhile has its turn in the next commit.
+        # An output that is listed again meanwhile waits for the next commit.
         for _ in range(len(self._with_lines)):
             if len(ops) >= TAKEN_UP_TO:
                 return ops
@@ -281,21 +281,21 @@ class Lines:
 
 
 def _begun(text: str) -> str:
-    """A line that has no end yet, as far as it can matter."""
+    """An unfinished line, as far as it can still matter."""
     return (_shown(text) + ("\r" if text.endswith("\r") else ""))[:UNFINISHED_UP_TO]
 
 
 def _shown(text: str) -> str:
-    """What a terminal would show of a line: after a carriage return it begins anew, as progress bars do."""
+    """What a terminal would show: a carriage return starts the line anew, as progress bars do."""
     return text.rstrip("\r").rpartition("\r")[2] if "\r" in text else text
 
 
 def _kept(text: str) -> str:
-    """Masked, and not too long."""
+    """The text, masked and cut."""
     cut = len(text) == UNFINISHED_UP_TO
     text = clean(mask(text))
     if cut and (margin := longest()):
-        text = text[:-margin]  # a secret may have lost its end, and was not recognised
+        text = text[:-margin]  # a secret may have been cut there and not recognised
     if len(text) <= LINE_UP_TO:
         return text
     left_out = f" ... {len(text) - LINE_UP_TO:,} characters left out ... "
@@ -310,7 +310,7 @@ def _finite(number: Any) -> bool:
 
 
 def _plain(number: Any) -> float:
-    """A number as JSON has it, whatever library it is of."""
+    """The same as an int or float, whatever library the number comes from."""
     if type(number) is int or type(number) is float:
         return number
     try:

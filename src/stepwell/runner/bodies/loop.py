@@ -1,4 +1,4 @@
-"""`async def` bodies: all of them on one event loop, that of the application or one in a thread of its own."""
+"""`async def` bodies: all on one event loop, either the application's or one in a thread of its own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ log = logging.getLogger("stepwell")
 
 
 class LoopBodies:
-    """Runs coroutines and reports the settlement of each, on the loop it is told to `use` or on one of its own, which is
-    started when the first body comes.
+    """Runs coroutines on the loop given to `use`, or on its own, which starts with the first body.
 
-    `begins` says whether a body may begin: it may have been stopped or given back meanwhile. `gone` is told that the loop of
-    the application is closed, or about to be, with the bodies that cannot go on.
+    `begins` says whether a body may begin: it may have been stopped or given back meanwhile. `settled` gets each settlement.
+    `gone` is called when the loop of the application is closed, or about to be, with the bodies that cannot go on.
     """
 
     def __init__(
@@ -38,14 +37,14 @@ class LoopBodies:
         self._own: asyncio.AbstractEventLoop | None = None
         self._given: asyncio.AbstractEventLoop | None = None
         self._owner: asyncio.Task[Any] | None = None
-        """The task that gave the loop."""
+        """The task that called `use`."""
         self._given_is_gone = False
         self._closed = False
         self._tasks: dict[asyncio.Task[None], Held] = {}
         self._lock = threading.Lock()
 
     def use(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on bodies begin on this loop, which somebody else runs; called on it."""
+        """Begin bodies on this loop, which the application runs. Must be called on it."""
         with self._lock:
             self._given, self._owner = loop, asyncio.current_task()
 
@@ -54,12 +53,12 @@ class LoopBodies:
         self._soon([attempt.held for attempt in attempts], self._begin, attempts)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """A body that was called elsewhere turned out to be a coroutine."""
-        attempt.held.interrupt = _not_yet  # its thread is free again, so its time may be up without a runaway
+        """Run a coroutine that a body returned in a thread."""
+        attempt.held.interrupt = _not_yet  # its thread is free again, so a timeout loses no thread
         self._soon([attempt.held], self._start, attempt, coroutine)
 
     def look(self) -> None:
-        """Notice a loop that was closed with bodies on it: nothing tells them."""
+        """Check whether the loop was closed with bodies on it: nothing else would tell."""
         if self._given is not None and self._given.is_closed():
             self._leave_given()
 
@@ -74,13 +73,13 @@ class LoopBodies:
                 _cancel(given, task)
 
     async def ended(self, seconds: float) -> None:
-        """Wait on the loop of the application until the bodies that were cancelled on it have ended."""
+        """On the loop of the application, wait up to `seconds` until the bodies cancelled there have ended."""
         left = self._tasks_on(asyncio.get_running_loop())
         if left:
             await asyncio.wait(left, timeout=seconds)
 
     def _soon(self, held: Sequence[Held], call: Callable[..., None], *arguments: Any) -> None:
-        """Have the loop do it. Once it is closed nothing begins on it; what was to begin is given back."""
+        """Call this on the loop. If the application's loop is closed, give the bodies back."""
         try:
             self._loop().call_soon_threadsafe(call, *arguments)
         except RuntimeError:
@@ -104,7 +103,7 @@ class LoopBodies:
         return [task for task in list(self._tasks) if task.get_loop() is loop and not task.done()]
 
     def _leave_given(self, more: Sequence[Held] = ()) -> None:
-        """The loop of the application ends, and with it what runs on it."""
+        """The loop of the application ends, with everything that runs on it."""
         given = self._given
         if given is None:
             return
@@ -114,7 +113,7 @@ class LoopBodies:
         if first or more:
             self._gone([*left, *more])
 
-    # In the thread of a loop
+    # On the thread of a loop
 
     def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
@@ -134,7 +133,7 @@ class LoopBodies:
         try:
             loop.run_forever()
         except (SystemExit, KeyboardInterrupt) as error:
-            # asyncio lets these through from any task, also from one that a body made. The other bodies go on.
+            # asyncio lets these through from any task, also one that a body made. The other bodies must go on.
             log.warning("a task on the loop for async bodies raised %r", error)
 
     def _begin(self, attempts: list[Attempt]) -> None:
@@ -164,7 +163,7 @@ class LoopBodies:
         task.add_done_callback(self._forget)
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)
         if attempt.held.stop:
-            attempt.held.interrupt()  # it was asked to stop while there was nothing to cancel
+            attempt.held.interrupt()  # it was asked to stop before there was a task to cancel
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
@@ -185,9 +184,9 @@ class LoopBodies:
         self._settled(held, settle)
 
     def _cancelled_with_its_loop(self, held: Held) -> bool:
-        """Somebody has cancelled the task of a body with everything else, as `asyncio.run` does before it closes its loop.
+        """Whether the task was cancelled together with all others, as `asyncio.run` does before it closes its loop.
 
-        A body that is cancelled alone, by itself for instance, has failed.
+        A body that is cancelled alone, for instance by itself, has failed.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if loop is not self._given or held.stop or held.over or task is None or not task.cancelling():
@@ -197,9 +196,9 @@ class LoopBodies:
 
 
 def _not_yet() -> None:
-    """It has not begun on the loop; when it would, it is over."""
+    """The task does not exist yet. `_start` checks whether the attempt is over or should stop."""
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop was closed, and with it everything on it
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and its tasks are gone
         loop.call_soon_threadsafe(task.cancel)

@@ -15,14 +15,14 @@ from .visible_state import ReadOutputs
 
 
 class Outputs(Mapping[str, Any]):
-    """The outputs of the ancestors of a node, read when they are asked for. A node is named by its name or id.
+    """The outputs of a node's ancestors, read on demand, by node name or id.
 
-    It never shows a node that is not an ancestor: whether that had finished would depend on timing.
+    Other nodes are not visible: whether one had finished would depend on timing.
     """
 
     @abstractmethod
     def all(self) -> dict[str, Any]:
-        """Every ancestor's output at once, by node id: one read instead of many."""
+        """The outputs of all ancestors by node id, in one read."""
 
     def some(self, names: Iterable[str]) -> dict[str, Any]:
         """The outputs of these ancestors, by the names given."""
@@ -36,7 +36,7 @@ class Outputs(Mapping[str, Any]):
 
 
 class StoredOutputs(Outputs):
-    """Read from the store, each once."""
+    """Outputs read from the store, each once."""
 
     def __init__(self, held: Held, read: ReadOutputs) -> None:
         self._held = held
@@ -88,11 +88,11 @@ class StoredOutputs(Outputs):
         return in_order(self._held.facts.graph, set(self._by_name().values()))
 
     def _by_name(self) -> dict[str, int]:
-        """Ancestors by id and by name; a name that several have stands for none of them."""
+        """Ancestors by id and by name, without names that several of them have."""
         if self._ancestors is None:
             facts = self._held.facts
             above = ancestors(facts.graph, self._held.index)
-            # Code of today asks for nodes that were renamed since by the names they have now.
+            # Today's code asks for renamed nodes by their new names.
             self._ancestors = {} if facts.specs is facts.graph.in_order else _by_name(facts.specs, above)
             self._ancestors |= _by_name(facts.graph.in_order, above)
         return self._ancestors

@@ -1,10 +1,10 @@
-"""`isolation="process"`: bodies in processes of their own, which can be killed when their time is up.
+"""`isolation="process"`: bodies in child processes, which can be killed when their time is up.
 
-Each place has one child process (`child.py`), started when it is first needed and used again. Parent and child use
-a pipe: the child says that it is ready, the parent sends what to run, the child may ask for outputs, tells what its body logs
-and prints as it does, and answers with a result or an error, all of it plain data.
+Each slot has one child process (`child.py`), started on first use and used again. Parent and child exchange plain data over
+a pipe: the child reports that it is ready, and the parent sends what to run. The child may ask for outputs, sends what its
+body logs and prints, and finally sends the result or the error.
 
-A child leads a process group: what a body has started is killed with it. It dies with its parent, however that dies.
+A child leads a process group: whatever a body has started is killed with it. A child dies with its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from .recording import AttemptSink
 
 _SPAWN = multiprocessing.get_context("spawn")
 _STARTING = threading.Lock()
-"""One at a time: what a process is allowed is noted in one place for all of it."""
+"""Only one child is started at a time, because `_children_allowed` changes a record of the whole process."""
 
 
 class ProcessBodies:
-    """A number of places for bodies, each with a child process.
+    """Slots for bodies, each with a child process.
 
     `begins` says whether a body may begin: it may have been stopped or given back while its process started.
     """
@@ -65,7 +65,7 @@ class ProcessBodies:
             place.close()
 
     def _next(self, place: _Place) -> None:
-        """A place is free. The one that was used last is used next, so that no process starts without need."""
+        """A slot is free. The one used last is used next, so that no process is started without need."""
         with self._lock:
             if self._waiting:
                 place.give(self._waiting.pop(0))
@@ -74,7 +74,7 @@ class ProcessBodies:
 
 
 class _Place:
-    """One child at a time, and the thread that talks to it."""
+    """One child process at a time, and the thread that talks to it."""
 
     def __init__(
         self,
@@ -103,15 +103,15 @@ class _Place:
         while (attempt := self._work.get()) is not None:
             try:
                 settlement = self._converse(attempt)
-            except BaseException as error:  # whatever it is, this thread has other bodies to serve
+            except BaseException as error:  # this thread has other bodies to serve
                 settlement = attempt.raised(error)
-            self._free(self)  # before the next body is claimed: it gets this process, and no other is started for it
+            self._free(self)  # first, so that the next body to be claimed gets this process instead of a new one
             if settlement is not None:
                 self._settled(attempt.held, settlement)
         self._drop()
 
     def _converse(self, attempt: Attempt) -> Settle | None:
-        """Have the body run; None when it was not to begin any more."""
+        """Have the child run the body. None if it was not allowed to begin."""
         held, child = attempt.held, self._living_child()
         try:
             if not child.ready:
@@ -140,7 +140,7 @@ class _Place:
                 return settle(held, settling.stopped(held.spec) if held.begun else settling.CANCELLED)
             return attempt.failed(Failure(["stepwell.ProcessDied", "builtins.Exception"]), "ProcessDied", how)
         except BaseException:
-            self._drop()  # it waits for an answer that will not come
+            self._drop()  # the child waits for an answer that will not come
             raise
         finally:
             held.interrupt = None
@@ -164,8 +164,8 @@ class _Place:
 
 @contextmanager
 def _children_allowed() -> Iterator[None]:
-    """A process of Celery counts as daemonic, which must start no others, lest they outlive it; ours never do. And what it
-    has in place of multiprocessing's own record of it cannot be told to a child. So another record stands for it here."""
+    """Let this process start children. multiprocessing forbids it to a daemonic process, as Celery's are, lest its children
+    outlive it; ours never do. And Celery's record of the process cannot be sent to a child, so another one replaces it."""
     home: Any = multiprocessing.process
     with _STARTING:
         record = home._current_process
@@ -178,7 +178,7 @@ def _children_allowed() -> Iterator[None]:
 
 
 class _Record(multiprocessing.process.BaseProcess):
-    """What multiprocessing knows of this process, as if nobody had started it."""
+    """multiprocessing's record of this process, as if it were a main process."""
 
     def __init__(self, key: bytes) -> None:
         self._identity: tuple[int, ...] = ()
@@ -214,17 +214,17 @@ class _Child:
         self._pipe.send(message)
 
     def receive(self) -> Any:
-        """The next message; EOFError when the child is gone, also when something it started keeps the pipe open."""
+        """The next message. Raises EOFError if the child has died, even if something that it started keeps the pipe open."""
         while not self._pipe.poll(1.0):
             if not self.is_alive() and not self._pipe.poll():
                 raise EOFError
         return self._pipe.recv()
 
     def kill(self, held: Held | None = None) -> None:
-        """End it with all that it started; with `held` only if that is what it works on."""
+        """Kill it with everything that it started. With `held`, only if it runs that attempt."""
         with self._lock:
             if (held is None or held is self._held) and self._process.is_alive():
-                with contextlib.suppress(OSError, AttributeError):  # it leads no group yet, or there are none (Windows)
+                with contextlib.suppress(OSError, AttributeError):  # it has no group yet, or there are none (Windows)
                     os.killpg(self._process.pid or 0, signal.SIGKILL)
                 self._process.kill()
 
@@ -237,8 +237,8 @@ class _Child:
         exitcode = self._process.exitcode
         if not self.ready:
             return (
-                f"the process for the body ended with exit code {exitcode} before it was ready; what it wrote to stderr "
-                'says why. Is what the main module does when it is run below `if __name__ == "__main__":`?'
+                f"the process for the body ended with exit code {exitcode} before it was ready; its output on stderr "
+                'says why. Is the code that the main module runs below `if __name__ == "__main__":`?'
             )
         if exitcode is not None and exitcode < 0:
             return f"the process of the body was killed by signal {-exitcode}"
@@ -248,7 +248,7 @@ class _Child:
 def _request(attempt: Attempt) -> Request:
     held, host = attempt.held, attempt.host
     spec = held.spec
-    if host.bodies.restricted or spec.templated:  # the child imports whatever it is told to
+    if host.bodies.restricted or spec.templated:  # the child would import whatever it is told to
         body = host.bodies.find(spec)
         if isinstance(body, HandledBody):
             input, outputs = host.arguments()
@@ -261,7 +261,7 @@ def _request(attempt: Attempt) -> Request:
 
 
 def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | None:
-    """The outcome that the child told, with what was noted before the body was sent to it."""
+    """The child's outcome, merged over what `ctx.outcome` held before the body was sent."""
     noted = attempt.context.outcome
     if not noted:
         return outcome
@@ -269,7 +269,7 @@ def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | Non
 
 
 def _answer(attempt: Attempt, kind: str, value: Any) -> Any:
-    """What a child asks is answered; what is raised here is sent, and raised there."""
+    """Answer a question of the child. An error is returned, and raised in the child."""
     try:
         return _ASKED[kind](attempt, value)
     except (KeyError, StateError, NotStored, Stopped) as error:

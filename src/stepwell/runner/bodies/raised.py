@@ -18,7 +18,7 @@ MAX_TRACEBACK = 16_000
 
 
 class Raised(NamedTuple):
-    """An exception that ended a body, or something else of a user."""
+    """An exception that ended a body or other code of the user."""
 
     names: list[str]
     type: str
@@ -27,11 +27,11 @@ class Raised(NamedTuple):
     later: Later | None
     stopped: bool
     missing: str | None = None
-    """Why the job of the node cannot be found, if that is what happened."""
+    """Why the node's job cannot be found, if that is the error."""
     permanent: bool = False
     retry_after: float | None = None
     unfit: bool = False
-    """What is stored is not what the body asks for."""
+    """The stored data does not fit what the body asks for."""
 
     @property
     def summary(self) -> str:
@@ -39,7 +39,7 @@ class Raised(NamedTuple):
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        """Never raises: an exception is code of the user, and what it cannot tell is left out."""
+        """Never raises: an exception is code of the user, and what cannot be read from it is left out."""
         kind, message = type(error), message_of(error)
         later = None
         if issubclass(kind, RetryLater):
@@ -62,7 +62,7 @@ class Raised(NamedTuple):
 
 
 def _names(kind: type[BaseException]) -> list[str]:
-    """The class and its bases as `retry_on` names them. Their metaclasses are code of users, and may raise."""
+    """The class and its bases, named as in `retry_on`. Their metaclasses are code of the user, and may raise."""
     found = class_names(kind)
     for place, base in enumerate(type.__getattribute__(kind, "__mro__")):
         with contextlib.suppress(BaseException):
@@ -71,13 +71,13 @@ def _names(kind: type[BaseException]) -> list[str]:
 
 
 _NO_SECONDS = (
-    "\n  a RetryLater without a number of `seconds` from 0 is an error like any other: "
+    "\n  a RetryLater without `seconds`, a number from 0 up, is an ordinary error: "
     "does it call super().__init__(seconds)?"
 )
 
 
 def _later(error: BaseException) -> Later | None:
-    """What a RetryLater asks for; None if it does not say. A subclass may not have called `super().__init__`."""
+    """What a RetryLater asks for; None if it has no valid `seconds`, as when a subclass did not call `super().__init__`."""
     try:
         seconds = float(error.seconds)  # type: ignore[attr-defined]
     except OverflowError:
@@ -92,7 +92,7 @@ def _later(error: BaseException) -> Later | None:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """How long a TransientError says that trying again would be in vain; None if it does not say."""
+    """For how many seconds a TransientError says not to try again; None if it does not say."""
     try:
         seconds = float(error.retry_after)  # type: ignore[attr-defined]
     except BaseException:
@@ -103,23 +103,23 @@ def _retry_after(error: BaseException) -> float | None:
 def _missing_reason(error: BaseException) -> str | None:
     try:
         return mask(error.reason) if error.run_id is None else None  # type: ignore[attr-defined]
-    except BaseException:  # a subclass of somebody else
+    except BaseException:  # a subclass of the user may lack them
         return None
 
 
 def _traceback(error: BaseException) -> str:
-    """From the frame of the body on; the engine's own frames say nothing to the reader."""
+    """The traceback from the frame of the body on, without the engine's own frames."""
     try:
         frames = error.__traceback__
         while frames is not None and str(frames.tb_frame.f_globals.get("__name__")).startswith("stepwell."):
             frames = frames.tb_next
-    except BaseException:  # it hides where it comes from
+    except BaseException:  # the exception hides its traceback
         return ""
     if frames is None:
         return ""
     try:
         lines = traceback.format_exception(type(error), error, frames)
-    except BaseException:  # whatever it is made of, the frames can be shown
+    except BaseException:  # the exception cannot be formatted, but its frames can
         lines = [*traceback.format_tb(frames), f"{short_name(type(error))}: {message_of(error)}\n"]
     text = mask("".join(lines))
     return text if len(text) <= MAX_TRACEBACK else "... " + text[-MAX_TRACEBACK + 4 :]

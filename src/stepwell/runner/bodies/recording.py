@@ -1,4 +1,4 @@
-"""Where the records of an attempt in this process go: with its settlement, or for durable ones to the store at once."""
+"""Where the records of an attempt go: into its settlement, or, if they are durable, to the store at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRY_AGAIN_SECONDS = 0.25
 
 
 class Ledger:
-    """What the effects of all attempts of a worker need of its store."""
+    """Stores and reads effects, for all attempts of a worker."""
 
     def __init__(self, store: Store, submit: Callable[[list[Op]], list[Receipt]]) -> None:
         self._store = store
@@ -28,7 +28,7 @@ class Ledger:
         self._never = threading.Event()
 
     def append(self, held: Held, ops: list[Append]) -> None:
-        """Returns when it is durable. The effect has happened, so a store that fails is asked again, as for settlements."""
+        """Return when the ops are durable. The effect has happened, so a failing store is tried again, as for settlements."""
         while True:
             try:
                 receipts = self._submit([*ops])
@@ -43,7 +43,7 @@ class Ledger:
             _refuse(held)
 
     def earlier(self, held: Held) -> list[LineRow]:
-        """The effects of earlier attempts at a node, since a completed one was last superseded."""
+        """The effects of earlier attempts at a node, since its last completion was superseded."""
         while True:
             try:
                 return self._earlier(held)
@@ -63,7 +63,7 @@ class Ledger:
 
 
 class AttemptSink:
-    """The sink of one attempt."""
+    """Takes the records of one attempt."""
 
     __slots__ = ("_held", "_ledger", "_lines", "_recorded")
 
@@ -75,7 +75,7 @@ class AttemptSink:
             held.recorded = RecordedLines()
         self._recorded = held.recorded
 
-    # What comes after the settlement was sent is in nobody's way, and is stored by nobody.
+    # Records that come after the settlement was sent do no harm and are not stored.
 
     def keep(self, lines: list[Line]) -> None:
         self._recorded.effects += lines
@@ -99,5 +99,5 @@ class AttemptSink:
 def _refuse(held: Held) -> NoReturn:
     raise Stopped(
         f"node {held.spec.name!r} of run {held.facts.run_id}, attempt {held.number}, may not write any more: it is over, "
-        "another worker has taken the node, or the engine closes. What its effect did is done and not recorded"
+        "another worker has taken the node, or the engine is closing. Its effect has happened, but is not recorded"
     )

@@ -1,4 +1,4 @@
-"""Runs in the order in which their nodes are claimed: the most urgent first, then the one that was known first."""
+"""Runs in the order in which their nodes are claimed: by priority, then the one known longest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 from ...ids import RunId
 
 QueueKey = tuple[int, int, RunId]
-"""Urgency (minus the priority), when the run became known, and its id."""
+"""Minus the priority, a number that grows with each new run, and the id of the run."""
 
 
 class RunQueue:
@@ -47,7 +47,7 @@ class RunQueue:
 
 
 def first_of(queues: Sequence[RunQueue], count: int) -> tuple[RunId, ...]:
-    """The first runs of several queues together, each once."""
+    """The first `count` runs of several queues together, each once."""
     if len(queues) == 1:
         return queues[0].first(count)
     merged = dict.fromkeys(run for _, _, run in merge(*(queue._order for queue in queues)))

@@ -1,8 +1,8 @@
-"""`def` bodies: in threads, which lead commits between them.
+"""`def` bodies: in threads, which also lead commits.
 
-A thread that ends a body takes no lock for it. If others are ready it runs the next one, and what ended is committed a
-moment later, with many of its kind; otherwise it leads the commit itself and keeps one of the nodes that became ready. So a
-chain never changes threads, and a wide graph is not committed one by one.
+A thread that ends a body takes no lock. If other bodies are ready, it runs the next one, and the settlement is committed a
+moment later, together with others. Otherwise the thread leads the commit itself and keeps one of the nodes that become ready.
+So a chain never changes threads, and the nodes of a wide graph are not committed one by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .held import Held
 
 
 class Runner(Protocol):
-    """What the threads need of whoever holds the attempts."""
+    """What the threads need of the worker."""
 
     def attempt(self, held: Held) -> Attempt: ...
 
@@ -27,55 +27,55 @@ class Runner(Protocol):
         """Whether this body may begin now."""
 
     def ended(self, held: Held, settlement: Settle) -> bool:
-        """A body has ended. True if it took so long that another thread has replaced the one it ran in."""
+        """A body has ended. True if it overran its time limit, and another thread has replaced the one it ran in."""
 
     def pump(self, *, keep: bool = False) -> Held | None:
-        """Commit what there is, unless somebody does; `keep`: return one body for this thread to run."""
+        """Commit everything, unless another thread leads a commit. With `keep`, return one body for this thread to run."""
 
     def commit_soon(self) -> None:
-        """Have what ended committed in a moment."""
+        """Have the settlements committed in a moment, by another thread."""
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """A body turned out to be a coroutine."""
+        """A body returned a coroutine: run it on the loop."""
 
     def went_on(self, held: Held) -> bool:
-        """It did, and its thread is free again. True if another one has replaced that."""
+        """A body has moved to the loop, and its thread is free. True if another thread has replaced that one."""
 
 
 class BodyThreads:
-    """Threads that run what is ready, in the order of claims. Started as they are needed."""
+    """Threads that run ready bodies in the order of claims. Started as needed."""
 
     def __init__(self, limit: int, runner: Runner, held: Callable[[], int]) -> None:
         self._limit = limit
         self._runner = runner
         self._held = held
-        """How many bodies for threads are held, ready and begun."""
+        """How many bodies for threads the worker holds, ready or begun."""
         self._ready: deque[Held] = deque()
-        """What has not begun. Who takes one out of it, a thread or somebody who gives it back, has it alone."""
+        """Bodies that have not begun. Whoever takes one, a thread that runs it or one that gives it back, alone owns it."""
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
-        """Makes a thread that has nothing to do look whether something is ready, or all is over."""
+        """Each item wakes an idle thread, to look for ready bodies or to end."""
         self._lock = threading.Lock()
         self._count = 0
         self.lost = 0
-        """Threads whose body did not end in time."""
+        """How many threads are occupied by a body that overran its time limit."""
         self._closed = False
 
     @property
     def waiting(self) -> bool:
-        """Whether some body is ready."""
+        """Whether any body is ready."""
         return bool(self._ready)
 
     @property
     def count_waiting(self) -> int:
-        """How many are ready and have not begun."""
+        """How many bodies are ready and have not begun."""
         return len(self._ready)
 
     def add(self, items: list[Held]) -> None:
-        """These are ready; `begin` should follow."""
+        """Add bodies that are ready; `begin` should follow."""
         self._ready.extend(items)
 
     def begin(self, count: int, *, keep: bool) -> Held | None:
-        """Have begun so many that were added. `keep`: but for the first that is ready, which is returned."""
+        """Start `count` of the bodies just added. With `keep`, return the first instead of handing it to a thread."""
         if not count:
             return None
         kept = self.take() if keep else None
@@ -84,30 +84,30 @@ class BodyThreads:
         return kept
 
     def put_back(self, held: Held) -> None:
-        """Somebody else has to begin this one; it was the first."""
+        """Let another thread run this body. It goes to the front again."""
         self._ready.appendleft(held)
         self.call(1)
 
     def take(self) -> Held | None:
-        """The first that is ready."""
+        """Remove and return the first ready body; None if there is none."""
         try:
             return self._ready.popleft()
         except IndexError:
             return None
 
     def lose(self) -> None:
-        """A thread is occupied for nobody knows how long."""
+        """The body of a thread has overrun its time limit: do not count on that thread any more."""
         with self._lock:
             self.lost += 1
 
     def find_again(self) -> None:
-        """A thread that was lost ends."""
+        """A lost thread is free again, and ends."""
         with self._lock:
-            self._count -= 1  # first: `call` looks at both without the lock, and must not see one thread too many
+            self._count -= 1  # first: `call` reads both without the lock, and must not see one thread too many
             self.lost -= 1
 
     def call(self, count: int) -> None:
-        """So many became ready. Whoever is called runs all that it finds, so as many calls as threads are enough."""
+        """`count` bodies became ready. A thread runs all that it finds, so one wake-up per thread is enough."""
         for _ in range(min(count, self._limit)):
             self._calls.put(None)
         if self._count - self.lost >= self._limit:
@@ -130,14 +130,14 @@ class BodyThreads:
         held = self.take()
         while not self._closed:
             if held is None:
-                leave_body()  # only here: between bodies it would cost as much again, and what is over is not recorded
+                leave_body()  # not between bodies, where it would cost as much again: output of an ended body is not recorded
                 self._calls.get()
                 held = self.take()
                 continue
             if self._run(held):
                 self._runner.pump()
                 return
-            # What promised to run at most once is not left for a moment in which its worker could die.
+            # A body that runs at most once is settled at once: its worker could die in the moment it would wait.
             if self._ready and held.spec.on_lost != "interrupt":
                 self._runner.commit_soon()
                 held = self.take()
@@ -147,7 +147,7 @@ class BodyThreads:
                     held = self.take()
 
     def _run(self, held: Held) -> bool:
-        """Run one body. True if it took so long that another thread has replaced this one."""
+        """Run one body. True if it overran its time limit, and another thread has replaced this one."""
         attempt = self._runner.attempt(held)
         if not self._runner.begins(attempt):
             return False

@@ -1,4 +1,4 @@
-"""Attempts whose bodies write to the user's tables in one transaction with their settlement (`transaction=True`)."""
+"""`transaction=True`: bodies that write to the user's tables in the same transaction as their settlement."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .host import EngineHost, Services
 from .raised import Raised
 
 AGAIN_SECONDS = 1.0
-"""After this time a body is run again whose transaction the server has undone."""
+"""After this time a body runs again if the server has rolled back its transaction."""
 Complete = Callable[[Held, Settle], list[Op]]
-"""What is committed with a settlement: the settlement itself, whole, at the end."""
+"""The ops to commit in the transaction of a body, its settlement last."""
 
 
 class TransactionHost(EngineHost):
@@ -36,8 +36,8 @@ class TransactionHost(EngineHost):
 class TransactionAttempt(Attempt):
     """The transaction begins before the body and ends with it, in the same thread.
 
-    When the body returns, its settlement is the last thing that is written in the transaction. If that is refused, because the
-    attempt is fenced, everything is undone.
+    When the body returns, its settlement is written last in the transaction. If the store refuses that, because the attempt is
+    fenced, everything is rolled back.
     """
 
     __slots__ = ("_complete", "_transactions")
@@ -63,7 +63,7 @@ class TransactionAttempt(Attempt):
             return self.raised(DefinitionError(no_transactions(self.held.spec.name)))
         try:
             transaction = self.host.transaction = self._transactions.begin()
-        except StoreError:  # its body has not begun
+        except StoreError:  # the body has not begun
             return settle(self.held, settling.RELEASED)
         self.held.cancel = transaction.cancel
         try:
@@ -86,7 +86,8 @@ class TransactionAttempt(Attempt):
             return self._again(Raised.of(error), None)
         except BaseException as error:
             return self.raised(error)
-        if answer is None:  # fenced. Not said again as it is: a fail-over may have undone that since
+        # Fenced. Not settled as completed: after a fail-over the store might accept that, without what the body wrote.
+        if answer is None:
             return settle(self.held, settling.lost(self.held.spec))
         assert isinstance(answer[-1], Settled)
         self.held.answer = answer[-1]
@@ -105,7 +106,7 @@ class TransactionAttempt(Attempt):
         return super().raised(error)
 
     def _again(self, raised: Raised, outcome: bytes | None) -> Settle:
-        """What the body wrote was undone, through no fault of its own."""
+        """The server rolled back what the body wrote, through no fault of the body: run it again."""
         if self.held.spec.on_lost == "interrupt":
             return settle(self.held, settling.lost(self.held.spec), outcome=outcome)
         return self._failed(raised._replace(later=Later(AGAIN_SECONDS, RetryLater.LIMIT)), outcome)

@@ -1,4 +1,4 @@
-"""The state that the nodes of a run see, and the one it ends with: read from the store, folded, and remembered."""
+"""The state that the nodes of a run see, and its final state: read from the store, folded, and cached."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ...words import briefly
 from ..recent import Recent
 
 ReadOutputs = Callable[[RunId, tuple[int, ...]], Mapping[int, Completion]]
-"""Reads what nodes completed with, all of it at one moment."""
+"""Reads the completions of these nodes, all at one moment."""
 
 REMEMBERED = 256
-"""States of one run: those that were looked at last. Each may be large."""
+"""How many states of one run are cached, the latest ones used. Each may be large."""
 
 
 class _View(NamedTuple):
@@ -32,10 +32,10 @@ class _View(NamedTuple):
 
 
 class VisibleState:
-    """What nodes of one run have seen, as long as the run keeps its graph.
+    """The states that nodes of one run have seen, as long as the run keeps its graph.
 
-    What an attempt saw never changes: when something above a node is attempted again, so is the node. So what is remembered
-    of a node holds as long as its attempt is still the latest.
+    What an attempt saw never changes: when an ancestor is attempted again, so is the node. So a cached state is valid while its
+    attempt is the latest of the node.
     """
 
     def __init__(self, run_id: RunId, graph: Graph, state: StateType, read: ReadOutputs) -> None:
@@ -47,7 +47,7 @@ class VisibleState:
         self._lock = threading.Lock()
 
     def by(self, index: int, number: int) -> Mapping[str, Any]:
-        """The fold of what is above a node, for this attempt of it. It is remembered, so nobody may change it."""
+        """The state folded from the ancestors of a node, for this attempt. It is cached, so nobody may change it."""
         with self._lock:
             known = self._known.get(index)
             if known is None or known.number != number:
@@ -64,20 +64,20 @@ class VisibleState:
             values: Mapping[str, Any] = self._fold(start(self._state.channels), above, stored)
         elif base in stored and stored[base].number == known.number:
             values = known.values
-        else:  # it was attempted again since, and so was all that is below it
+        else:  # `base` was attempted again since, and so were all its descendants
             self._known.clear()
             self._find(index, number)
             return
         if below:
             self._keep(base, stored, values)
-            if len(below) > 1:  # what the parent saw, for its other children
+            if len(below) > 1:  # cache what the parent saw, for its other children
                 values = self._fold(values, below[:-1], stored)
                 self._keep(below[-1], stored, values)
             values = self._fold(values, below[-1:], stored)
         self._known[index] = _View(number, values)
 
     def _keep(self, index: int, stored: Mapping[int, Completion], values: Mapping[str, Any]) -> None:
-        """What a node above saw; one that was skipped has no attempt to know it by."""
+        """Cache what an ancestor saw, unless it was skipped: then it has no attempt."""
         if index in stored:
             self._known[index] = _View(stored[index].number, values)
 
@@ -89,9 +89,9 @@ class VisibleState:
 
 
 def final_state(run_id: RunId, graph: Graph, state: StateType, stored: Mapping[int, bytes]) -> dict[str, Any]:
-    """The fold over all nodes that have completed, of which these are the outputs."""
+    """The state folded from all completed nodes, whose outputs are `stored`."""
     values = folded(run_id, graph, state, start(state.channels), in_order(graph, stored), stored)
-    return {name: copied(value) for name, value in values.items()}  # the defaults are everybody's
+    return {name: copied(value) for name, value in values.items()}  # copied, because the defaults are shared
 
 
 def folded(
@@ -102,13 +102,13 @@ def folded(
     indexes: Iterable[int],
     stored: Mapping[int, bytes],
 ) -> dict[str, Any]:
-    """The state after these nodes; one that was skipped has no output."""
+    """The state after these nodes. Skipped ones have no output."""
     steps = [step for index in indexes if index in stored and (step := step_of(graph, index, stored[index]))]
     return fold_steps(run_id, state, before, steps)
 
 
 def step_of(graph: Graph, index: int, output: bytes) -> FoldStep | None:
-    """What a node did to the state; None if it left it alone."""
+    """How a node changed the state; None if it did not."""
     delta = delta_of(output)
     return None if delta is None else FoldStep(graph.in_order[index].name, decode(delta))
 

@@ -1,5 +1,5 @@
-"""Celery: messages that tell worker processes of work, and the processes that it starts, as hosts of runners.
+"""Celery: its workers host runners, and messages tell them of work.
 
-A message is a hint ("there is work on queue Q") and never the truth, which is in the store: a broker that loses, repeats,
-delays or reorders messages costs only time.
+A message is only a hint ("there is work on queue Q"); the truth is in the store. A broker that loses, repeats, delays or
+reorders messages costs only time.
 """

@@ -6,19 +6,20 @@ from typing import Any
 
 from ...errors import InputError
 
-BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps", "pyamqp")
 
-
-def make_app(broker: str, name: str = "stepwell") -> Any:
+def make_app(broker: str) -> Any:
     """JSON only, no result backend, one message at a time, acknowledged early."""
-    check_broker(broker)
+    if not isinstance(broker, str) or "://" not in broker:
+        raise InputError(
+            f"broker={broker!r}: the URL of a broker is needed, as in redis://localhost:6379/1 or amqp://localhost"
+        )
     try:
         from celery import Celery
     except ModuleNotFoundError as error:
         if error.name != "celery":
             raise
         raise InputError("Celery is needed for this: pip install 'stepwell[celery]'") from None
-    app = Celery(name, broker=broker, set_as_current=False)
+    app = Celery("stepwell", broker=broker, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",
@@ -38,14 +39,6 @@ def make_app(broker: str, name: str = "stepwell") -> Any:
     return app
 
 
-def check_broker(broker: object) -> None:
-    """That it is the URL of a broker, as far as that can be seen."""
-    if not isinstance(broker, str) or "://" not in broker:
-        raise InputError(
-            f"broker={broker!r}: the URL of a broker is needed, as in redis://localhost:6379/1 or amqp://localhost"
-        )
-
-
 def app_of(broker: Any) -> Any:
     """The application for a broker: its URL, or an application that has one."""
     if broker is None:
@@ -53,10 +46,8 @@ def app_of(broker: Any) -> Any:
             'runner="celery" needs to know the broker: Engine(url, runner="celery", broker="redis://localhost:6379/1"), or '
             "the Celery application in its place"
         )
-    return make_app(broker) if isinstance(broker, str) else _checked_app(broker)
-
-
-def _checked_app(app: Any) -> Any:
-    if not callable(getattr(app, "connection_for_write", None)):
-        raise InputError(f"broker={app!r}: the URL of a broker or a Celery application is needed")
-    return app
+    if isinstance(broker, str):
+        return make_app(broker)
+    if not callable(getattr(broker, "connection_for_write", None)):
+        raise InputError(f"broker={broker!r}: the URL of a broker or a Celery application is needed")
+    return broker

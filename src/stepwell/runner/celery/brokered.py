@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from ...ids import RunId, WorkerId
-from ...model import Answer, Batch, Hint, Query, StoreLimits
+from ...model import Hint
 from ...store import Store
-from ...store.port import Transactions
+from ..wrapped_store import WrappedStore
 from .sender import WAIT_SECONDS, HintSender, begin_after_fork
 
 
-class BrokeredStore:
-    """The same store, but what it is told of work on queues is told to Celery workers.
+class BrokeredStore(WrappedStore):
+    """The same store, but hints about work on queues go to Celery workers. Those about runs and workers stay with the store.
 
-    What is said of runs and of workers stays with the store. `patient`, for those who only start runs: they wait a moment until
-    it is sent, and the sender is closed with the store.
+    `patient`, for those who only start runs: they wait a moment until a hint is sent, and closing the store closes the sender.
     """
 
-    needs_hints = True
-
     def __init__(self, open: Callable[[], Store], sender: HintSender, *, patient: bool = False) -> None:
+        super().__init__(open())
         self._open = open
         self._sender = sender
         self._patient = patient
         self._lock = threading.Lock()
-        self._store: Store = open()
         self._usable = True
         begin_after_fork(self)
 
@@ -44,40 +39,14 @@ class BrokeredStore:
         return self._store
 
     @property
-    def url(self) -> str:
-        return self._store.url
-
-    @property
-    def embedded(self) -> bool:
-        return self._store.embedded
-
-    @property
-    def limits(self) -> StoreLimits:
-        return self._store.limits
-
-    def commit(self, batch: Batch) -> Answer:
-        return self.store.commit(batch)
-
-    def read(self, queries: Sequence[Query]) -> list[Any]:
-        return self.store.read(queries)
-
-    def now(self) -> int:
-        return self.store.now()
+    def needs_hints(self) -> bool:
+        return True
 
     def send_hint(self, hint: Hint) -> None:
         if hint.queues:
             self._sender.send(hint.queues, WAIT_SECONDS if self._patient else 0.0)
         if (hint.runs or hint.workers) and self.store.needs_hints:
             self.store.send_hint(hint._replace(queues=()))
-
-    def wait_for_hint(
-        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
-    ) -> bool:
-        return self.store.wait_for_hint(queues, runs, worker, timeout)
-
-    @property
-    def transactions(self) -> Transactions | None:
-        return self.store.transactions
 
     def close(self) -> None:
         if self._patient:

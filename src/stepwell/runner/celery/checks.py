@@ -1,4 +1,4 @@
-"""What is looked at when a worker begins: its pool, and settings of its application under which hints would not do."""
+"""Checks when a worker starts: its pool, and settings of its application that do not go with hints."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import logging
 import sys
 from typing import Any
 
-from .plan import Plan
-
 log = logging.getLogger("stepwell")
 
 POOLS = {"prefork": "prefork", "processes": "prefork", "solo": "solo", "thread": "threads", "threads": "threads"}
-"""The modules of Celery's pools and their other names, and what people call them."""
+"""The modules of Celery's pools and their aliases, and their usual names."""
 LEAST_VISIBILITY = 60.0
 """Seconds. A task that runs longer than the broker's visibility timeout is delivered again."""
 EX_CONFIG = 78
 
 
 def check_pool(pool: Any) -> str:
-    """The name of a pool that can host runners; ends the worker for any other: Celery would only log what is raised here."""
+    """The name of a pool that can host runners. Any other ends the worker: Celery would only log an exception."""
     module = str(getattr(pool, "__module__", pool)).partition(":")[0].rpartition(".")[2]
     if module in POOLS:
         return POOLS[module]
@@ -62,8 +60,3 @@ def problems(app: Any) -> list[str]:
     if conf.task_always_eager:
         found.append("task_always_eager is on: nothing is sent to a broker")
     return found
-
-
-def report(plan: Plan) -> None:
-    for problem in problems(plan.app):
-        log.warning("%s", problem)

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 LOOK_SECONDS = 5.0
-"""How often a process that hears of nothing looks by itself: a hint that was lost costs no more."""
+"""How often a process without hints looks by itself: a lost hint costs no more time than this."""
 OPEN_AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
-"""To the server of the store, and one more that listens: a fleet has many processes."""
+"""To the server of the store, besides one that listens: a fleet has many processes."""
 
 
 class Host:
-    """The runner of one process. `replaceable`: the process may end when it cannot go on; `complain` asks the worker to end."""
+    """The runner of one process. `replaceable`: the process may end if it cannot go on; `ask_to_end` asks the worker to end."""
 
     def __init__(
-        self, plan: Plan, name: str, slots: int, *, replaceable: bool, complain: Callable[[], None] = lambda: None
+        self, plan: Plan, name: str, slots: int, *, replaceable: bool, ask_to_end: Callable[[], None] = lambda: None
     ) -> None:
         self._plan = plan
         self._name = name
         self._slots = slots
         self._replaceable = replaceable
-        self._complain = complain
+        self._ask_to_end = ask_to_end
         self._sender = HintSender(plan.app)
         self._driving = threading.Lock()
         self._opened = threading.Event()
@@ -51,16 +51,13 @@ class Host:
         """When it last worked off a hint."""
         self._ready_since: float | None = None
         self._told_idle_at = -plan.idle_seconds
-        self.idle_reports = 0
         self._is_idle = False
-        self.hints = 0
         threading.Thread(target=self._run, name="stepwell-host", daemon=True).start()
 
     # Hints
 
     def work(self) -> str:
-        """Work off a hint: until nothing is READY, or for a few seconds and until no body is at work. What was done."""
-        self.hints += 1
+        """Work off a hint: until nothing is READY, or for a few seconds and until no body is running. Says what was done."""
         self._worked_at = time.monotonic()
         if self._is_idle:
             self._say_idle(False)
@@ -69,7 +66,7 @@ class Host:
             return "passed on: this process is not open"
         runner = self._runner()
         if not self._driving.acquire(blocking=False):
-            self._discover()  # who drives goes on with what is found
+            self._discover()  # the thread that drives goes on with what is found
             return "seen to by the thread that is at work"
         try:
             drained = self._drive(runner)
@@ -84,7 +81,7 @@ class Host:
         return "worked off" if drained else "passed on: there is more"
 
     def _drive(self, runner: LocalRunner) -> bool:
-        """Whether nothing is left. A process with bodies at work takes more: it is not free for anything else anyway."""
+        """Whether nothing is left. A process with running bodies takes more work: it is not free for anything else."""
         self._discover()
 
         def over() -> bool:
@@ -98,7 +95,7 @@ class Host:
                 return False
 
     def _discover(self) -> None:
-        with suppress(StepwellError):  # what it is to serve is looked up again soon
+        with suppress(StepwellError):  # it is done again soon
             self._engine_of()._discover()
 
     def _pass_on(self) -> None:
@@ -107,15 +104,15 @@ class Host:
     # A body that did not end in time
 
     def _must_leave(self, runner: LocalRunner) -> bool:
-        """It cannot go on: a body did not end in time and its thread cannot be killed, or the store is another one now."""
+        """Whether it cannot go on: a body overran and its thread cannot be killed, or the store was replaced."""
         return (self._replaceable and runner.runaways > 0) or runner.stopped
 
     def _leave(self) -> None:
-        """Have this process replaced as soon as its present task has ended, or the whole worker if it has no others."""
+        """Replace this process when its present task has ended, or the whole worker if it has only this one."""
         log.warning("%s: this process cannot go on and is replaced", self._name)
         self.close()
         if not self._replaceable:
-            self._complain()
+            self._ask_to_end()
             return
         from billiard.process import current_process
 
@@ -178,7 +175,7 @@ class Host:
         engine.close()
 
     def _look(self, lookout: Lookout) -> None:
-        """Send the hint that nobody has sent, or that was lost."""
+        """Send hints that nobody has sent, or that were lost."""
         if self._driving.locked() or self._closed.is_set():
             self._ready_since = None
             return
@@ -195,7 +192,6 @@ class Host:
         since = max(self._worked_at, now if self._ready_since is None else self._ready_since)
         if now - since >= self._plan.idle_seconds and now - self._told_idle_at >= self._plan.idle_seconds:
             self._told_idle_at = now
-            self.idle_reports += 1
             self._say_idle(True)
             log.error(
                 "%s has claimed nothing for %.0f s although work is READY that it could do: no hint reaches it. Is its "
@@ -205,10 +201,10 @@ class Host:
                 ", ".join(self._plan.queues),
             )
             if self._plan.when_idle == "exit":
-                self._complain()
+                self._ask_to_end()
 
     def _say_idle(self, idle: bool) -> None:
-        """What others are told of this worker."""
+        """Announce whether this worker gets no hints."""
         self._is_idle = idle
         runner = self._runner()
         runner.describe(celery=self._name, **({"idle": True} if idle else {}))
@@ -216,8 +212,8 @@ class Host:
             runner.announce()
 
     def close(self) -> None:
-        """Let bodies end for `close_seconds`, give back what did not begin or end, and let others know of it. It has ended
-        when this returns, also if another thread does it."""
+        """Let bodies end for `close_seconds`, give back the rest, and tell others. It is closed when this returns, even if
+        another thread closes it."""
         self._closed.set()
         self._look_now.set()
         with self._closing:

@@ -12,26 +12,18 @@ from ...define import Workflow
 from ...errors import InputError
 from ...handlers import Handler, Handlers
 from ...store import open_store
-from ..checking import (
-    check_limits,
-    checked_lease,
-    checked_list,
-    checked_modules,
-    checked_queues,
-    checked_seconds,
-    checked_workflows,
-)
+from .. import checking
 from ..reports.workers import describe_workers, worker_record
-from .checks import check_pool, report
+from .checks import check_pool, problems
+from .end_pipe import EndPipe
 from .host import Host
-from .lifeline import Lifeline
 from .messages import PREFIX, TASK, broker_queue, broker_queue_name
 from .plan import IDLE_SECONDS, Plan
 
 log = logging.getLogger("stepwell")
 
 EX_IDLE = 75
-"""The exit code of a worker that heard of nothing while there was work, if it was asked to end then."""
+"""The exit code of a worker that got no hints while there was work, with `when_idle="exit"`."""
 
 
 def install(
@@ -54,31 +46,33 @@ def install(
         app = Celery("shop", broker="redis://localhost/1")
         stepwell.celery.install(app, "postgresql://localhost/shop", workflows=[OrderWorkflow])
 
-    Its workers then also consume `stepwell.default`; one started with `-Q` names it, or hosts nothing. Nothing that the
-    application has set is changed: what hints need is said of their task and their queues alone.
+    Its workers then also consume `stepwell.default`; a worker started with `-Q` must name that queue, or it hosts nothing. No
+    setting of the application is changed: what hints need is set for their task and their queues alone.
     """
     if getattr(app, "stepwell", None) is not None:
         raise InputError(
             f"{app!r} hosts workflows already: install() is called once, with all of them. A second store needs an "
             "application, and so a worker, of its own"
         )
-    named = checked_queues(queues)
+    named = checking.checked_queues(queues)
     assert named is not None
-    check_limits(queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes)
+    checking.check_limits(
+        queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes
+    )
     if when_idle not in ("log", "exit"):
         raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
-    registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
+    registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
     plan = Plan(
         app,
         engine_url,
-        tuple(checked_workflows(workflows)),
-        checked_modules(jobs),
+        tuple(checking.checked_workflows(workflows)),
+        checking.checked_modules(jobs),
         lambda: registered,
         tuple(sorted(named)),
         max_concurrent_nodes,
-        checked_lease(lease_seconds),
-        checked_seconds("close_seconds", close_seconds),
-        idle_seconds=checked_seconds("idle_seconds", idle_seconds, positive=True),
+        checking.checked_lease(lease_seconds),
+        checking.checked_seconds("close_seconds", close_seconds),
+        idle_seconds=checking.checked_seconds("idle_seconds", idle_seconds, positive=True),
         when_idle=when_idle,
         options=options,
     )
@@ -86,13 +80,13 @@ def install(
 
 
 class Installed:
-    """Stepwell in a Celery application: what its workers do when they begin and end."""
+    """Stepwell in a Celery application: what its workers do when they start and end."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.host: Host | None = None
-        """That of this process, once there is one."""
-        self._lifeline: Lifeline | None = None
+        """The host in this process, once there is one."""
+        self._end_pipe: EndPipe | None = None
         self._name = ""
         self._pool = ""
         self._define_task()
@@ -113,7 +107,7 @@ class Installed:
             shared=False,
         )
         def hint(queue: object = None, sent_at: object = None, **_: object) -> str:
-            """There may be work: look into the store. Nothing that a message says is believed."""
+            """There may be work: look into the store. Nothing else in a message is trusted."""
             host = self.host
             return "no runner in this process" if host is None else host.work()
 
@@ -126,7 +120,7 @@ class Installed:
         Panel.data["stepwell"] = self._inspected
         Panel.meta["stepwell"] = _control_info()
 
-        # Strong references: Celery would forget them with this object, which nobody has to keep.
+        # Strong references, because nobody else has to keep this object.
         signals.celeryd_init.connect(self._name_queues, weak=False)
         signals.worker_init.connect(self._begin, weak=False)
         signals.worker_process_init.connect(self._begin_child, weak=False)
@@ -135,7 +129,7 @@ class Installed:
         signals.worker_shutdown.connect(self._end, weak=False)
 
     def _name_queues(self, instance: Any = None, **_: Any) -> None:
-        """Before `-Q` is applied: queues as they must be declared."""
+        """Declare the queues before `-Q` is applied."""
         if instance is None or instance.app is not self.plan.app:
             return
         known = self.plan.app.amqp.queues
@@ -147,7 +141,8 @@ class Installed:
         if sender is None or sender.app is not self.plan.app:
             return
         self._pool = check_pool(sender.pool_cls)
-        report(self.plan)
+        for problem in problems(self.plan.app):
+            log.warning("%s", problem)
         taken = self._consumed()
         if not taken:
             log.warning(
@@ -157,7 +152,7 @@ class Installed:
             return
         self.plan = replace(self.plan, queues=taken)
         self._name = sender.hostname
-        self._lifeline = Lifeline()
+        self._end_pipe = EndPipe()
         if self._pool != "prefork":
             slots = self.plan.max_concurrent_nodes or (1 if self._pool == "solo" else sender.concurrency)
             self._open(slots, replaceable=False)
@@ -174,18 +169,18 @@ class Installed:
         return tuple(sorted(found))
 
     def _begin_child(self, **_: Any) -> None:
-        if self._lifeline is not None and self._pool == "prefork":
+        if self._end_pipe is not None and self._pool == "prefork":
             self._open(self.plan.max_concurrent_nodes or 1, replaceable=True)
 
     def _open(self, slots: int, *, replaceable: bool) -> None:
-        assert self._lifeline is not None
-        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, complain=self._lifeline.complain)
-        self._lifeline.watch(self.host.close)
+        assert self._end_pipe is not None
+        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, ask_to_end=self._end_pipe.ask_to_end)
+        self._end_pipe.watch(self.host.close)
 
     @property
     def exit_code(self) -> int | None:
-        """What a worker that was made to end by its own processes ends with."""
-        return EX_IDLE if self._lifeline is not None and self._lifeline.complained else None
+        """The exit code of a worker whose processes asked it to end."""
+        return EX_IDLE if self._end_pipe is not None and self._end_pipe.end_asked else None
 
     def _inspected(self, state: Any, **_: Any) -> list[dict[str, Any]]:
         """What `celery inspect stepwell` shows: the runners in the processes of this worker."""
@@ -197,8 +192,8 @@ class Installed:
             store.close()
 
     def _ends_soon(self, **_: Any) -> None:
-        if self._lifeline is not None:
-            self._lifeline.end()
+        if self._end_pipe is not None:
+            self._end_pipe.end()
 
     def _end(self, **_: Any) -> None:
         if self.host is not None:
@@ -206,7 +201,7 @@ class Installed:
 
 
 def _declare(known: Any, queue: str) -> None:
-    """Just as those who send hints declare it: what an application says of all its queues is not added."""
+    """Declare a queue as senders of hints do, without the settings of the application for all its queues."""
     declared = broker_queue(queue)
     for queues in (known, known.consume_from):
         dict.__setitem__(queues, declared.name, declared)

@@ -1,4 +1,4 @@
-"""The one message there is: that there may be work on a queue. It carries nothing that has to be believed."""
+"""The only message: there may be work on a queue. It carries nothing that must be trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TASK = "stepwell.hint"
 """The name of the Celery task that a hint is for."""
 PREFIX = "stepwell."
 MOST_QUEUED = 20
-"""Hints on one queue: who works off one tells others if there is more, so a few are as good as thousands."""
+"""Hints on one queue: whoever works one off passes on what is left, so a few are as good as thousands."""
 
 
 def broker_queue_name(queue: str) -> str:
@@ -17,9 +17,9 @@ def broker_queue_name(queue: str) -> str:
 
 
 def broker_queue(queue: str) -> Any:
-    """It has no exchange of its own, so a broker that was flushed needs no binding to be made again.
+    """The queue without an exchange, so that a flushed broker needs no new binding.
 
-    RabbitMQ itself keeps it short. Redis knows no such limit; there, whoever sends looks first.
+    RabbitMQ limits its length. Redis has no such limit, so there the sender looks first.
     """
     from kombu import Exchange, Queue
 

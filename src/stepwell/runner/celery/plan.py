@@ -12,15 +12,15 @@ from ...define import Workflow
 from ...handlers import Handlers
 
 SLICE_SECONDS = 5.0
-"""How long one hint is worked off before the process looks what else its application has for it."""
+"""How long one hint is worked off before the process takes another task of its application."""
 IDLE_SECONDS = 30.0
-"""A process that hears of nothing for so long while work it could do is READY says so."""
+"""How long a process waits for hints, while work it could do is READY, before it reports that."""
 
 
 def with_pipelines(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """The modules whose jobs are allowed, and ours if pipelines are written in one of them.
+    """The modules whose jobs are allowed, and ours if one of them defines pipelines.
 
-    Pipelines stand above the runner: who has not loaded them has none.
+    Pipelines are above the runner, so they are looked for only if they are loaded.
     """
     if "stepwell.pipeline.registry" not in sys.modules:
         return jobs
@@ -37,12 +37,12 @@ class Plan:
     handlers: Callable[[], Handlers | Iterable[Any]] = tuple
     queues: tuple[str, ...] = ("default",)
     max_concurrent_nodes: int | None = None
-    """None: one in a process of its own, as many as there are threads in a pool of threads."""
+    """None: one with prefork, as many as there are threads in a pool of threads."""
     lease_seconds: float = 30.0
     close_seconds: float = 10.0
     slice_seconds: float = SLICE_SECONDS
     idle_seconds: float = IDLE_SECONDS
     when_idle: str = "log"
-    """`log`, or `exit`: a worker that hears of nothing while there is work ends with exit code 75."""
+    """`log`, or `exit`: a worker that gets no hints while there is work ends with exit code 75."""
     options: dict[str, Any] = field(default_factory=dict)
-    """What else the engine takes."""
+    """Other options of the engine."""

@@ -1,4 +1,4 @@
-"""Sends hints to the broker, from a thread of its own: whoever has something to tell never waits long, nor fails for it."""
+"""Sends hints to the broker from a thread, so that callers never wait long and never fail for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .messages import MOST_QUEUED, TASK, broker_queue, broker_queue_name
 log = logging.getLogger("stepwell")
 
 WAIT_SECONDS = 0.04
-"""How long whoever starts a run waits for its hint to be sent. The run is stored already."""
+"""How long the caller that starts a run waits for its hint to be sent. The run is stored already."""
 CONNECT_SECONDS = 2.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
@@ -23,9 +23,9 @@ FLUSH_SECONDS = 1.0
 
 
 class HintSender:
-    """Tells queues of work. `app` is the Celery application whose broker is used.
+    """Sends hints through the broker of a Celery application. It may be used on both sides of a fork.
 
-    What could not be sent is sent when the broker is there again. It may be used on both sides of a fork.
+    What could not be sent is sent when the broker is back.
     """
 
     def __init__(self, app: Any) -> None:
@@ -35,7 +35,7 @@ class HintSender:
         begin_after_fork(self)
 
     def begin(self) -> None:
-        """In this process. What a parent process had not sent yet is for the parent to send."""
+        """Start empty in this process; the parent sends what it has queued."""
         self._changed = threading.Condition()
         self._waiting: dict[str, None] = {}
         self._asked = self._answered = 0
@@ -46,7 +46,7 @@ class HintSender:
         """Messages in all."""
 
     def send(self, queues: Iterable[str], wait: float = 0.0) -> bool:
-        """Tell whoever works on these queues; whether that is done after `wait` seconds."""
+        """Send a hint for these queues; whether it was sent within `wait` seconds."""
         with self._changed:
             if self._closed:
                 return False
@@ -61,7 +61,7 @@ class HintSender:
             return self._changed.wait_for(lambda: self._answered >= mine or self._closed, wait) if wait else False
 
     def close(self) -> None:
-        """Send what is left, if that can be done at once."""
+        """Send what is left if the broker answers."""
         if self._thread is None:
             self._closed = True
             return
@@ -83,7 +83,7 @@ class HintSender:
             try:
                 self._send(queues)
                 pause, trouble = FIRST_PAUSE, False
-            except Exception as error:  # whatever a broker or its driver raises: the store has the truth
+            except Exception as error:  # whatever the driver raises: the store has the truth
                 trouble = True
                 if not self._in_trouble:
                     log.warning("the broker cannot be told of work; workers find it in the store, later: %s", error)
@@ -132,8 +132,7 @@ class _Forked(Protocol):
 
 
 def begin_after_fork(one: _Forked) -> None:
-    """Have `one.begin()` called in a process that is forked, before anything else there: threads and connections are not
-    there, and a lock may have been held."""
+    """Call `one.begin()` first in every forked process, which has no threads and connections, and perhaps held locks."""
     found = weakref.ref(one)
 
     def begin() -> None:
@@ -145,7 +144,7 @@ def begin_after_fork(one: _Forked) -> None:
 
 
 def publish(app: Any, connection: Any, queue: str) -> None:
-    """Put one hint into a queue, unless enough are there already."""
+    """Put a hint into a queue, unless it has enough."""
     from kombu.transport.virtual import Channel
     from kombu.utils.uuid import uuid
 

@@ -1,33 +1,20 @@
-"""What an engine has the code of: the graphs and bodies of the workflows it was given, started or found.
+"""The code that an engine has: the graphs and bodies of the workflows it was given, started or found.
 
-What a graph or a row names is looked for by one of two finders (`define.registry`): by `ANYTHING` if a program of the user
-stored it, and else by the registry of the engine, which finds only what is registered.
+Names in graphs and rows are looked up by one of two finders (`define.registry`): `ANYTHING` for what a program of the user
+stored, otherwise the registry of the engine, which finds only what is registered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
 from ...clock import SECOND
 from ...codec import decode
-from ...define import (
-    ANYTHING,
-    Bodies,
-    Builder,
-    Definition,
-    Finder,
-    NotRegistered,
-    Registry,
-    Target,
-    Workflow,
-    bodies_for,
-    load_target,
-)
-from ...define import definition_of as make_definition
+from ...define import ANYTHING, Bodies, Builder, Definition, Finder, NotRegistered, Registry, Target, Workflow
 from ...define.classes.workflow import check_one_name
 from ...define.code.address import loaded
-from ...define.code.bodies import definition_of_document
+from ...define.code.bodies import bodies_for, definition_of, definition_of_document, load_class, load_target
 from ...define.code.registry import names_in
 from ...define.document import Document
 from ...define.document.inputs import checked_input
@@ -41,6 +28,8 @@ from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..recent import Recent
 from .graphs import Graphs
+
+Found = TypeVar("Found")
 
 
 class Outdated(DefinitionError):
@@ -60,23 +49,22 @@ class Code:
     ) -> None:
         self._store = store
         self.handlers = Handlers() if handlers is None else handlers
-        """What nodes of documents do."""
         self._registry = Registry(jobs)
         self._rows: Finder = ANYTHING if store.embedded else self._registry
-        """Who finds what rows of the store name."""
+        """Finds what rows of the store name."""
         self._added: dict[str, type[Workflow]] = {}
-        """Every class that was started or is served here, by name: two of one name are refused."""
+        """Every class that was started or is served here, by name; two classes of one name are refused."""
         self.given = {workflow.workflow_name: self._add(workflow) for workflow in workflows}
         self.graphs = Graphs(store)
         self._found: Recent[tuple[str, str], Bodies] = Recent(1_000)
-        """By workflow and digest: a class inside a function cannot be found by its address."""
+        """Bodies by workflow and digest: a class inside a function cannot be found by its address."""
         self._latest: Recent[str, Graph] = Recent(1_000)
-        """By workflow: the graph of the class that was started here last."""
+        """By workflow, the graph of the class that was started here last."""
         self._complete: Recent[tuple[str, str], tuple[NodeSpec, ...]] = Recent(128)
-        """By workflow and digest: the nodes of graphs of which all code was found."""
+        """By workflow and digest, the nodes of graphs whose code is all here."""
 
     def definition_of_document(self, document: Document, input: Mapping[str, Any], *, works: bool) -> Definition:
-        """A document and its input, checked. If this engine `works` on it, all that its nodes need must be here."""
+        """A checked document with its input. If this engine `works` on it, all that its nodes need must be here."""
         known = self._found.get((document.name, document.graph.digest))  # its templates are compiled
         definition = definition_of_document(
             document, input, known or Bodies(finder=self._registry, handlers=self.handlers)
@@ -86,8 +74,8 @@ class Code:
         return definition
 
     def definition_of(self, workflow: Workflow | Builder, *, works: bool = True) -> Definition:
-        """What is to be run. If this engine `works` on it, all that its nodes name must be here, and registered on a server."""
-        definition = make_definition(workflow)
+        """What to run. If this engine `works` on it, all that its nodes name must be here, and on a server registered."""
+        definition = definition_of(workflow)
         if isinstance(workflow, Workflow):
             self._add(type(workflow))
         else:
@@ -110,7 +98,7 @@ class Code:
         return workflow
 
     def remember(self, definition: Definition) -> bool:
-        """What was started here; True if it is a version of a class that was not known."""
+        """Remember what was started here; whether it is a new version of a class."""
         graph = definition.graph
         self._found[definition.workflow, graph.digest] = definition.bodies
         if definition.target is None or self._latest.get(definition.workflow) is graph:
@@ -119,12 +107,12 @@ class Code:
         return True
 
     def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
-        """Classes that are here, whether there are runs of them or not."""
+        """Remember classes of which there may be no runs yet."""
         for workflow in workflows:
             self._latest[workflow.workflow_name] = self._add(workflow).graph()
 
     def has_version_of(self, workflow: str, target: str | None) -> bool:
-        """The class of a workflow is here; True if that, or that it has changed, was not known."""
+        """Whether the class of a workflow is here and is new, or has changed."""
         try:
             today = self.today(workflow, target)
         except DefinitionError:
@@ -139,7 +127,7 @@ class Code:
         return self.bodies(row.workflow, row.target, self.graphs.of(row))
 
     def input_for(self, row: RunRow, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The input of a run with some of it changed, checked by the class as it is now."""
+        """The input of a run with changes, checked by the present class."""
         target, source = self.target_of(row), self.graphs.of(row).source
         if source is not None:
             return checked_input(row.workflow, source.input, {**decode(row.input), **changes})
@@ -149,13 +137,11 @@ class Code:
         return target(**{**stored, **changes}).input()
 
     def misfits(self, row: RunRow) -> dict[str, list[str]]:
-        """By input: why the class of a run, as it is now, refuses what is stored, or misses one. What it no longer has is no
-        problem."""
-        bodies = self.bodies(row.workflow, row.target, self.graphs.of(row))
-        return misfits(bodies.inputs, decode(row.input))
+        """By input: why the present class refuses the stored value, or misses one. Inputs it no longer has do not matter."""
+        return misfits(self.bodies_of(row).inputs, decode(row.input))
 
     def filled_input(self, row: RunRow, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The input of a run with values for what its class misses or refuses; nodes ran with the rest, so that stays."""
+        """The input of a run with values for what its class misses or refuses. The rest stays: nodes ran with it."""
         needed = self.misfits(row)
         for name in values:
             if name not in needed:
@@ -171,14 +157,14 @@ class Code:
         if row.workflow in self.given or row.target is None:
             return self.given.get(row.workflow)
         try:
-            return self._load(row.target)
-        except DefinitionError:  # a class inside a function is known to who started it
+            return self._load(row.target, load_target)
+        except DefinitionError:  # a class inside a function is known only where it was started
             if row.workflow not in self._added:
                 raise
             return self._added[row.workflow]
 
     def classes(self) -> list[type[Workflow]]:
-        """Those that were given, served or started here."""
+        """The classes that were given, served or started here."""
         return list(self._added.values())
 
     def known_class(self, named: str) -> type[Workflow] | None:
@@ -191,25 +177,25 @@ class Code:
         return ":" in target and (self._registry.knows(target) or self._registry.allows(target))
 
     def registered(self, target: str) -> Target:
-        """What is at this address, if it is registered or its module allowed. For what came from elsewhere: whoever may write a
-        trigger must not choose among all that can be imported."""
+        """What is at this address, if it is registered or its module allowed: whoever may write a trigger must not choose
+        among everything that can be imported."""
         return load_target(target, self._registry)
 
-    def _load(self, target: str) -> Target:
-        """The class that a row names; MissingJob if it is not registered and the store is a server."""
+    def _load(self, target: str, load: Callable[[str, Finder], Found]) -> Found:
+        """Load what a row names; MissingJob if it is not registered and the store is a server."""
         try:
-            return load_target(target, self._rows)
+            return load(target, self._rows)
         except NotRegistered as error:
             raise MissingJob(str(error), job=target, attempted=False) from None
 
     def today(self, workflow: str, target: str | None) -> Graph | None:
-        """The graph that the class of a workflow gives now; None for a dynamic workflow, whose runs keep what they got."""
+        """The graph of the present class; None for a dynamic workflow, whose runs keep their graphs."""
         if workflow in self.given:
             return self.given[workflow].graph()
         if target is None:
             return None
         try:
-            found = self._load(target)
+            found = self._load(target, load_target)
         except DefinitionError:
             latest = self._latest.get(workflow)
             if latest is None:
@@ -218,27 +204,23 @@ class Code:
         return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
 
     def versions(self) -> list[tuple[str, Digest]]:
-        """The versions of class-based workflows this process would run, for others to know."""
+        """The versions of class-based workflows that this process would run, to announce."""
         latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
         return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
 
     def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
-        """What is at the address of the class now comes first: it may have been written anew, as in a notebook."""
+        """The bodies of a run. The class now at its address goes first: it may have been rewritten, as in a notebook."""
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
             return found
         finder = self._rows if graph.trusted else self._registry
         try:
-            known = self.given.get(workflow) or (None if target is None else self._load(target))
-            if known is not None and not isinstance(known, type):
-                raise DefinitionError(
-                    f"{target} is a function, but the nodes of its run are methods of a Workflow class"
-                )
+            known = self.given.get(workflow) or (None if target is None else self._load(target, load_class))
             if known is not None:
                 self._registry.add_workflow(known)
             return bodies_for(known, graph.state, finder, self.handlers)
         except DefinitionError:
-            # A run that was frozen, or got an edited graph, follows no class any more: its methods are still those.
+            # A run with a frozen or edited graph follows no class, but its methods are still those of one.
             if found is None and workflow in self._added:
                 return bodies_for(self._added[workflow], finder=finder)
             if found is None:
@@ -246,7 +228,7 @@ class Code:
             return found
 
     def class_at_hand(self, row: RunRow) -> type[Workflow] | None:
-        """The class of a run, if it is imported; nothing is imported to find out."""
+        """The class of a run, if it is imported. Imports nothing."""
         found: object = self.given.get(row.workflow) or self._added.get(row.workflow)
         if found is None and row.target is not None:
             found = loaded(row.target)
@@ -260,10 +242,7 @@ class Code:
         return self._at_hand(row.workflow, self.graphs.of(row)) or Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
-        """Whether a graph that was read from somewhere names nothing but what the graph of a run does, or what is registered.
-
-        Nothing is imported to find out.
-        """
+        """Whether an imported graph names only what the graph of the run names, or what is registered. Imports nothing."""
         known = names_in(current)
         return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
 
@@ -271,9 +250,9 @@ class Code:
         return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))
 
     def facts(self, row: RunRow, again: Collection[int] = ()) -> RunFacts:
-        """What a worker needs to know to run the nodes of this run; Outdated if it follows another version.
+        """What a worker needs to run the nodes of this run; Outdated if the run follows another version.
 
-        MissingJob if code is not here of a node that may run: one that has not completed, or is among those to run `again`.
+        MissingJob if the code of a node that may run is not here: one that has not completed, or is to run `again`.
         """
         graph = self.graphs.of(row)
         if self.outdated(row.workflow, row.target, graph):
@@ -283,14 +262,14 @@ class Code:
         if specs is None:
             specs = self._checked(row, graph, bodies, again)
         given = self.given.get(row.workflow)
-        target = row.target if given is None else given.target  # of the bodies: it may have moved to another module
+        target = row.target if given is None else given.target  # the class may have moved to another module
         facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
         facts.specs = specs
         facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority
         return facts
 
     def outdated(self, workflow: str, target: str | None, graph: Graph) -> bool:
-        """The class has changed since a run got this graph, which follows it."""
+        """Whether the class that this graph follows has changed since."""
         if graph.follows is None:
             return False
         try:
@@ -302,7 +281,7 @@ class Code:
         return today is not None and today.digest != graph.follows
 
     def _checked(self, row: RunRow, graph: Graph, bodies: Bodies, again: Collection[int]) -> tuple[NodeSpec, ...]:
-        """The nodes of a graph by number, if the code of those is here that may run."""
+        """The nodes of a graph by number; MissingJob if the code of one that may run is not here."""
         is_data = graph.follows is None
         missing = bodies.missing(graph, is_data=is_data)
         if missing and graph.trusted:
@@ -330,19 +309,19 @@ class Code:
             )
 
     def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[Lane] | None:
-        """The lanes of a graph of which every body is found here, else None."""
+        """The lanes of a graph if all its code is here, else None."""
         try:
             if self.absent(workflow, target, graph) is not None:
                 return None
         except Exception:
             return None
         bodies = self._found[workflow, graph.digest] = self.bodies(workflow, target, graph)
-        # A wide graph takes a while to be put in order: better now than when its first node was claimed and waits for it.
+        # Ordering a wide graph takes a while: better now than when its first node is claimed.
         self._complete[workflow, graph.digest] = bodies.retrying(graph.in_order)
         return graph.lanes
 
     def absent(self, workflow: str, target: str | None, graph: Graph) -> str | None:
-        """Why runs of a graph cannot be worked on here: the first thing that is missing. None: nothing is."""
+        """The first thing that is missing here to run this graph; None if nothing is."""
         try:
             missing = self.bodies(workflow, target, graph).missing(graph, is_data=graph.follows is None)
         except DefinitionError as error:

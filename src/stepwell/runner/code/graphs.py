@@ -1,4 +1,4 @@
-"""Graphs by digest: read from the store when they are first needed, the latest kept."""
+"""Graphs by digest, read from the store when they are first needed. The latest are kept."""
 
 from __future__ import annotations
 
@@ -10,34 +10,38 @@ from ...store import Store, reader
 from ..recent import Recent
 
 
+def load_graph(store: Store, digest: Digest, run_id: RunId | None = None) -> Graph:
+    """Read a graph; `run_id` is the run that has it, for the error when it is gone."""
+    document = reader.get_graph(store, digest)
+    if document is None:
+        of_run = f" of run {run_id}" if run_id else ""
+        raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
+    return Graph.load(document, digest)
+
+
 class Graphs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._kept: Recent[str, Graph] = Recent(128)
 
     def add(self, graph: Graph) -> None:
-        """This one is stored."""
+        """Keep a graph that is stored."""
         self._kept[graph.digest] = graph
 
     def recall(self, graph: Graph) -> None:
-        """This one was built; an equal one may have been put in order before."""
+        """Reuse the order of an equal graph that is kept."""
         known = self._kept.get(graph.digest)
         if known is not None and known is not graph:
             graph.take_over(known)
 
     def known(self, digest: Digest) -> Graph | None:
-        """The graph, if it need not be read."""
+        """The graph if it is kept. Reads nothing."""
         return self._kept.get(digest)
 
     def get(self, digest: Digest, run_id: RunId | None = None) -> Graph:
-        """`run_id`: the run that has it, for the error when it is gone."""
         found = self._kept.get(digest)
         if found is None:
-            document = reader.get_graph(self._store, digest)
-            if document is None:
-                of_run = f" of run {run_id}" if run_id else ""
-                raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
-            found = self._kept[digest] = Graph.load(document, digest)
+            found = self._kept[digest] = load_graph(self._store, digest, run_id)
         return found
 
     def of(self, row: RunRow) -> Graph:

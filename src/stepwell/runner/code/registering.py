@@ -1,6 +1,6 @@
-"""Workers tell what their classes are: name, graph and the schema of the input, kept as records.
+"""Workers register their classes: name, graph and input schema, kept as records.
 
-So a server without the code can list them, draw them, and check what somebody wants to start.
+So a server without the code can list and draw them, and check an input.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RegisteredWorkflow(NamedTuple):
 
 
 def register_workflows(store: Store, workflows: Iterable[type[Workflow]]) -> None:
-    """Say what these classes are, unless it is known, or newer code of them is served by a live worker."""
+    """Register these classes, unless they are known, or a live worker serves newer code."""
     for workflow in workflows:
         for _ in range(_TRIES):
             there = reader.get_record(store, KIND, workflow.workflow_name)
@@ -70,7 +70,7 @@ def registered_by_target(store: Store, target: str) -> RegisteredWorkflow | None
 
 
 def registered_definition(store: Store, workflow: RegisteredWorkflow, values: dict[str, Any]) -> Definition:
-    """What a run of a class is made of whose code only workers have: its input is held against the schema that they told."""
+    """The definition of a run whose code only workers have. The input is checked by the registered schema."""
     document = reader.get_graph(store, workflow.digest)
     if document is None:
         raise InputError(
@@ -84,7 +84,7 @@ def registered_definition(store: Store, workflow: RegisteredWorkflow, values: di
 
 
 def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:
-    """The class is known as it is, or a worker that is alive has a newer one: of a rolling deploy the newest counts."""
+    """Whether this version is registered, or a live worker has a newer one: in a rolling deploy the newest counts."""
     ages = reader.get_graph_ages(store, there.digest, graph.digest)
     if there.digest == graph.digest:
         return there.digest in ages
@@ -95,7 +95,7 @@ def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:
 
 
 def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> bool:
-    """False if somebody else has just said something about the same class."""
+    """False if somebody else has just registered the same class."""
     graph, options = workflow.graph(), workflow._compiled.options
     value = {
         "target": workflow.target,

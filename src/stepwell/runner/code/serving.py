@@ -1,4 +1,4 @@
-"""Which runs of others an engine works on: those it has the code of, in the version they follow or healed to it."""
+"""Which runs of others an engine works on: those whose code it has, in the version they follow or after a heal."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .versions import Versions
 log = logging.getLogger("stepwell")
 
 HEALING_SECONDS = 0.2
-"""How long runs are healed between two other duties."""
+"""How long runs are healed before other work gets a turn."""
 LACKS = 20
-"""Graphs of which others are told what is missing here."""
+"""How many graphs to announce that cannot run here."""
 LACKING_SECONDS = 5.0
-"""How often one looks whether something that handlers need is here now: a secret, a service."""
+"""How often to look whether a missing secret or service is here now."""
 LOOK_AGAIN_SECONDS = 1.0
-"""How often one looks whether the newer version that one yielded to is still alive."""
+"""How often to look whether the worker with newer code is still alive."""
 
 Pairs = dict[tuple[str, str], frozenset[Lane]]
 
@@ -52,7 +52,7 @@ class Serving:
         self._lacks: dict[Unfinished, str] = {}
         """What is missing here to work on such runs."""
         self._left: dict[RunId, float] = {}
-        """Runs of this engine that it left to a newer version, and when to look at them again."""
+        """Runs that this engine left to newer code, and when to look at them again."""
 
     @property
     def wanted(self) -> bool:
@@ -60,33 +60,33 @@ class Serving:
 
     @property
     def needed(self) -> bool:
-        """There may be something to discover."""
+        """Whether there may be something to discover."""
         return bool(self.wanted or self._left)
 
     def can_serve(self, needed: Unfinished) -> bool | None:
-        """Whether the code of such runs was found here; None when nobody has looked for it (yet)."""
+        """Whether the code of such runs is here; None while nobody has looked."""
         return None if needed not in self._known else self._known[needed] is not None
 
     def why_not(self, needed: Unfinished) -> str | None:
-        """What is missing here to work on such runs; None: nothing is."""
+        """What is missing here to work on such runs; None if nothing is."""
         return self._code.absent(needed.workflow, needed.target, self._code.graphs.get(needed.digest))
 
     def lacks(self) -> list[tuple[str, str, str]]:
-        """What is missing here, for others to know: workflow, digest and what it is."""
+        """What is missing here, to announce: workflow, digest, reason."""
         found = list(self._lacks.items())[:LACKS]
         return [(item.workflow, item.digest, reason[:500]) for item, reason in found]
 
     def leave(self, run_id: RunId) -> None:
-        """A run this engine worked on follows another version now."""
+        """Stop working on a run that follows another version now."""
         self._left[run_id] = time.monotonic()
 
     def wait(self) -> float | None:
-        """In how many seconds to discover again although nothing seems to have changed; None: there is no need to."""
+        """Seconds until the next discovery even if nothing changes; None if none is needed."""
         soonest = min((*self._look_again.values(), *self._left.values()), default=None)
         return None if soonest is None else max(0.0, soonest - time.monotonic())
 
     def discover(self) -> Pairs | None:
-        """What to serve now, also of what others started; None when only what was started or adopted here."""
+        """What to serve now; None if this engine works only on what it started or adopted."""
         with self._lock:  # the housekeeper discovers too
             return self._discover()
 
@@ -95,7 +95,7 @@ class Serving:
         if not self.wanted:
             return None
         unfinished = reader.list_unfinished(self._store)
-        # What has ended is forgotten: every graph that was built at run time would stay for ever.
+        # Forget what has ended, or every graph that was built at run time would stay for ever.
         self._look_again = {item: self._look_again[item] for item in unfinished if item in self._look_again}
         self._known = {item: self._known[item] for item in unfinished if item in self._known}
         before = self.lacks()
@@ -115,7 +115,7 @@ class Serving:
         now = time.monotonic()
         self._look_again[item] = now + LOOK_AGAIN_SECONDS
         try:
-            # Before anything is healed to it: a worker with older code would heal it back.
+            # Announced before a run is healed to it: a worker with older code would heal it back.
             if self._code.has_version_of(item.workflow, item.target):
                 self._announce()
             graph = self._code.graphs.get(item.digest)
@@ -126,14 +126,14 @@ class Serving:
                     del self._look_again[item]
             elif verdict != "yield" and self._versions.heal_all(item, verdict, now + HEALING_SECONDS):
                 self._look_again[item] = now
-        except (StoreError, RunError):  # which say nothing about the code
+        except (StoreError, RunError):  # they say nothing about the code
             raise
         except StepwellError:
             self._known[item] = None  # its code is not here
             del self._look_again[item]
 
     def _is_lacking(self, item: Unfinished, graph: Graph) -> bool:
-        """Whether something is missing that may be here soon: what handlers need is looked up each time anew."""
+        """Whether something is missing that may come: what handlers need is looked up again each time."""
         self._lacks.pop(item, None)
         if self._known[item] is not None:
             return False

@@ -1,4 +1,4 @@
-"""Runs of class-based workflows keep up with their class: who heals which run, and when one leaves that to others."""
+"""Runs of classes keep up with their class: which runs this process heals, and which it leaves to others."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Versions:
         self._code = code
         self._worker = worker
         self._possible_renames: set[tuple[str, str]] = set()
-        """Runs that were paused or left because this version may rename a node: asking again would change nothing."""
+        """Runs, each with a digest, whose heal was refused because it may rename a node: it would be refused again."""
 
     def judge(self, workflow: str, target: str | None, graph: Graph) -> Verdict:
-        """What this process does with a run of a workflow that has this graph."""
+        """What this process does with a run that has this graph."""
         if not self._code.outdated(workflow, target, graph):
             return "serve"
         today = self._code.today(workflow, target)
@@ -44,15 +44,15 @@ class Versions:
         return judge(graph.follows, today.digest, ages, alive)
 
     def up_to_date(self, row: RunRow, *, accept: bool = False, check_input: bool = True) -> RunRow:
-        """The run, healed if its class has changed; RunConflict when that is left to a newer version, a node may have been
-        renamed, or its input does not fit."""
+        """The run, healed if its class has changed. RunConflict if that is left to newer code, a node may have been renamed, or
+        the input does not fit."""
         row = self._followed(row, accept=accept)
         if check_input:
             self.check_input(row)
         return row
 
     def check_input(self, row: RunRow) -> None:
-        """RunConflict if the class of a run asks for another input than it has; if it goes on, it is paused."""
+        """RunConflict if the input of a run does not fit its class; a run that goes on is paused."""
         found = self._code.misfits(row)
         if not found:
             return
@@ -80,7 +80,7 @@ class Versions:
         return self._heal(row, graph, today, back=verdict == "roll back", accept=accept)
 
     def heal_all(self, of: Unfinished, verdict: Verdict, until: float) -> bool:
-        """Heal these runs, as it was judged, while there is time; whether any were healed or there was no time for."""
+        """Heal these runs while there is time; whether any were healed or are left."""
         graph, today = self._code.graphs.get(of.digest), self._code.today(of.workflow, of.target)
         assert today is not None
         some = False
@@ -94,7 +94,7 @@ class Versions:
                 some = True
                 if healed.status is not RunStatus.PAUSED:
                     self.check_input(healed)
-            except RunError as error:  # one that is deleted meanwhile too: the others are not to wait for it
+            except RunError as error:  # also a run that was just deleted: the others need not wait for it
                 log.info("%s", error)
         return some
 
@@ -127,7 +127,7 @@ class Versions:
                 self._store.commit([op])
 
     def _alive(self, workflow: str) -> set[str]:
-        """What other live workers would run of this workflow."""
+        """The versions of this workflow that other live workers serve."""
         return {
             digest
             for worker in living(self._store)
@@ -138,7 +138,7 @@ class Versions:
 
 
 def unfit(found: Mapping[str, Sequence[str]]) -> str:
-    """Why a run is paused whose class refuses its input, and what to do."""
+    """The reason of a run that is paused because its class refuses its input."""
     problems = "; ".join(problem for each in found.values() for problem in each)
     given = ", ".join(f'"{name}": ...' for name in found)
     return f"{UNFIT}{problems}. Give what is needed: run.resume(input={{{given}}}), or --input NAME=VALUE on the command line"

@@ -1,4 +1,4 @@
-"""How a fork is made."""
+"""Making a fork."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOADING = ("load", "fork")
 
 
 def create_fork(create: Create) -> Procedure[RunId]:
-    """Create a fork and let it share what its origin has done, unless another is at it. The same again is the same run."""
+    """Create a fork and share what its origin has done, unless somebody else is doing so. Repeating it gives the same run."""
     (receipt,) = yield Commit([create])
     if isinstance(receipt, Refused):
         raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=create.run_id)
@@ -37,7 +37,7 @@ def create_fork(create: Create) -> Procedure[RunId]:
 
 
 def begin_fork(store: Store, create: Create) -> RunId:
-    """The same, and wait for whoever is at it; if they have died, their time is soon over and what they left is finished."""
+    """The same, but wait for somebody else who is doing it; if they died, finish it when their lease is over."""
     run_id = carry_out(store, create_fork(create))
     deadline = time.monotonic() + GATE_LEASE / SECOND + 5
     while True:
@@ -59,7 +59,7 @@ def _check_same(row: RunRow, create: Create) -> None:
     if found is None:
         raise RunConflict(f"run {row.id} exists already and is no fork", run_id=row.id)
     assert wanted is not None
-    # Of a run that goes on, what was done before a node may be more when it is asked for again.
+    # While the origin goes on, more may have been done before the node than when the fork was first asked for.
     same_place = found == (wanted if wanted.before is None else wanted._replace(seq=found.seq))
     if not same_place:
         raise RunConflict(

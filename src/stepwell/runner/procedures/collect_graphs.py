@@ -1,4 +1,4 @@
-"""Graphs that nobody needs any more are deleted; those that a run has or had, or whose age still matters, stay."""
+"""Deletes graphs that nobody needs. Those that a run has or had, or whose age still matters, stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRACE = 600_000_000
 
 
 def collect_graphs(store: Store, *, grace: int = GRACE) -> int:
-    """Delete the graphs that no run has or had, chunk by chunk; how many went."""
+    """Delete the graphs that no run has or had, chunk by chunk; how many were deleted."""
     return sum(_delete(store, digest) for digest in unneeded_graphs(store, grace=grace))
 
 
@@ -28,7 +28,7 @@ def unneeded_graphs(store: Store, *, grace: int = GRACE) -> Iterator[Digest]:
 
 
 def _tells_an_age(store: Store, digest: Digest, workflow: str) -> bool:
-    """Which version of a class is newer is told by which was stored first: while there are runs of it, all are kept."""
+    """The version that was stored first is the older one: while there are runs of a class, all of them are kept."""
     document = reader.get_graph(store, digest)
     if document is None:  # it is not whole: somebody has begun to delete it
         return False

@@ -1,8 +1,7 @@
 """Runs from one store to another: ended ones are copied; unfinished ones are paused, moved, and go on there.
 
-Nothing is ever at work in both stores. An unfinished run is paused here before it is read, deleted here once it is there whole
-and audited, and only then resumed there. Why it is paused says what is going on, so whoever copies again after a crash
-goes on where it was left.
+A run is never at work in both stores. An unfinished run is paused here before it is read, deleted here once it is complete and
+audited there, and only then resumed there. The reason of the pause says so, and copying again after a crash goes on from there.
 """
 
 from __future__ import annotations
@@ -17,35 +16,28 @@ from ...ids import Digest, RunId
 from ...kernel.audit import earlier_graphs
 from ...kernel.layout import add_graph
 from ...model import (
-    ActivateVersion,
     AttemptRow,
     Batch,
     GateState,
-    ListAttempts,
-    ListJournal,
-    ListLines,
-    ListNodes,
-    ListRuns,
     NodeStatus,
     Receipt,
     Refused,
-    Restore,
     RunRow,
     RunStatus,
-    SaveVersion,
-    Sweep,
-    VersionKind,
+    ops,
+    queries,
+    versions,
 )
 from ...store import Store, reader
 from ..reports.audit import audit_run
 from .gates import ask, delete, enact
-from .procedure import carry_out
+from .procedure import carry_out, in_turn
 
 Row = TypeVar("Row")
 Outcome = Literal["copied", "moved", "there", "left", "refused"]
-KINDS: tuple[VersionKind, ...] = ("document", "pipeline", "trigger")
+KINDS: tuple[versions.VersionKind, ...] = ("document", "pipeline", "trigger")
 TRIES = 3
-"""How often a run that changes while it is read is copied again."""
+"""How often a run is copied again that changed while it was read."""
 ROWS = 1_000
 AT_ONCE = 100
 """Nodes whose attempts are read together: their outputs may be large."""
@@ -95,7 +87,7 @@ class Copying:
         self._unfinished = unfinished
         self._wait_seconds = wait_seconds
         self._reason = f"copied from {source.url}"
-        """Why runs are paused that are on their way."""
+        """The reason of runs that are paused while they are copied."""
 
     def run(self, only: Sequence[str] | None) -> Iterator[CopiedRun]:
         rows = reader.all_runs(self._source) if only is None else (reader.require_run(self._source, id) for id in only)
@@ -112,7 +104,7 @@ class Copying:
     # Definitions
 
     def _copy_graphs(self, digests: set[Digest]) -> None:
-        """The oldest first: of two versions of a workflow the one that was stored first is the older one."""
+        """The oldest first: of two versions of a workflow, the one stored first is the older."""
         ages = reader.get_graph_ages(self._source, *digests)
         for digest in sorted(ages, key=ages.__getitem__):
             self._copy_graph(Digest(digest))
@@ -124,7 +116,7 @@ class Copying:
         if document is None:
             raise StoreCorrupt(f"the graph {digest} is missing from {self._source.url}")
         if workflow is None:
-            page = reader.list_runs(self._source, ListRuns(limit=1, digest=digest))
+            page = reader.list_runs(self._source, queries.ListRuns(limit=1, digest=digest))
             if not page.runs:
                 return  # its last run is gone
             workflow = page.runs[0].workflow
@@ -138,10 +130,10 @@ class Copying:
                 for row in reader.all_versions(self._source, kind, name.name):
                     found = reader.get_version(self._source, kind, name.name, row.number)
                     if found is not None and found.body is not None:
-                        (saved,) = self._commit([SaveVersion(kind, name.name, found.digest, found.body)])
+                        (saved,) = self._commit([versions.SaveVersion(kind, name.name, found.digest, found.body)])
                         active = saved.number if row.active else active
                 if name.active != name.newest and active is not None:
-                    self._commit([ActivateVersion(kind, name.name, active)])
+                    self._commit([versions.ActivateVersion(kind, name.name, active)])
 
     # Runs
 
@@ -167,7 +159,7 @@ class Copying:
             return CopiedRun(row.id, row.workflow, "refused", f"{self._target.url} has another run of this id")
         ending = row.reason == self._reason and row.gate is GateState.HELD and row.purpose == "cancel"
         if there.reason == self._reason and (ending or row.status is RunStatus.CANCELLED):
-            # It was whole there when somebody died.
+            # The copy was complete when somebody died.
             self._in_turn(self._source, lambda: enact(ask(row.id, "cancel", grace=0)))
             return self._hand_over(row)
         if row.status is RunStatus.PAUSED and row.reason == self._reason and there.reason == self._reason:
@@ -202,14 +194,14 @@ class Copying:
         return CopiedRun(row.id, row.workflow, "moved", "" if resume else "it stays paused", row.nodes)
 
     def _resume_left(self, known: Collection[RunId]) -> Iterator[CopiedRun]:
-        """Those that were deleted here, when somebody died before they were resumed there."""
+        """Resume copies whose originals were deleted before somebody died."""
         for row in reader.all_runs(self._target, RunStatus.PAUSED):
             if row.reason == self._reason and reader.get_run(self._source, row.id) is None and row.id not in known:
                 self._in_turn(self._target, lambda run_id=row.id: enact(ask(run_id, "resume")))  # type: ignore[misc]
                 yield CopiedRun(row.id, row.workflow, "moved", "", row.nodes)
 
     def _wait_for_bodies(self, run_id: RunId) -> None:
-        """What runs may end, and is recorded; what a dead worker had is given back by the sweep."""
+        """Wait for running bodies to end; the sweep gives back what a dead worker had."""
         give_up_at = time.monotonic() + self._wait_seconds
         while running := reader.count_nodes(self._source, run_id).get(NodeStatus.RUNNING, 0):
             if time.monotonic() > give_up_at:
@@ -217,7 +209,7 @@ class Copying:
                     f"{running} of its nodes still ran after {self._wait_seconds:g} s; it goes on where it was"
                 )
             time.sleep(0.05)
-            self._source.commit([Sweep()])
+            self._source.commit([ops.Sweep()])
         row = reader.require_run(self._source, run_id)
         if row.status is not RunStatus.PAUSED:
             raise NotCopied(f"it became {row.status} meanwhile; copy it again")
@@ -238,44 +230,44 @@ class Copying:
 
     def _restore(self, row: RunRow) -> Counts:
         source, run_id = self._source, row.id
-        healed = list(reader.rows(source, ListJournal(run_id, kinds=("healed",)))) if row.heals else []
+        healed = list(reader.rows(source, queries.ListJournal(run_id, kinds=("healed",)))) if row.heals else []
         former = tuple(digest for digest in map(Digest, earlier_graphs(healed)) if digest != row.digest)
         for digest in (*former, row.digest):
             self._copy_graph(digest, row.workflow)
         counts = [0, 0, 0, 0]
         limits = self._target.limits
         parts: list[tuple[str, Iterable[Any], Callable[[Any], int]]] = [
-            ("nodes", reader.rows(source, ListNodes(run_id)), _nothing),
+            ("nodes", reader.rows(source, queries.ListNodes(run_id)), _nothing),
             ("attempts", self._attempts(run_id), _payloads),
-            ("journal", reader.rows(source, ListJournal(run_id)), _nothing),
+            ("journal", reader.rows(source, queries.ListJournal(run_id)), _nothing),
             ("lines", [*reader.list_marks(source, run_id)], lambda line: len(line.data)),
-            ("lines", reader.rows(source, ListLines(run_id)), lambda line: len(line.data)),
+            ("lines", reader.rows(source, queries.ListLines(run_id)), lambda line: len(line.data)),
         ]
-        self._commit([Restore(row, former_graphs=former)])
+        self._commit([ops.Restore(row, former_graphs=former)])
         for place, (field, rows, size) in enumerate(parts):
             for chunk in _chunks(rows, size, min(ROWS, limits.nodes), limits.batch_bytes):
                 part: dict[str, Any] = {field: chunk}
-                self._commit([Restore(row, **part)])
+                self._commit([ops.Restore(row, **part)])
                 counts[min(place, 3)] += len(chunk)
-        self._commit([Restore(row, finish=True)])
+        self._commit([ops.Restore(row, finish=True)])
         return Counts(*counts)
 
     def _attempts(self, run_id: RunId) -> Iterator[AttemptRow]:
-        """In the order of claims, a few of them at a time: their outputs need not all be held at once."""
+        """In the order of claims, a few at a time: their outputs may be large."""
         found = sorted(
             (a.started_at, a.id, a.index, a.number) for a in reader.each_attempt(self._source, run_id, limit=ROWS)
         )
         for start in range(0, len(found), AT_ONCE):
             part = found[start : start + AT_ONCE]
             indexes = [*dict.fromkeys(index for _, _, index, _ in part)]
-            pages = self._source.read([ListAttempts(run_id, index) for index in indexes])
+            pages = self._source.read([queries.ListAttempts(run_id, index) for index in indexes])
             rows = {(row.index, row.number): row for page in pages for row in page}
             for _, _, index, number in part:
                 if (index, number) in rows:
                     yield rows[index, number]
 
     def _check(self, row: RunRow, counts: Counts) -> None:
-        """It is there as it is here, by its numbers and by every invariant."""
+        """Compare the copy with the original, and audit it."""
         there = reader.require_run(self._target, row.id)
         problems = audit_run(self._target, row.id)
         found = Counts(
@@ -309,14 +301,7 @@ class Copying:
         return receipts
 
     def _in_turn(self, store: Store, procedure: Callable[[], Any]) -> Any:
-        give_up_at = time.monotonic() + self._wait_seconds
-        while True:
-            try:
-                return carry_out(store, procedure())
-            except RunBusy:
-                if time.monotonic() > give_up_at:
-                    raise
-                time.sleep(0.05)
+        return in_turn(lambda: carry_out(store, procedure()), self._wait_seconds)
 
 
 def _nothing(_: object) -> int:

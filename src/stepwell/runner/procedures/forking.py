@@ -1,4 +1,4 @@
-"""Forks: a new run that begins with what another one had done at some point."""
+"""Forks: new runs that begin with what another run had done at some point."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from ...graph import Graph
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
+from ...kernel.reachable import reachable
 from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
-from .procedure import AskLimits, Commit, Procedure, Read
-from .reads import all_nodes, journal, load_graph
+from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, journal, load_graph
 
 UNSTARTED = (NodeStatus.PENDING, NodeStatus.READY)
 SKIPPED_IN_ORIGIN = "skipped_in_origin"
 ORIGIN_DELETED = "origin_deleted"
-"""Why a fork was cancelled that could not begin."""
+"""The reason of a fork that could not begin."""
 
 
 def fork_arguments(origin: RunRow, seq: int, before: int | None) -> bytes:
-    """From where a fork begins: what was done at `seq`, without the node `before` and what is below it.
+    """Where a fork begins: with what was done at `seq`, without the node `before` and what is below it.
 
-    When the origin was created tells it from a run that gets its id after it was deleted.
+    `created_at` tells the origin from a run that gets its id after it was deleted.
     """
     return encode({"origin": origin.id, "created_at": origin.created_at, "seq": seq, "before": before})
 
 
 def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
-    """Share what the origin had done, and say what becomes of the other nodes; None when somebody else holds the gate.
+    """Share what the origin had done, and plan the other nodes; None when somebody else holds the gate.
 
-    Without its origin, which somebody has deleted meanwhile, a fork cannot begin, and is cancelled.
+    If the origin was deleted meanwhile, the fork is cancelled.
     """
     arguments = decode(gate.arguments)
     origin, before = RunId(arguments["origin"]), arguments["before"]
@@ -38,7 +38,7 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
         return (yield from _give_up(run.id))
     graph = yield from load_graph(run.id, run.digest)
     folded = yield from _at(origin, graph, arguments["seq"])
-    left = set() if before is None else {before, *below(before, graph)}
+    left = set() if before is None else {before, *reachable([before], graph.children)}
     shared = [
         place
         for place, status in sorted(folded.attempts.items())
@@ -50,10 +50,10 @@ def share_all(gate: ops.Gate, run: RunRow) -> Procedure[Plan | None]:
         (receipt,) = yield Commit([op])
         if isinstance(receipt, Refused) and receipt.reason is not Refusal.UNKNOWN:
             return None
-        if not isinstance(receipt, Shared) or receipt.rows < len(op.rows):  # deleted in this moment, or about to be
+        if not isinstance(receipt, Shared) or receipt.rows < len(op.rows):  # deleted just now, or about to be
             return (yield from _give_up(run.id))
     (theirs,) = yield Read([GetRun(origin)])
-    if theirs is not None and not is_origin(theirs, run):  # what was shared may be that of another run
+    if theirs is not None and not is_origin(theirs, run):  # perhaps another run was shared
         return (yield from _give_up(run.id))
     nodes = yield from all_nodes(run.id)
     return Plan([*_others(nodes, graph, folded, left)], ops.Finish(RunStatus.PENDING, open_gate=True))
@@ -63,7 +63,7 @@ def preview_fork(origin: RunRow, seq: int, before: int | None) -> Procedure[tupl
     """Which nodes a fork from there would run, in the graph that it would have."""
     graph = yield from load_graph(origin.id, origin.digest)
     folded = yield from _at(origin.id, graph, seq)
-    left = set() if before is None else {before, *below(before, graph)}
+    left = set() if before is None else {before, *reachable([before], graph.children)}
     runs = [
         index
         for index, status in enumerate(folded.nodes)
@@ -73,11 +73,11 @@ def preview_fork(origin: RunRow, seq: int, before: int | None) -> Procedure[tupl
 
 
 _KEPT = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
-"""What a fork takes over of its origin."""
+"""What a fork takes over from its origin."""
 
 
 def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) -> list[ops.NodeChange]:
-    """Nodes that will not run in the fork either: those that were removed, and those that were skipped."""
+    """Nodes that will not run in the fork either: removed and skipped ones."""
     found = []
     for row in nodes:
         if row.status not in UNSTARTED:
@@ -96,7 +96,7 @@ def _give_up(run_id: RunId) -> Procedure[Plan]:
 
 
 def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
-    """How the origin stood; `graph` is the one it has now."""
+    """The origin as it was at `seq`; `graph` is its present graph."""
     entries = yield from journal(origin, 2**60)
     digests = [Digest(digest) for digest in earlier_graphs(entries)]
     graphs: dict[str, Graph] = {}
@@ -107,15 +107,3 @@ def _at(origin: RunId, graph: Graph, seq: int) -> Procedure[Folded]:
     folded = fold(then, entries[:seq], graphs)
     unknown = [NodeStatus.PENDING] * (len(graph.order) - len(folded.nodes))
     return folded._replace(nodes=[*folded.nodes, *unknown])
-
-
-def below(index: int, graph: Graph) -> set[int]:
-    """Every node below one, by number."""
-    found: set[int] = set()
-    stack = [index]
-    while stack:
-        for child in graph.children[stack.pop()]:
-            if child not in found:
-                found.add(child)
-                stack.append(child)
-    return found

@@ -1,4 +1,4 @@
-"""What needs a closed gate: hold it, read the rows, let the kernel compute, write, open or shut. All of it as procedures."""
+"""Procedures behind a closed gate: hold it, read the rows, let the kernel compute, write, open or shut it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from ...kernel.layout import add_graph
 from ...kernel.plans import NotNow, Plan, unchanged
 from ...model import GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
 from .forking import share_all
-from .procedure import AskLimits, Commit, Procedure, Read
-from .reads import all_nodes, load_graph, news_of
+from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, load_graph, news_of
 
 GATE_LEASE = 10_000_000
-"""Microseconds after which somebody else may finish what a gate is held for. Who is late is fenced, and loses only time."""
+"""Microseconds after which somebody else may finish what a gate is held for. A late holder is fenced, and loses only time."""
 LONG_GATE_LEASE = 60_000_000
-"""The same for what may have to write a hundred thousand rows: switching to another graph."""
+"""The same for switching to another graph, which may write a hundred thousand rows."""
 
 R = RunStatus
 ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
@@ -34,12 +33,12 @@ ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
     "import": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
     "freeze": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
 }
-"""What may be asked of a run in which status."""
+"""The statuses in which each request is allowed."""
 del R
 
 
 def ask(run_id: RunId, purpose: str, **arguments: Any) -> ops.Gate:
-    """The gate to hold for what somebody asks of a run."""
+    """The gate to hold for a request."""
     stop = purpose in ("failed", "cancel")
     encoded = encode(arguments) if arguments else b""
     lease = LONG_GATE_LEASE if "digest" in arguments else GATE_LEASE
@@ -60,22 +59,21 @@ def switch_graph(
     accept: bool = False,
     trusted: bool = True,
 ) -> Procedure[RunNews | None]:
-    """Have a run switch to another graph; None when it is not in a status for it.
+    """Switch a run to another graph; None when its status does not allow it.
 
-    A heal that might do the work of a renamed node twice pauses the run instead, unless somebody accepts it.
+    A heal that might do the work of a renamed node twice pauses the run instead, unless that is accepted.
     """
-    yield Commit(
-        [ops.Sweep(run=run.id)]
-    )  # what a dead worker held no longer runs, and a new node before it comes in time
+    # What a dead worker held no longer runs, so a new node before it does not come too late.
+    yield Commit([ops.Sweep(run=run.id)])
     arranged = healing.arrange(current, new, pinned=pinned, trusted=trusted)
     if arranged.document == current.document:
         return None
     nodes = yield from all_nodes(run.id)
-    if len(nodes) > len(current.order):  # somebody has just finished what a dead worker left, perhaps this very change
+    if len(nodes) > len(current.order):  # somebody has just finished a change, perhaps this very one
         raise RunBusy(f"run {run.id} is just switching to another graph; try again in a moment", run_id=run.id)
-    hindrance = _hindrance(purpose, run, current, arranged, nodes, accept=accept)
-    if isinstance(hindrance, NotNow):  # no need to close the gate to be told so
-        raise RunConflict(f"run {run.id}: {hindrance.message}", run_id=run.id)
+    obstacle = _obstacle(purpose, run, current, arranged, nodes, accept=accept)
+    if isinstance(obstacle, NotNow):  # no need to close the gate for that
+        raise RunConflict(f"run {run.id}: {obstacle.message}", run_id=run.id)
     ((chunk, *_),) = yield AskLimits()
     for op in add_graph(arranged, run.workflow, chunk=chunk):
         yield Commit([op])
@@ -83,11 +81,11 @@ def switch_graph(
 
 
 def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
-    """Finish what somebody left; None when somebody else does it, or it is done."""
+    """Finish what a gate was left held for; None when it is done, or somebody else does it."""
     if held.purpose == "load":
         yield from load(held.run_id)
         return None
-    if held.purpose in ("delete", "restore"):  # whoever restored it has died, and has it elsewhere
+    if held.purpose in ("delete", "restore"):  # who restored it has died, and the run is still elsewhere
         yield from delete(held.run_id)
         return None
     stop = held.purpose in ("failed", "cancel")
@@ -119,7 +117,7 @@ def delete(run_id: RunId) -> Procedure[None]:
 
 
 def enact(gate: ops.Gate) -> Procedure[RunNews | None]:
-    """Hold the gate and apply the plan for its purpose; when rows change meanwhile, compute it anew."""
+    """Hold the gate and apply the plan for its purpose; if rows change meanwhile, compute it again."""
     (receipt,) = yield Commit([gate])
     if isinstance(receipt, Refused) and receipt.reason in _LEFT and not gate.resume:
         news = yield from _finish_what_was_left(gate)
@@ -145,16 +143,16 @@ def enact(gate: ops.Gate) -> Procedure[RunNews | None]:
         if isinstance(answer, receipts.Rewritten):
             return answer.run
         if isinstance(answer, Refused) and answer.reason is not receipts.Refusal.CHANGED:
-            # This one was late, and somebody else took the gate over and finishes it: what was asked for is done all the same.
+            # Somebody else took over the gate because this was late, and finishes what was asked for.
             return None if gate.resume else news_of((yield from _run(gate)))
 
 
 _LEFT = (receipts.Refusal.INCOMPLETE, receipts.Refusal.GATE_HELD)
-"""How a gate is refused that somebody holds, or died holding."""
+"""The refusals of a gate that somebody holds, or died holding."""
 
 
 def _finish_what_was_left(gate: ops.Gate) -> Procedure[RunNews | None]:
-    """Nobody else may be there to do it. How the run stands then, if it was just what is asked for."""
+    """Finish what somebody left, since nobody else may be there; its result, if it was the same request."""
     (swept,) = yield Commit([ops.Sweep(run=gate.run_id)])
     for held in swept.gates:
         news = yield from finish(held)
@@ -164,7 +162,7 @@ def _finish_what_was_left(gate: ops.Gate) -> Procedure[RunNews | None]:
 
 
 def preview(gate: ops.Gate) -> Procedure[tuple[RunRow, Plan | NotNow]]:
-    """What holding this gate would do to the run as it stands, without holding it."""
+    """What holding this gate would do now."""
     run = yield from _run(gate)
     if gate.allowed and run.status not in gate.allowed:
         return run, NotNow(f"it is {run.status}")
@@ -179,7 +177,7 @@ def _run(gate: ops.Gate) -> Procedure[RunRow]:
 
 
 def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan | NotNow]:
-    """`begun`: a part of it may have been applied, here or by somebody who died."""
+    """`begun`: part of the plan may have been applied, here or by somebody who died."""
     arguments = decode(gate.arguments) if gate.arguments else {}
     if gate.purpose in ("heal", "import", "freeze"):
         return (yield from _plan_switch(gate, run, arguments))
@@ -195,7 +193,7 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
             removed = (yield from load_graph(run.id, run.digest)).removed if healed else frozenset()
             return plans.retry(nodes, removed)
         case "reattempt":
-            if arguments["node"] >= len(nodes):  # an ended run may be deleted meanwhile, and its nodes go first
+            if arguments["node"] >= len(nodes):  # the run is being deleted, its nodes first
                 raise RunNotFound(gate.run_id)
             graph = yield from load_graph(run.id, run.digest)
             cascade = arguments.get("cascade", False)
@@ -211,16 +209,16 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
 
 
 def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:
-    """Let the run switch, unless it has, and see what becomes of its nodes."""
+    """Switch the graph, unless that is done, and plan what becomes of the nodes."""
     before = yield from load_graph(run.id, arguments["base"])
     graph = yield from load_graph(run.id, arguments["digest"])
     if run.digest not in (arguments["base"], graph.digest):
         return NotNow("its graph was changed meanwhile")
     if run.digest != graph.digest:
         nodes = yield from all_nodes(run.id)
-        hindrance = _hindrance(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
-        if hindrance is not None:
-            return hindrance
+        obstacle = _obstacle(gate.purpose, run, before, graph, nodes, accept=arguments["accept"])
+        if obstacle is not None:
+            return obstacle
     start = len(before.order)
     while True:
         (receipt,) = yield Commit([ops.SwitchGraph(run.id, gate.token, graph.digest, start)])
@@ -233,10 +231,10 @@ def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> P
     return healing.heal(run, nodes, before, graph)
 
 
-def _hindrance(
+def _obstacle(
     purpose: str, run: RunRow, current: Graph, graph: Graph, nodes: list[NodeRow], *, accept: bool
 ) -> Plan | NotNow | None:
-    """What keeps a run from switching. A possible rename pauses a run that nobody is looking at."""
+    """What keeps a run from switching. A possible rename pauses a run that is going on."""
     if purpose == "import":
         problems = import_problems(current, nodes, graph)
         return NotNow("; ".join(map(str, problems))) if problems else None
@@ -262,4 +260,4 @@ def _apply(gate: ops.Gate, plan: Plan) -> Procedure[Receipt]:
         (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, rows, plan.finish)])
         if not isinstance(receipt, receipts.Rewritten) or receipt.finished:
             return receipt  # type: ignore[no-any-return]
-        rows = plan.holds_while  # the others are written; opening the gate of a large run takes several commits
+        rows = plan.holds_while  # the rest is written; opening the gate of a large run takes several commits

@@ -1,18 +1,19 @@
 """Work that takes several commits and reads, written without doing them.
 
-A procedure is a generator: it yields what it wants of a store and is sent the answer. `carry_out` drives one on a real
-store; the simulator drives it step by step, with other actors in between and a crash wherever it likes.
+A procedure is a generator: it yields what it wants from a store and is sent the answer. `carry_out` runs one on a real store;
+the simulator runs it step by step, with other actors in between and crashes anywhere.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
-from ...errors import StoreError
+from ...errors import RunBusy, StoreCorrupt, StoreError
 from ...graph import Graph
-from ...ids import Digest
-from ...model import GetGraph, Op, Query
+from ...ids import Digest, RunId
+from ...model import GetGraph, JournalRow, ListJournal, ListNodes, NodeRow, Op, Query, RunNews, RunRow
 from ...store import Store
 
 Result = TypeVar("Result")
@@ -43,9 +44,9 @@ Procedure: TypeAlias = Generator[Wish, list[Any], Result]
 def carry_out(
     store: Store, procedure: Procedure[Result], graphs: Callable[[Digest], Graph | None] = lambda _: None
 ) -> Result:
-    """Do what a procedure wishes until it ends. It is told when the store fails, and may go on.
+    """Run a procedure to its end. An error of the store is raised in it, and it may go on.
 
-    `graphs` finds graphs that are at hand: to read one of 100,000 nodes takes seconds, and keeps other threads waiting.
+    `graphs` finds graphs that are kept: reading one of 100,000 nodes takes seconds and holds up other threads.
     """
     try:
         wish = next(procedure)
@@ -62,6 +63,18 @@ def carry_out(
         return result
 
 
+def in_turn(ask: Callable[[], Result], seconds: float) -> Result:
+    """Ask again while the run is busy, for so many seconds: somebody else holds its gate."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except RunBusy:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
+
+
 def perform(store: Store, wish: Wish) -> list[Any]:
     match wish:
         case Commit(ops):
@@ -75,3 +88,40 @@ def perform(store: Store, wish: Wish) -> list[Any]:
             return [store.limits]
         case _:
             assert_never(wish)
+
+
+# What procedures look up, page by page
+
+
+def news_of(row: RunRow) -> RunNews:
+    """A row in the form that receipts have."""
+    return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
+
+
+def all_nodes(run_id: RunId) -> Procedure[list[NodeRow]]:
+    nodes: list[NodeRow] = []
+    query = ListNodes(run_id)
+    while True:
+        (page,) = yield Read([query])
+        nodes += page
+        if page.cursor is None:
+            return nodes
+        query = query._replace(after=page.cursor)
+
+
+def journal(run_id: RunId, seq: int) -> Procedure[list[JournalRow]]:
+    """The history of a run up to `seq`."""
+    entries: list[JournalRow] = []
+    while len(entries) < seq:
+        (page,) = yield Read([ListJournal(run_id, after=len(entries))])
+        if not page:
+            break
+        entries += page
+    return entries[:seq]
+
+
+def load_graph(run_id: RunId, digest: Digest) -> Procedure[Graph]:
+    (graph,) = yield LoadGraph(digest)
+    if graph is None:
+        raise StoreCorrupt(f"the graph {digest} of run {run_id} is missing")
+    return graph  # type: ignore[no-any-return]

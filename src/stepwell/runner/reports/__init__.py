@@ -1,1 +1,1 @@
-"""What is derived from a stored run: why, replays, checkpoints, comparisons, audits."""
+"""What is derived from stored runs: why, replays, checkpoints, comparisons, audits, workers."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ...errors import StoreCorrupt
-from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import Stored, audit, earlier_graphs
-from ...model import GetGraph, ListAttempts, ListJournal, ListNodes
+from ...model import ListAttempts, ListJournal, ListNodes
 from ...store import Store
 from ...store.reader import whole_at_one_moment
+from ..code.graphs import load_graph
 
 
 def audit_run(store: Store, run_id: str) -> list[str]:
@@ -17,9 +16,5 @@ def audit_run(store: Store, run_id: str) -> list[str]:
     asked = (ListNodes(run_key), ListAttempts(run_key), ListJournal(run_key))
     run, nodes, attempts, journal = whole_at_one_moment(store, run_key, *asked)
     digests = {run.digest, *map(Digest, earlier_graphs(journal))}
-    documents = dict(zip(digests, store.read([GetGraph(digest) for digest in digests]), strict=True))
-    missing = [digest for digest, document in documents.items() if document is None]
-    if missing:
-        raise StoreCorrupt(f"the graph {missing[0]} of run {run_id} is missing from the store")
-    graphs = {digest: Graph.load(document) for digest, document in documents.items()}
+    graphs = {digest: load_graph(store, digest, run_key) for digest in digests}
     return audit(Stored(run, graphs[run.digest], nodes, attempts, journal, graphs))

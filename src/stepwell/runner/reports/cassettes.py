@@ -1,4 +1,4 @@
-"""A run is written into a cassette, once its code was imported: only then the secrets that it names are known."""
+"""Writes a run into a cassette. Its code is imported first, because only then its secrets are known."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ...words import shown
 from ..code.code import Code
 
 MISSING_UP_TO = 10
-"""Addresses that an error lists."""
+"""How many missing addresses an error lists."""
 
 
 def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
-    """Write a cassette. A file that is there stays as it was until the new one is whole."""
+    """Write a cassette. An existing file is replaced only when the new one is complete."""
     path = _checked_path(file)
     recorded = read_recorded(store, run_id, lambda digest: code.graphs.get(digest, run_id))
     missing = _missing_code(code, recorded)
@@ -39,7 +39,7 @@ def _checked_path(file: object) -> Path:
 
 
 def _missing_code(code: Code, recorded: RecordedRun) -> list[str]:
-    """Import what a run names, as an engine does that runs it, so that its secrets are known; what is missing, and why."""
+    """Import all code of a run, so that its secrets are known; the reasons why some of it is missing."""
     missing: list[str] = []
     bodies = Bodies()
     try:
@@ -68,7 +68,7 @@ def _unmaskable(run_id: RunId, missing: list[str]) -> InputError:
 
 
 def _write(path: Path, text: str) -> None:
-    # Its name is short, so that a long name which fits can be written too.
+    # A short name, because the name of the file may be as long as names can be.
     beside = path.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
     try:
         beside.write_text(text, encoding="utf-8", newline="\n")
@@ -78,5 +78,5 @@ def _write(path: Path, text: str) -> None:
             f"{shown(str(path))}: it cannot be written: {getattr(error, 'strerror', None) or error}"
         ) from None
     finally:
-        with suppress(OSError, ValueError):  # where it could not be written there is none, and that was said
+        with suppress(OSError, ValueError):  # if it could not be written, that was reported
             beside.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Reads what a checkpoint is derived from, all of it at one moment, and derives it."""
+"""Reads what checkpoints are derived from, at one moment, and derives them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunR
 from ...model.lines import CHECKPOINT, EFFECT, KEY_BEGINS, PAYLOAD
 from ...model.outputs import delta_of
 from ...replay.effects.record import Effect, effects_by_attempt
-from ...replay.history.checkpoint import (
-    VERSION,
-    Checkpoint,
-    FrontierHistory,
-    Frontiers,
-    Label,
-    WorkItem,
-    idempotency_key,
-    joined_key,
-)
+from ...replay.history.checkpoint import Checkpoint, FrontierHistory, Frontiers, Label, joined_key
 from ...store import Store
 from ...store.reader import whole_at_one_moment
 from ..bodies.visible_state import final_state
@@ -37,31 +28,26 @@ _COMPLETING = ("completed", "shared")
 LoadGraph = Callable[[Digest], Graph]
 FindBodies = Callable[[RunRow], Bodies]
 KnownKeys = Recent[str, int]
-"""The steps of checkpoints by their keys, as far as they were met; what it says is looked at before it is believed."""
+"""The steps of checkpoints by their keys, as far as they are known; each is checked before it is used."""
 
 
 def labels(store: Store, run_id: RunId, load: LoadGraph) -> list[Label]:
-    """The checkpoints of a run that have names, in order."""
+    """The labelled checkpoints of a run, in order."""
     run, lines = whole_at_one_moment(store, run_id, queries.ListLines(run_id, kind=CHECKPOINT))
     if not lines:
         return []
     nodes = tuple(sorted({line.node for line in lines}))
     completing = queries.ListJournal(run_id, kinds=_COMPLETING, indexes=nodes)
     _, entries, heals = whole_at_one_moment(store, run_id, completing, queries.ListJournal(run_id, kinds=("healed",)))
-    # A heal between the two readings changes no entry that came before it.
+    # A heal between the two reads changes no earlier entry.
     graphs = _graphs(heals, run, load)
     return _labels(lines, sorted((*entries, *heals), key=lambda entry: entry.seq), graphs)
-
-
-def labelled(store: Store, run_id: RunId, load: LoadGraph, label: str) -> int | None:
-    """The `seq` that a label stands for: of several the latest; None if there is none."""
-    return max((each.step for each in labels(store, run_id, load) if each.label == label), default=None)
 
 
 def checkpoint(
     store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
 ) -> Checkpoint:
-    """How a run stands now, or stood at a `seq`, a label, or the checkpoint with an idempotency key."""
+    """The checkpoint of a run now, at a `seq`, at a label, or with an idempotency key."""
     history = _History(store, run_id, load, bodies)
     if isinstance(at, str) and at.startswith(KEY_BEGINS):
         return history.with_key(at, known)
@@ -99,11 +85,13 @@ class _History:
     def at(self, step: int) -> Checkpoint:
         for entry, graph, folded in self._walk():
             if entry.seq == step:
-                return self._made(entry, graph, Frontiers(graph).of(folded), self._state_of(graph, folded))
+                state, frontier = self._state_of(graph, folded), Frontiers(graph).of(folded)
+                label = next((each.label for each in reversed(self._labels) if each.step == step), None)
+                return Checkpoint.of(self.run, entry, state, frontier, tuple(self._effects(step, graph)), label)
         raise InputError(f"the journal of run {self.run.id} ends before {step}")
 
     def with_key(self, key: str, known: KnownKeys) -> Checkpoint:
-        """Looked for from the beginning, once: keys are not stored, but those that were met on the way are remembered."""
+        """Searched from the beginning, because keys are not stored; those found on the way are remembered."""
         step = known.get(key)
         if step is not None and step <= self.run.seq:
             found = self.at(step)
@@ -139,25 +127,8 @@ class _History:
                 graph = next(graphs)
             yield entry, graph, folded
 
-    def _made(
-        self, entry: JournalRow, graph: Graph, frontier: tuple[WorkItem, ...], state: dict[str, Any] | None
-    ) -> Checkpoint:
-        run = self.run
-        return Checkpoint(
-            VERSION,
-            run.id,
-            entry.seq,
-            state,
-            frontier,
-            run.seed,
-            tuple(self._effects(entry.seq, graph)),
-            idempotency_key(run.id, entry.seq, frontier, state),
-            entry.at / SECOND,
-            next((each.label for each in reversed(self._labels) if each.step == entry.seq), None),
-        )
-
     def _effects(self, step: int, graph: Graph) -> list[Effect]:
-        """Of the attempts that had ended, by the names and in the order of that time."""
+        """The effects of the attempts that had ended, with the names and in the order of that time."""
         ended = {
             (entry.index, entry.attempt)
             for entry in self._journal[:step]
@@ -168,7 +139,7 @@ class _History:
         return [effect for place in places for effect in found[place]]
 
     def _found_state(self, bodies: FindBodies) -> StateType | None:
-        """The type of the state; its code is needed only if there is something to fold."""
+        """The type of the state. Its code may be missing if there is nothing to fold."""
         try:
             return bodies(self.run).state
         except DefinitionError:
@@ -188,12 +159,12 @@ class _History:
 
 
 def _graphs(journal: Iterable[JournalRow], run: RunRow, load: LoadGraph) -> list[Graph]:
-    """The graphs that a run has had, in order."""
+    """The graphs of a run so far, in order."""
     return [load(Digest(digest)) for digest in earlier_graphs(journal) or [run.digest]]
 
 
 def _labels(lines: Iterable[LineRow], journal: Iterable[JournalRow], graphs: list[Graph]) -> list[Label]:
-    """A label stands for the entry that its attempt completed with. An attempt that did not complete names nothing."""
+    """A label names the entry with which its attempt completed. Attempts that did not complete name nothing."""
     given: dict[tuple[int | None, int | None], list[str]] = {}
     for line in lines:
         given.setdefault((line.node, line.number), []).append(decode(line.data))

@@ -1,4 +1,4 @@
-"""Reading two runs to compare them. Of outputs and deltas only hashes are kept; some of those that differ are read again."""
+"""Reads two runs to compare them. Only hashes of outputs and deltas are kept; some that differ are read again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...model.outputs import delta_of, output_of
 from ...store import Store, reader
 
 SHOWN_OUTPUTS = 20
-"""Nodes whose different outputs and deltas are looked into."""
+"""How many nodes to show with what differs in their outputs and deltas."""
 _PAGE = 1_000
 
 
@@ -59,7 +59,7 @@ def _side(source: Source) -> Side:
 
 
 def _attempts(store: Store, row: RunRow) -> tuple[dict[int, tuple[str, str | None]], dict[int, float]]:
-    """By node: hashes of its output and of its delta, and how long its ended attempts took together."""
+    """By node: hashes of its output and its delta, and the total time of its ended attempts."""
     hashes: dict[int, tuple[str, str | None]] = {}
     seconds: dict[int, float] = {}
     for attempt in reader.each_attempt(store, row.id, limit=_PAGE):
@@ -73,12 +73,12 @@ def _attempts(store: Store, row: RunRow) -> tuple[dict[int, tuple[str, str | Non
 
 
 def _parts(stored: bytes | None) -> tuple[bytes, bytes | None]:
-    """What a node that completed returned: its output, and its delta if it had one."""
+    """The output of a completed node, and its delta if it has one."""
     return (b"null", None) if not stored else (output_of(stored), delta_of(stored))
 
 
 def _given(store: Store, side: Side, pair: Pair) -> tuple[bytes | None, bytes | None]:
-    """The output and the delta of a node, once more."""
+    """Read the output and the delta of a node again."""
     facts = side.nodes.get(pair.id)
     if facts is None or facts.output is None:
         return None, None

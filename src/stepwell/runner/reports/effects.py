@@ -25,9 +25,9 @@ def page_of_effects(
     after: Place | None = None,
     limit: int,
 ) -> tuple[list[Effect], Place | None]:
-    """Some effects, by attempt in the order of claims and then by index, and where the next page begins.
+    """A page of effects, by attempt in the order of claims and then by index, and where the next page begins.
 
-    Pages follow each other as effects were stored: of one attempt durable ones come first, then the others as they ended.
+    Pages follow the order of storing: for each attempt durable effects first, then the others as they ended.
     """
     (rows,) = store.read([ListLines(run_id, index, limit, after, number, EFFECT)])
     payloads = _payloads(store, run_id, rows)
@@ -35,7 +35,7 @@ def page_of_effects(
 
 
 def _payloads(store: Store, run_id: RunId, rows: Sequence[LineRow]) -> list[LineRow]:
-    """The large requests and responses of these effects: at most two stand before each, from the first of an attempt on."""
+    """The large requests and responses of these effects: at most two lines before each."""
     large: dict[AttemptId, list[LineRow]] = {}
     for row in rows:
         if _lacks(row):

@@ -1,4 +1,4 @@
-"""Read what explains a run or one of its nodes, and no more than that: a run may have 100,000 nodes."""
+"""Reads just enough to explain a run or one of its nodes: a run may have 100,000 nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ...store import Store, reader
 from ...store.living import among, living
 
 CANDIDATES = 20
-"""Nodes of a kind that are looked at to tell of a few."""
+"""Nodes of a kind that are looked at to name a few."""
 TRIES = 4
-"""How often it is read anew when it moved meanwhile; then what was found is told."""
+"""How often to read again when the run moved meanwhile; then the last reading is used."""
 
 _BROKEN = GROUPS[0]
 _PAGE = queries.ListNodes(RunId("")).limit
@@ -32,7 +32,8 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
         found: list[Known] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
-        if _seq(store, run_id) == run.seq:
+        now = reader.get_run(store, run_id)
+        if now is not None and now.seq == run.seq:
             break
     nodes: dict[str, Known] = {known.row.id: known for known in found}
     facts = Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
@@ -40,9 +41,9 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
 
 
 def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
-    """Why one node of a run, given by its number, stands as it does.
+    """Why one node of a run, given by its number, has the status it has.
 
-    A run that is being loaded or deleted does not have all of its nodes: then that is explained.
+    A run that is being loaded or deleted lacks some nodes: then the run is explained.
     """
     run, rows = store.read([queries.GetRun(run_id), queries.ListNodes(run_id, index - 1, 1)])
     if run is None or not rows:
@@ -59,8 +60,8 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
 def served_by(
     store: Store, row: RunRow, graph: Graph, *, but: WorkerId | None = None, queue: str | None = None
 ) -> bool:
-    """Whether a worker is alive, `but` this one, that may work on the run, in `queue` if one is named. Of graphs built at run
-    time they tell nothing."""
+    """Whether a live worker, `but` this one, may work on the run, and takes nodes of `queue` if one is given. Workers do not
+    announce graphs that were built at run time."""
     workers = [Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but]
     workers = [each for each in workers if queue is None or each.queues is None or queue in each.queues]
     versions = {(row.workflow, row.digest), (row.workflow, graph.follows)}
@@ -68,7 +69,7 @@ def served_by(
 
 
 def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
-    """All that explains a node that stands like this; what does not have to be searched for is from one moment."""
+    """All that explains a node; what need not be searched for is read at one moment."""
     want = wanted(run, graph, row)
     found = _holding_up(store, run.id, graph, row.id, want)
     others: list[Query] = [
@@ -112,7 +113,7 @@ def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: W
 
 
 def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any, ...]:
-    """The run, the workers that are alive, its gates, and the answers to the other questions, all from one moment."""
+    """The run, the live workers, its gates, and the answers to other queries, all from one moment."""
     asked = (queries.ListWorkers(), queries.ListJournal(run_id, kinds=("gate", "run")), *others)
     run, rows, gates, *answers = reader.at_one_moment(store, run_id, *asked)
     workers = tuple(Worker.of(worker.id, worker.info) for worker in among(rows, store.now()))
@@ -120,7 +121,7 @@ def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any
 
 
 def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
-    """The kinds of nodes that tell why a run stands as it does."""
+    """The statuses of nodes that explain a run."""
     if run.status in _NO_BLOCKERS:
         return ()
     if run.status is RunStatus.CANCELLING:
@@ -131,7 +132,7 @@ def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
 def _candidates(
     store: Store, run_id: RunId, statuses: tuple[NodeStatus, ...], among: Container[str] | None = None
 ) -> list[Known]:
-    """The first nodes with these statuses, of all or of some, with their attempts."""
+    """The first nodes with these statuses, optionally `among` some, with their attempts."""
     rows: list[NodeRow] = []
     query = queries.ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
     while len(rows) < CANDIDATES:
@@ -139,7 +140,7 @@ def _candidates(
         rows += [row for row in page if among is None or row.id in among]
         if page.cursor is None:
             break
-        # What is looked for is mostly among the first; if it is not, larger and larger pages find it soon.
+        # Mostly the first page has them; if not, larger and larger pages find them soon.
         query = query._replace(after=page.cursor, limit=min(4 * query.limit, _PAGE))
     rows = rows[:CANDIDATES]
     attempts = store.read([queries.ListAttempts(run_id, row.index) for row in rows])
@@ -147,12 +148,7 @@ def _candidates(
 
 
 def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
-    """Nodes with their attempts, if they failed: those of others may carry large outputs."""
+    """Nodes, and the attempts of those that failed: those of others may carry large outputs."""
     broken = [row.index for row in rows if row.status in _BROKEN]
     attempts = dict(zip(broken, store.read([queries.ListAttempts(run_id, index) for index in broken]), strict=True))
     return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
-
-
-def _seq(store: Store, run_id: RunId) -> int:
-    run = reader.get_run(store, run_id)
-    return -1 if run is None else run.seq

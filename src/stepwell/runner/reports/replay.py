@@ -1,7 +1,7 @@
-"""Replay: the bodies of a run once more, in order, in one thread, with everything they ask answered from the record.
+"""Replay: runs the bodies of a run again, in order, in one thread, and answers everything they ask from the record.
 
-There is no engine in it and nothing is stored. Only completed attempts are replayed: what a failed one had done before it
-failed need not be repeatable, and nothing stands on it.
+No engine is involved and nothing is stored. Only completed attempts are replayed: a failed one need not be repeatable, and
+nothing depends on it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn
 
 from ...codec import decode
-from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for, load_target
-from ...errors import DefinitionError, MissingJob, ReplayMismatch, UnrecordedCall
+from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for
+from ...define.code.bodies import load_class
+from ...errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ...graph import Graph, NodeSpec
 from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
@@ -48,13 +49,13 @@ NOTHING_REPEATABLE = (
 
 
 class Replayed(NamedTuple):
-    """What a replay that found no difference did."""
+    """The report of a replay that found no difference."""
 
     run_id: str
     executed: tuple[str, ...]
     """The nodes whose bodies were run again, in order."""
     stubbed: Mapping[str, str]
-    """The nodes that were served from the record, and why."""
+    """The nodes whose outputs came from the record, and why."""
     effects: int
     """Effects that were served."""
     seconds: float
@@ -65,14 +66,6 @@ class Replayed(NamedTuple):
             f"{self.effects} effects served, in {self.seconds:.3f} s"
         )
         return told if self.executed else f"{told}\n{NOTHING_REPEATABLE}"
-
-
-class Today(NamedTuple):
-    """The code that a replay runs."""
-
-    graph: Graph | None
-    """What the class gives now; None when the graph was frozen with the run."""
-    bodies: Bodies
 
 
 def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
@@ -88,7 +81,7 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     bodies = code.bodies(workflow, target, graph)
     if bodies.restricted:
         _check_registered(recorded, bodies)
-    return replay(recorded, Today(today, bodies), started)
+    return replay(recorded, bodies, today, started)
 
 
 def replay_cassette(
@@ -98,11 +91,11 @@ def replay_cassette(
     jobs: Iterable[str] = (),
     handlers: Handlers | None = None,
 ) -> Replayed:
-    """Replay what was read from a cassette, with a class, or with what it names in modules that are allowed.
+    """Replay a cassette with a class, or with what it names in allowed modules.
 
-    `handlers` are those that its nodes may name beside the built-in ones. Services and secrets are not needed.
+    `handlers` are those that its nodes may name besides the built-in ones. Services and secrets are not needed.
 
-    Whoever wrote a cassette chose what it names: MissingJob says what is not registered, before anything is imported or run.
+    Its author chose what it names: MissingJob says what is not registered, before anything is imported or run.
     """
     registry = Registry(checked_modules(jobs))
     cls = workflow
@@ -112,21 +105,18 @@ def replay_cassette(
         registry.add_workflow(cls)
     bodies = bodies_for(cls, recorded.graph.state, registry, handlers)
     _check_registered(recorded, bodies)
-    return replay(recorded, Today(None if cls is None else cls.graph(), bodies))
+    return replay(recorded, bodies, None if cls is None else cls.graph())
 
 
 def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
     try:
-        found = load_target(target, registry)
+        return load_class(target, registry)
     except NotRegistered as error:
         raise MissingJob(str(error), job=target, run_id=run_id, attempted=False) from None
-    if isinstance(found, type):
-        return found
-    raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
 
 
 def _check_registered(recorded: RecordedRun, bodies: Bodies) -> None:
-    """MissingJob for what is not registered. What is missing for another reason is a difference, and told as such."""
+    """MissingJob for what is not registered. Code that is missing for another reason is reported as a difference."""
     executed = [node for node in recorded.nodes if _stub(recorded, node) is None]
     specs = [node.graph.in_order[node.index] for node in executed]
     for missing in bodies.missing(specs) if specs else ():
@@ -150,25 +140,25 @@ def _stub(recorded: RecordedRun, node: RecordedNode) -> str | None:
     return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
 
 
-def replay(recorded: RecordedRun, today: Today, started: float | None = None) -> Replayed:
-    """Replay what is recorded; the first difference raises ReplayMismatch."""
+def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, started: float | None = None) -> Replayed:
+    """Replay what is recorded; the first difference raises ReplayMismatch.
+
+    `today` is the graph that the class gives now, None when that of the run was frozen.
+    """
     started = time.perf_counter() if started is None else started
-    _check_graph(recorded, today)
-    # In a context of its own: whoever asks for a replay may be a body himself.
-    context, replaying = contextvars.copy_context(), _Replay(recorded, today.bodies)
-    # Somebody replays inside `async def`, or in a notebook. To bodies, which may run loops themselves, that is no concern.
-    if asyncio._get_running_loop() is not None:
-        return _in_a_thread(lambda: context.run(replaying.perform, started))
-    return context.run(replaying.perform, started)
-
-
-def _check_graph(recorded: RecordedRun, today: Today) -> None:
-    if today.graph is not None and recorded.graph.follows not in (None, today.graph.digest):
-        raise ReplayMismatch(
-            f"the graph of {recorded.workflow} is not the one it was recorded with",
-            run_id=recorded.run_id,
-            diff=graph_differences(recorded.graph, today.graph),
-        )
+    if today is not None and recorded.graph.follows not in (None, today.digest):
+        what = f"the graph of {recorded.workflow} is not the one it was recorded with"
+        raise ReplayMismatch(what, run_id=recorded.run_id, diff=graph_differences(recorded.graph, today))
+    # In a context of its own: the caller may be a body itself.
+    context, replaying = contextvars.copy_context(), _Replay(recorded, bodies)
+    # Inside `async def`, or in a notebook, a thread of its own: bodies may run loops themselves.
+    if asyncio._get_running_loop() is None:
+        return context.run(replaying.perform, started)
+    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
+    try:
+        return thread.submit(context.run, replaying.perform, started).result()
+    finally:
+        thread.shutdown(wait=False)  # an interrupt must not wait
 
 
 class _Replay:
@@ -206,7 +196,7 @@ class _Replay:
         read = self._reading(node)
         facts = self._facts_of(node)
         needed = [node.graph.index[each] for each in node.graph.in_order[node.index].needs]
-        # Those that were removed first: another node may have the name of one now, and code of today asks for that one.
+        # Removed ones first: another node may have the name of one now, and the present code means that node.
         needed.sort(key=lambda index: (index not in self._recorded.graph.removed, index))
         inputs = tuple((index, found.output) for index, found in read(node.run_id, tuple(needed)).items())
         held = Held(AttemptId(""), facts, node.index, node.attempt, 0, inputs, node.generation)
@@ -217,7 +207,7 @@ class _Replay:
         return 0 if player is None else player.served
 
     def _reading(self, node: RecordedNode) -> ReadOutputs:
-        """Reads outputs as they were when an attempt began."""
+        """A reader of outputs as they were when the attempt began."""
         given = {index: Completion(0, output) for index, output in node.given}
         outputs = ChainMap(given, self._outputs) if given else self._outputs
 
@@ -227,7 +217,7 @@ class _Replay:
         return read
 
     def _facts_of(self, node: RecordedNode) -> RunFacts:
-        """What its body is told of the run, by the graph that it had when the attempt began."""
+        """What the body is told of the run, with the graph that it had when the attempt began."""
         recorded, graph = self._recorded, node.graph
         place = (graph.digest, node.run_id, node.given)
         facts = self._facts.get(place)
@@ -241,7 +231,7 @@ class _Replay:
 
 
 def _renamed(then: Graph, now: Graph) -> tuple[NodeSpec, ...]:
-    """The nodes of an earlier graph under the names that they have now: those the code of today has."""
+    """The nodes of an earlier graph under their present names, which the present code has."""
     return tuple(
         spec._replace(
             id=now.order[index],
@@ -253,7 +243,7 @@ def _renamed(then: Graph, now: Graph) -> tuple[NodeSpec, ...]:
 
 
 class RecordHost(EngineHost):
-    """Answers `ctx` in a replay from the record. What a body says is not kept, and nobody asks it to stop."""
+    """Answers `ctx` from the record. What a body logs is not kept, and it is never asked to stop."""
 
     __slots__ = ("_effects", "_player", "subject")
     replays = True
@@ -265,12 +255,12 @@ class RecordHost(EngineHost):
         self._player: Player | None = None
 
     def outside(self) -> Outside:
-        # What its body asks is masked, with the secrets that are known now.
+        # What the body asks is masked with the secrets that are known now.
         self._player = Player(self.subject, masked_asking(self._effects))
         return self._player
 
     def player(self) -> Player | None:
-        """Who answered its body; None when there was nothing to ask and it did not."""
+        """The player that answered the body; None when nothing was recorded and nothing asked."""
         if self._player is None and self._effects:
             self.outside()
         return self._player
@@ -283,9 +273,9 @@ class RecordHost(EngineHost):
 
 
 class ReplayedAttempt(Course[bytes]):
-    """An attempt once more: its output, or ReplayMismatch.
+    """Runs an attempt again: gives its output, or raises ReplayMismatch.
 
-    Whatever its body does has been done already, so nothing of it may happen again, wherever it is done.
+    The guard is on everywhere: nothing that the body did may happen again, in whatever thread.
     """
 
     __slots__ = ("_refused",)
@@ -308,7 +298,7 @@ class ReplayedAttempt(Course[bytes]):
         raise self._refused
 
     def raised(self, error: BaseException) -> bytes:
-        """It had completed. Also SystemExit ends the body, and not who replays it."""
+        """The recorded attempt had completed, so this is a difference. SystemExit must not end the replay either."""
         self.context.leave()
         if isinstance(error, KeyboardInterrupt):
             raise error
@@ -341,7 +331,7 @@ class ReplayedAttempt(Course[bytes]):
 def _compare(subject: Subject, output: bytes, recorded: bytes) -> None:
     if output == recorded:
         return
-    # A cassette has no secrets in it, so a body that returns one is compared without it; nor are they shown.
+    # A cassette has no secrets in it, so outputs are compared, and shown, without them.
     before, after = masked_output(recorded), masked_output(output)
     for part, then, now in zip(("output", "delta"), parts(before), parts(after), strict=True):
         if then != now:
@@ -350,7 +340,7 @@ def _compare(subject: Subject, output: bytes, recorded: bytes) -> None:
 
 
 class _Loop:
-    """Where `async def` bodies run, one after the other. It is watched also when it ends tasks that they left behind."""
+    """Runs `async def` bodies, one after the other. The guard also watches when tasks that they left behind are ended."""
 
     def __init__(self) -> None:
         self._runner: asyncio.Runner | None = None
@@ -370,11 +360,3 @@ class _Loop:
 
             with watched_thread():
                 self._runner.close()
-
-
-def _in_a_thread(perform: Callable[[], Replayed]) -> Replayed:
-    thread = ThreadPoolExecutor(1, thread_name_prefix="stepwell-replay")
-    try:
-        return thread.submit(perform).result()
-    finally:
-        thread.shutdown(wait=False)  # who interrupts it does not want to wait

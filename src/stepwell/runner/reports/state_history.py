@@ -1,4 +1,4 @@
-"""The state of a run, followed through its journal."""
+"""Follows the state of a run through its journal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ...model import AttemptRow, AttemptStatus, JournalRow
 from ..bodies.visible_state import fold_steps, step_of
 
 AHEAD = 256
-"""Deltas that are folded anew for each that comes. Nodes complete about in order, so what comes later seldom belongs before."""
+"""Deltas that are folded again for each new one. Nodes complete roughly in order, so a new one seldom belongs far back."""
 
 
 class StateHistory:
-    """What nodes have made of the state so far, as canonical JSON: only what an entry touches is folded again.
+    """The state so far as canonical JSON; only what an entry touches is folded again.
 
-    Deltas are folded in the order of the graph, whoever completed first. So the state before the last few is kept, and the
-    rest is folded onto it.
+    Deltas are folded in the order of the graph, not of completion. So the state before the last few is kept, and the rest is
+    folded onto it.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StateHistory:
                 self._add(index, number)
 
     def follow(self, entry: JournalRow, folded: Folded) -> None:
-        """A node has one delta at most, that of its completed attempt; one that is asked for again has none."""
+        """A node has at most one delta, that of its completed attempt; a node that is to run again has none."""
         if entry.index is None or entry.kind == "claimed":
             return
         self._drop(entry.index)
@@ -90,6 +90,6 @@ class StateHistory:
                 self._base = fold_steps(self._run_id, state, self._base, self._steps[self._folded : until])
                 self._folded = until
             return fold_steps(self._run_id, state, self._base, self._steps[self._folded :])
-        except StateError:  # a field may be for a while what it must not be in the end: only the whole counts
+        except StateError:  # a field may be invalid for a while: only the whole fold counts
             self._forget_base()
             return fold_steps(self._run_id, state, self._base, self._steps)

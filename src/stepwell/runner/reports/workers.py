@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ...clock import SECOND
@@ -14,9 +15,9 @@ from ...store import Store, reader
 from ...store.living import may_live
 
 MOST_RUNS = 200
-"""Runs that are looked into for what workers hold."""
+"""Running runs that are searched for what workers hold."""
 MOST_NODES = 500
-"""Running nodes of one run that are."""
+"""Running nodes that are searched in one run."""
 
 
 class Hold(NamedTuple):
@@ -38,7 +39,7 @@ class WorkerView(NamedTuple):
     lease_until: int
     renewed_at: int
     idle: bool
-    """It hears of nothing although there is work that it could do."""
+    """It gets no hints although there is work that it could do."""
     may_live: bool
     """False: its process has certainly died."""
     holds: tuple[Hold, ...]
@@ -51,7 +52,7 @@ def describe_workers(store: Store) -> list[WorkerView]:
 
 
 def is_idle(row: WorkerRow) -> bool:
-    """Whether a worker says that it hears of nothing although there is work that it could do."""
+    """Whether a worker says that it gets no hints although there is work that it could do."""
     return _said(row).get("idle") is True
 
 
@@ -77,7 +78,7 @@ def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
         tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
         row.lease_until,
         row.renewed_at,
-        is_idle(row),
+        said.get("idle") is True,
         may_live(row.info),
         tuple(holds),
     )
@@ -85,14 +86,8 @@ def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
 
 def _holds(store: Store) -> dict[WorkerId, list[Hold]]:
     found: defaultdict[WorkerId, list[Hold]] = defaultdict(list)
-    for number, run in enumerate(reader.all_runs(store, RunStatus.RUNNING)):
-        if number >= MOST_RUNS:
-            break
-        running = []
-        for node in reader.all_nodes(store, run.id, NodeStatus.RUNNING):
-            running.append(node)
-            if len(running) >= MOST_NODES:
-                break
+    for run in islice(reader.all_runs(store, RunStatus.RUNNING), MOST_RUNS):
+        running = reader.all_nodes(store, run.id, NodeStatus.RUNNING)[:MOST_NODES]
         answers = store.read([ListAttempts(run.id, node.index) for node in running]) if running else []
         for node, attempts in zip(running, answers, strict=True):
             for attempt in attempts:

@@ -1,1 +1,1 @@
-"""What people hold: a run, its nodes and what can be asked of it; lists of runs; and what they are read from."""
+"""Runs: their verbs, their nodes and outputs, lists of them, and the stored rows they are read from."""

@@ -1,4 +1,4 @@
-"""What can be asked of a run. Everything can say first what it would do: `dry_run=True`."""
+"""The verbs of a run. With `dry_run=True` most of them only say what they would do."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EnginePort(Protocol):
 
 
 class Touched(NamedTuple):
-    """One node that a request would change."""
+    """A node that a request would change."""
 
     id: NodeId
     name: str
@@ -49,7 +49,7 @@ class Touched(NamedTuple):
 
 
 class Controls:
-    """The verbs of a run. `Run` has them; what it is told of the run is in `Run` itself."""
+    """The verbs of `Run`."""
 
     id: RunId
     _engine: EnginePort
@@ -67,7 +67,7 @@ class Controls:
     def retry(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
         """Run again only what did not complete. The run goes on in this engine, if it has a runner.
 
-        `accept=True`: nodes that the class has lost and gained since are no renamed ones.
+        `accept=True` says that no node was renamed when the class lost some and gained others.
         """
         gate = ask(self.id, "retry")
         return self._preview(gate) if dry_run else self._go_on(gate, accept=accept)
@@ -77,10 +77,10 @@ class Controls:
     @overload
     def reattempt(self, node: str, *, cascade: bool = ..., dry_run: Literal[True]) -> list[Touched]: ...
     def reattempt(self: Self, node: str, *, cascade: bool = False, dry_run: bool = False) -> Self | list[Touched]:
-        """Run one node again that has ended, even one that completed, with what failed or was cancelled below it.
+        """Run an ended node again, even one that completed, with what failed or was cancelled below it.
 
-        While something below it is running that is refused; when something below it has completed, too, unless `cascade=True`
-        runs that again as well. `fork` does the same in a new run.
+        That is refused while something below it is running, and if something below it has completed, unless `cascade=True` runs
+        that again as well. `fork` does the same in a new run.
         """
         gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
         return self._preview(gate) if dry_run else self._go_on(gate)
@@ -90,7 +90,7 @@ class Controls:
     @overload
     def cancel(self, *, grace_seconds: Duration = ..., dry_run: Literal[True]) -> list[Touched]: ...
     def cancel(self: Self, *, grace_seconds: Duration = 5.0, dry_run: bool = False) -> Self | list[Touched]:
-        """Start nothing more, ask what runs to stop, and fence it after the grace."""
+        """Start nothing more, ask running bodies to stop, and fence them after the grace."""
         grace = microseconds(checked_seconds("grace_seconds", grace_seconds))
         gate = ask(self.id, "cancel", grace=grace)
         return self._preview(gate) if dry_run else self._ask(gate)
@@ -100,7 +100,7 @@ class Controls:
     @overload
     def pause(self, *, dry_run: Literal[True]) -> list[Touched]: ...
     def pause(self: Self, *, dry_run: bool = False) -> Self | list[Touched]:
-        """Start nothing more until `resume()`. What runs may end, and is recorded."""
+        """Start nothing more until `resume()`. Running bodies may end, and are recorded."""
         gate = ask(self.id, "pause")
         return self._preview(gate) if dry_run else self._ask(gate)
 
@@ -113,10 +113,10 @@ class Controls:
     def resume(
         self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
     ) -> Self | list[Touched]:
-        """Go on with a paused run; after a failure that paused it, with what does not need the node that failed.
+        """Go on with a paused run; if a failure paused it, with the nodes that do not need the one that failed.
 
-        `accept=True`: nodes that the class has lost and gained since are no renamed ones. `input` has values for inputs that
-        the class has got since, or asks for in another type:
+        `accept=True` says that no node was renamed when the class lost some and gained others. `input` has values for inputs
+        that the class has gained since, or now wants in another type:
 
             run.resume(input={"express": True})
         """
@@ -125,7 +125,7 @@ class Controls:
         return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
 
     def freeze(self: Self) -> Self:
-        """Keep the graph the run has now: it no longer follows its class."""
+        """Keep the present graph: the run no longer follows its class."""
         row = reader.require_run(self._engine.store, self.id)
         graph = self._engine.code.graphs.of(row)
         self._engine.requests.change_graph(row, graph, "freeze")
@@ -170,10 +170,10 @@ class Controls:
         run_id: str | None = None,
         dry_run: bool = False,
     ) -> Self | list[Touched]:
-        """A new run that begins with what this one had done: now, at a `seq` or a checkpoint that a body gave this label, or
-        before a node and all that is below it. What is both a label and a node is taken for the label.
+        """Start a new run with what this one has done so far, or had done: `at` a `seq`, at the checkpoint with this label, or
+        before this node and everything below it. A label goes before a node of the same name.
 
-        What is shared is not done again; `input` changes the input for the rest, which runs with the code as it is now.
+        What is shared is not done again; `input` changes the input of the rest, which runs with the code as it is now.
         `dry_run=True` only lists that rest.
 
             again = run.fork("charge", input={"express": True})
@@ -202,11 +202,11 @@ class Controls:
 
     @property
     def origin(self) -> Origin | None:
-        """The run that this one is a fork of, and the `seq` it was forked at: `run_id`, `seq`, `before`."""
+        """Where this run was forked from: `run_id`, `seq`, `before`; None if it is no fork."""
         return origin_of(reader.require_run(self._engine.store, self.id))
 
     def forks(self: Self) -> list[Self]:
-        """The runs that were forked from this one, newest first."""
+        """The forks of this run, newest first."""
         row = reader.require_run(self._engine.store, self.id)
         return [type(self)(self._engine, fork.id) for fork in reader.forks(self._engine.store, row)]  # type: ignore[call-arg]
 
@@ -244,7 +244,7 @@ class Controls:
         return [touched[index] for index in sorted(touched, key=graph.ranks.__getitem__)]
 
     def _refuse(self, gate: Gate) -> None:
-        """Say why the run is in no status for it, unless it is what was asked for already."""
+        """Raise RunConflict with the reason, unless the run already is what was asked for."""
         status = reader.require_run(self._engine.store, self.id).status
         done, advice = _REFUSALS[gate.purpose]
         if status not in done:
@@ -259,5 +259,5 @@ _REFUSALS: Mapping[str, tuple[tuple[RunStatus, ...], str]] = {
     "pause": ((_R.PAUSED,), "only a run that has not ended can be paused"),
     "resume": ((_R.PENDING, _R.RUNNING), "only a paused run can be resumed"),
 }
-"""In which status a run is what was asked for already, and what to say in the others."""
+"""The statuses in which a run already is what was asked for, and the advice in all others."""
 del _R

@@ -1,4 +1,4 @@
-"""The log lines of a run, followed: each is given once."""
+"""Follows the log lines of a run: each is given once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .stored import StoredRun
 
 
 class NewLines:
-    """What the attempts of a run have logged since the last time it was asked for, in the order of time.
+    """What a run has logged since the last call of `next`, in the order of time.
 
-    `since` is when the last line was stored that somebody has: those of that very moment are given again.
+    `since` is when the last known line was stored; the lines of that very moment are given again.
     """
 
     def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
@@ -20,7 +20,7 @@ class NewLines:
         self._attempt = attempt
         self._since = since
         self._seen: set[tuple[str, int]] = set()
-        """What was stored at that very moment and has been given."""
+        """The lines of that moment that were given."""
 
     def next(self) -> list[tuple[LineRow, LogLine]]:
         rows = reader.list_lines(

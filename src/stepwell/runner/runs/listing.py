@@ -1,4 +1,4 @@
-"""Runs that are looked for: a page of them, and the others after it."""
+"""Lists of runs, page by page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Runs(list[Run]):
         return Runs.find(self._engine, self._query._replace(before=self._more))
 
     def all(self) -> Iterator[Run]:
-        """These and all others after them, read page by page."""
+        """These runs and all after them, read page by page."""
         page = self
         while page:
             yield from page

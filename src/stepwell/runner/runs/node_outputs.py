@@ -1,7 +1,7 @@
-"""What the nodes of a run returned, as people reach it: by name or id, by the method or job itself, in the types it had.
+"""The outputs of a run: by name or id, by method or job, in the types that their nodes return.
 
-Outputs are converted by what their nodes say they return, where that code is imported. Where it is not, nothing is imported
-for it, and they are the JSON that is stored.
+An output is converted to the return type of its node if that code is imported; otherwise it is the stored JSON. Nothing is
+imported for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .stored import StoredRun, too_many
 
 
 class NodeOutputs(dict[str, Any]):
-    """Outputs by name, in the order of declaration; where several nodes have one name, by id. Ids find all of them.
+    """Outputs by name, or by id where several nodes have one name, in the order of declaration. Every id works too.
 
     >>> outputs["ship"], outputs["n_8f3a2b11"], outputs.get("pack")                             # doctest: +SKIP
     """
@@ -69,7 +69,7 @@ class NodeOutputs(dict[str, Any]):
 
 
 def typed(shape: Shape | None, run_id: str, spec: NodeSpec, stored: bytes) -> Any:
-    """An output as its node says it returns it; DataMisfit if what is stored does not fit that any more."""
+    """An output in the return type of its node; DataMisfit if the stored one no longer fits."""
     data = decode(stored)
     if shape is None or shape.codec is None:
         return data
@@ -77,7 +77,7 @@ def typed(shape: Shape | None, run_id: str, spec: NodeSpec, stored: bytes) -> An
 
 
 def all_outputs(bodies: Bodies, run_id: str, graph: Graph, found: Mapping[int, bytes]) -> NodeOutputs:
-    """Every output. One that does not fit its annotation any more is the JSON that is stored, so that looking is possible."""
+    """Every output. One that no longer fits its annotation is given as the stored JSON."""
     values: dict[int, Any] = {}
     numbers = graph.index
     for spec in graph:
@@ -101,19 +101,17 @@ def result_of(run: StoredRun, bodies: Bodies) -> Any:
 
 
 def index_of_node(run: StoredRun, node: str | Callable[..., Any], cls: type | None) -> int:
-    """The node of a name or id, or that a method of the class of the run is, or whose job a function is."""
+    """The node with this name or id, or whose method or job this is."""
     if isinstance(node, str):
         return run.index_of(node)
     function = node
     if not callable(function):
-        raise InputError(
-            f"{shown(function)} is no node: its name or id, which is a text, is needed, or its method or job"
-        )
+        raise InputError(f"expected the name or id of a node, or its method or job, got {shown(function)}")
     name = getattr(function, "__name__", "")
     if declared(function) is not None:
         if cls is not None and all(vars(owner).get(name) is not function for owner in cls.__mro__):
             raise InputError(
-                f"{function.__qualname__} is no node of run {run.row.id}, which is of {run.row.workflow}; give its name instead"
+                f"{function.__qualname__} is not a node of run {run.row.id} of {run.row.workflow}; give its name instead"
             )
         return run.index_of(name)
     graph = run.graph

@@ -1,26 +1,25 @@
-"""What is asked of runs: adopt, cancel, retry, fork and the like. Each waits its turn at the gate of the run."""
+"""Requests to runs: adopt, cancel, retry, fork and the like. Each waits its turn at the gate of the run."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from ...clock import SECOND
 from ...codec import decode, encode
-from ...errors import DefinitionError, RunBusy, RunConflict
+from ...errors import DefinitionError, RunConflict
 from ...graph import Graph
 from ...ids import RunId, checked_run_id, new_run_id
+from ...kernel.reachable import reachable
 from ...model import Create, Gate, Hint, RunNews, RunRow, RunStatus
 from ...store import Store, reader
 from ..bodies.held import RunFacts
 from ..code.code import Code
 from ..code.versions import Versions, unfit
 from ..procedures.begin_fork import begin_fork
-from ..procedures.forking import below
 from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
-from ..procedures.procedure import carry_out
+from ..procedures.procedure import carry_out, in_turn
 from ..starting import kept_input
 from ..waiting import Waiting
 from ..worker.local_runner import LocalRunner
@@ -31,7 +30,7 @@ Answer = TypeVar("Answer")
 
 
 class Requests:
-    """What may be asked of runs, for one engine."""
+    """The requests of one engine."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Requests:
     ) -> None:
         self._store, self._code, self._versions, self._waiting = store, code, versions, waiting
         self._works = works
-        """The engine has a runner; `runner` finds it once it has begun to work."""
+        """Whether the engine has a runner; `runner` finds it once it has started."""
         self._runner = runner
         self._work_on = work_on
 
@@ -59,7 +58,7 @@ class Requests:
         return row
 
     def ask(self, gate: Gate) -> RunNews | None:
-        """Have done what somebody asks of a run; None when the run is not in a status for it."""
+        """Do what a gate is held for; None when the status of the run does not allow it."""
         news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.graphs.known))
         runner = self._runner()
         if news is not None and runner is not None:
@@ -71,9 +70,9 @@ class Requests:
         return news
 
     def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
-        """The same for what makes a run go on: in the present version of its class, and in this engine if it has a runner.
+        """The same for requests that make a run go on: with the present class, and in this engine if it has a runner.
 
-        `input` has values that the class asks for and the run has not.
+        `input` has values that the class wants and the run lacks.
         """
         row = reader.require_run(self._store, gate.run_id)
         if row.status in gate.allowed or (input and not row.status.terminal):
@@ -81,14 +80,14 @@ class Requests:
         if input:
             filled = self._code.filled_input(row, input)
             gate = gate._replace(arguments=encode({"input": filled}))
-            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed yet
+            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed that its input does not fit
                 self.ask(ask(row.id, "pause", reason=unfit(self._code.misfits(row))))
             row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
         news = self.ask(gate)
         if news is None and gate.purpose != "resume":
-            return None  # what was refused must not make this engine work on the run
-        row = self._waiting.once_it_goes_on(row.id)  # somebody else may be finishing it, because this engine was late
+            return None  # a refused request must not make this engine work on the run
+        row = self._waiting.once_it_goes_on(row.id)  # this engine may have been late, and another finishes it
         self._tell_workers(row)
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
@@ -96,10 +95,10 @@ class Requests:
         return news
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
-        """Have a run switch to another graph and keep it."""
+        """Switch a run to another graph, which it keeps."""
 
         def ask() -> RunNews | None:
-            now = reader.require_run(self._store, row.id)  # who was in turn before may have changed it
+            now = reader.require_run(self._store, row.id)  # an earlier request may have changed it
             current = self._code.graphs.of(now)
             trusted = current.trusted if purpose == "freeze" else self._code.may_trust(current, new)
             news = carry_out(
@@ -118,7 +117,7 @@ class Requests:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
     def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
-        """Create a fork of a run, let it share what its origin has done, and work on it if this engine does."""
+        """Create a fork of a run, share what the run has done, and work on it if this engine works."""
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
         create = Create(
@@ -140,7 +139,7 @@ class Requests:
             try:
                 self.adopt(made)
             except DefinitionError:
-                if run_id is None:  # its code is not here: nobody knows of it yet, and nobody has asked for it to stay
+                if run_id is None:  # its code is not here, and nobody knows of the fork yet
                     self.ask(ask(made, "cancel", grace=0))
                     carry_out(self._store, delete(made))
                 raise
@@ -151,24 +150,17 @@ class Requests:
         carry_out(self._store, delete(run_id))
 
     def _tell_workers(self, row: RunRow) -> None:
-        """There may be work on a run that this engine leaves to others."""
+        """Tell other workers of a run that this engine leaves to them."""
         if not self._works and self._store.needs_hints:
             queues = {lane.queue for lane in self._code.graphs.of(row).lanes}
             self._store.send_hint(Hint(queues=tuple(sorted(queues))))
 
     def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
-        """What is asked of a run whose gate is held waits for that; if the holder has died, until the gate may be taken."""
-        until = time.monotonic() + GATE_LEASE / SECOND + 5
-        while True:
-            try:
-                return ask()
-            except RunBusy:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(0.01)
+        """If the holder of the gate has died, it may be taken when the lease is over."""
+        return in_turn(ask, GATE_LEASE / SECOND + 5)
 
     def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
-        """Healed, if the class is here: who only steers runs need not have it."""
+        """The run, healed if its class is here. An engine that only steers runs need not have it."""
         row = reader.require_run(self._store, run_id)
         try:
             return self._versions.up_to_date(row, accept=accept, check_input=check_input)
@@ -178,11 +170,11 @@ class Requests:
             return row
 
     def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
-        """Before anything is asked of the run: when code of it is not here, it stays as it is."""
+        """Look for the code before the run is changed: without it, the run stays as it is."""
         if not self._works:
             return None
         graph, again = self._code.graphs.of(row), set()
         if gate.purpose == "reattempt":
             first = decode(gate.arguments)["node"]
-            again = {first, *below(first, graph)} if first < len(graph.order) else set()
+            again = {first, *reachable([first], graph.children)} if first < len(graph.order) else set()
         return self._code.facts(row, again)

@@ -50,10 +50,10 @@ class Run(Controls):
         self.id = run_id
 
     def __repr__(self) -> str:
-        """How it stands, and how many of its nodes have completed: `<Run order-7 FAILED 3/5>`."""
+        """With its status and how many of its nodes have completed: `<Run order-7 FAILED 3/5>`."""
         try:
             row, counts = self._engine.store.read([GetRun(self.id), CountNodes(self.id)])
-        except Exception:  # the store is closed or away; whoever asks looks for something else
+        except Exception:  # the store is closed or away, and a repr must not fail
             return f"<Run {self.id}>"
         if row is None:
             return f"<Run {self.id}, which is not in its store>"
@@ -69,7 +69,7 @@ class Run(Controls):
         return run_html(self._stored, self._typed)
 
     def show(self, *, whole: bool = False, tracebacks: bool = False) -> None:
-        """Print how the run stands: its nodes as a tree, and when they were at work. Of a large run, `whole` shows every node.
+        """Print the run: its nodes as a tree, and a timeline. `whole` shows every node of a large run.
 
         run.show()
         """
@@ -83,7 +83,7 @@ class Run(Controls):
         )
 
     def _typed(self, words: str) -> str:
-        """What to type about this run; of one in memory nobody can, but its verbs are called the same."""
+        """The command to type for this run; for a run in memory, the call, which has the same name."""
         return command(words, self._engine.store.url) or f"run.{words.partition(' ')[0]}()"
 
     def __await__(self) -> Generator[Any, None, Run]:
@@ -124,8 +124,8 @@ class Run(Controls):
     def result(self) -> Any:
         """What the run is for: the output of its last node; where several come last, a dict of their outputs by name.
 
-        It is what the node returned, in the type it says it returns. Raises RunFailed, RunCancelled or RunPaused if the run has
-        ended or paused so, and RunStillActive while it goes on.
+        It has the type that the node says it returns. Raises RunFailed, RunCancelled or RunPaused if the run has ended or
+        paused like that, and RunStillActive while it goes on.
         """
         row = self.row
         self._checked(row)
@@ -133,12 +133,12 @@ class Run(Controls):
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The outputs of all completed nodes by name, in the order of declaration; where several have one name, by id.
+        """The outputs of all completed nodes by name, or by id where several have one name. Every id works too.
 
-        Ids find all of them. So a fan-out comes in the order of its items, however its nodes ended.
+        They are in the order of declaration, so a fan-out has the order of its items.
         """
         found = reader.get_outputs(self._engine.store, self.id)
-        row = self.row  # After the outputs: the run may switch to another graph meanwhile, which only adds numbers.
+        row = self.row  # read after the outputs: switching to another graph only adds numbers
         return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graphs.of(row), found)
 
     @overload
@@ -152,7 +152,7 @@ class Run(Controls):
     @overload
     def output(self, node: str) -> Any: ...
     def output(self, node: str | Callable[..., Any]) -> Any:
-        """The output of one node, in the type it says it returns; raises KeyError until it has completed.
+        """The output of one node, in its return type; raises KeyError until it has completed.
 
         run.output("ship")             # by name, or by id
         run.output(Order.ship)         # by its method, or its job: type checkers know what comes back
@@ -170,9 +170,9 @@ class Run(Controls):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state of the workflow by field, folded over all nodes that have completed; empty when it declares none.
+        """The state of the workflow by field, folded from all completed nodes; empty if it declares none.
 
-        Once the run has ended it depends on what the nodes returned and on nothing else.
+        Once the run has ended it depends only on what the nodes returned.
         """
         row = self.row
         state = self._engine.code.bodies_of(row).state
@@ -186,7 +186,7 @@ class Run(Controls):
         return self._stored.index_of(node)
 
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
-        """Every node, in order, with its attempts; `removed=True`: also those that only earlier versions had."""
+        """Every node, in order, with its attempts; with `removed`, also nodes that only earlier versions had."""
         stored = self._stored
         found = stored.nodes(ancestry=True)
         return [node for node in found if removed or node.row.index not in stored.graph.removed]
@@ -197,7 +197,7 @@ class Run(Controls):
         return view
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
-        """What its bodies logged and printed, in the order of time; of one node, or of attempts with one number.
+        """What its bodies logged and printed, in the order of time; optionally of one node or one attempt number.
 
         for line in run.logs("charge"):
             print(line.time, line.attempt, line.level, line.message)
@@ -212,7 +212,7 @@ class Run(Controls):
         ]
 
     def effects(self, node: str | None = None, attempt: int | None = None) -> list[Effect]:
-        """What its bodies asked of the outside world and were answered, as it was recorded; by attempt, then by index.
+        """The recorded effects: what its bodies asked of the outside world, and the answers; by attempt, then by index.
 
         for effect in run.effects("charge"):
             print(effect.attempt, effect.index, effect.name, effect.request, effect.error or effect.response)
@@ -225,10 +225,10 @@ class Run(Controls):
         return effects_of([*payloads, *rows], self.graph.order)
 
     def replay(self) -> Replayed:
-        """Run the bodies again that are declared "pure" or "recordable", with the code as it is now and no outside world.
+        """Run the "pure" and "recordable" bodies again, with the code as it is now and without the outside world.
 
-        Every effect is answered from the record, and each output must be the one that was recorded, byte for byte; the first
-        difference raises ReplayMismatch. Other nodes give what they returned then, and are listed as stubbed.
+        Every effect is answered from the record, and each output must equal the recorded one, byte for byte; the first
+        difference raises ReplayMismatch. Other nodes give their recorded outputs, and are listed as stubbed.
 
             report = run.replay()
             print(report.executed, report.stubbed, report.effects, report.seconds)
@@ -238,7 +238,7 @@ class Run(Controls):
         return replay_run(self._engine.store, self._engine.code, self.id)
 
     def checkpoint(self, at: int | str | None = None) -> Checkpoint:
-        """How the run stood at a `seq` of its journal, at a label that a body gave, or at the checkpoint with a key; or now.
+        """The run as it was at a `seq` of its journal, at a label, or at the checkpoint with a key; by default as it is now.
 
         It is derived from the journal; nothing is stored for it.
 
@@ -260,20 +260,18 @@ class Run(Controls):
 
     def step_of(self, label: str) -> int | None:
         """The `seq` of the latest checkpoint with this label; None if there is none."""
-        from ..reports.checkpoints import labelled
-
-        return labelled(self._engine.store, self.id, self._load_graph, label)
+        return max((each.step for each in self.checkpoints() if each.label == label), default=None)
 
     def _load_graph(self, digest: Digest) -> Graph:
         return self._engine.code.graphs.get(digest, self.id)
 
     def export(self, file: str | Path, *, missing_code_ok: bool = False) -> Path:
-        """Write what a replay needs of this run into one JSON file, a cassette: a test that later code is tried with.
+        """Write what a replay needs of this run into one JSON file, a cassette, to test later code with.
 
             run.export("tests/orders.cassette.json")
 
-        Known secrets are masked. Its code is imported for them; when that cannot be, InputError says so and nothing is
-        written, unless `missing_code_ok`. A file of this name is replaced.
+        Known secrets are masked. The code of the run is imported to know them; if it cannot be, InputError says so and nothing
+        is written, unless `missing_code_ok`. A file of this name is replaced.
         """
         from ..reports.cassettes import export_run
 
@@ -283,9 +281,9 @@ class Run(Controls):
         return iter(self.nodes())
 
     def wait(self, timeout: Duration | None = None) -> Run:
-        """Wait until the run has ended, however it did, or has paused because somebody must decide.
+        """Wait until the run has ended, in whatever status, or has paused because somebody must decide.
 
-        Raises RunStillActive when that takes longer than `timeout` seconds. How the run ended is for `check()` to judge:
+        Raises RunStillActive when that takes longer than `timeout` seconds. `check()` judges how it ended:
 
             run.wait(60).check()
         """
@@ -293,7 +291,7 @@ class Run(Controls):
         return self
 
     def check(self) -> Run:
-        """Raise RunFailed or RunCancelled if the run has ended so, RunPaused if it waits for a decision."""
+        """Raise RunFailed or RunCancelled if the run has ended like that, RunPaused if it waits for a decision."""
         return self._checked(self.row)
 
     def _checked(self, row: RunRow) -> Run:
@@ -306,7 +304,7 @@ class Run(Controls):
         return self
 
     def export_graph(self) -> dict[str, Any]:
-        """The graph of this run in the frozen form, as data: to keep with `json.dump`, to read, or to edit.
+        """The graph of this run as plain data: to keep with `json.dump`, to read, or to edit.
 
             form = run.export_graph()
             form["nodes"]["n_8f3a2b11"]["job"] = "shop.payments:charge"
@@ -317,7 +315,7 @@ class Run(Controls):
         return to_frozen(self._engine.code.graphs.of(row), row.created_at / SECOND)
 
     def why(self, node: str | None = None) -> Why:
-        """Why the run is not done yet, or ended as it did; of a node, named by id or name: why it stands as it does.
+        """Why the run is not done yet, or ended as it did; or why one node has the status it has.
 
         print(run.why("ship"))
         """
@@ -334,7 +332,7 @@ class Run(Controls):
         return self._stored.metrics()
 
     def diff(self, other: Run | str) -> Comparison:
-        """This run and another side by side: input, graph, and of every node status, output, attempts and time.
+        """Compare this run with another: input, graph, and the status, output, attempts and time of every node.
 
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
@@ -342,7 +340,7 @@ class Run(Controls):
         return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graphs.of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
-        """Recompute every invariant from the rows; an empty list means that all of them hold."""
+        """Recompute every invariant from the rows; an empty list means that all hold."""
         return audit_run(self._engine.store, self.id)
 
     def _failure(self, row: RunRow) -> RunFailed | RunConflict:
@@ -374,7 +372,7 @@ class Run(Controls):
 
 
 def as_run(engine: EnginePort, given: Run | str) -> Run:
-    """A run that somebody named by its id, or has."""
+    """A run, given as one or by its id."""
     if isinstance(given, str):
         return Run(engine, RunId(given))
     if not isinstance(given, Run):

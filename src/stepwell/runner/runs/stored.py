@@ -1,4 +1,4 @@
-"""A run as it is stored: what `Run` and every command read. It needs a store and no engine, so that looking is quick."""
+"""A run as it is stored: what `Run` and the commands read. It needs a store and no engine, so looking is quick."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
 from ...codec import decode
-from ...errors import NodeNotFound, RunNotFound, StoreCorrupt
+from ...errors import NodeNotFound, RunNotFound
 from ...graph import Graph, NodeSpec
 from ...ids import Digest
-from ...kernel.ancestry import STANDING, Ancestry, ancestors
+from ...kernel.ancestry import STANDING, Ancestry
 from ...kernel.measuring import RunMetrics, measure
+from ...kernel.reachable import reachable
 from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ...model.lines import Mark, latest_progress
 from ...store import Store, reader
 from ...words import shown
+from ..code.graphs import load_graph
 from .views import AttemptView, NodeView
 
 if TYPE_CHECKING:
@@ -28,29 +30,23 @@ _TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeS
 
 
 def too_many(run_id: str, name: str, ids: Sequence[str], which: str = "named") -> str:
-    """That a name stands for several nodes, and what to give instead."""
+    """The message for a name that several nodes have."""
     more = " ..." if len(ids) > _FEW else ""
     return f"run {run_id} has {len(ids):,} nodes {which} {shown(name)}; give an id: {', '.join(ids[:_FEW])}{more}"
 
 
 class StoredRun:
-    """A run: its row as it was read, and what is read when it is asked for."""
+    """A run: its row, and everything else read when it is needed."""
 
     def __init__(self, store: Store, row: RunRow, load: Callable[[Digest], Graph] | None = None) -> None:
         """`load` finds graphs that are known already."""
         self.store = store
         self.row = row
-        self._load = load or self._load_stored
+        self._load = load or (lambda digest: load_graph(store, digest, row.id))
 
     @cached_property
     def graph(self) -> Graph:
         return self._load(self.row.digest)
-
-    def _load_stored(self, digest: Digest) -> Graph:
-        document = reader.get_graph(self.store, digest)
-        if document is None:
-            raise StoreCorrupt(f"the graph {digest} of run {self.row.id} is missing from the store")
-        return Graph.load(document)
 
     @property
     def seconds(self) -> float | None:
@@ -65,7 +61,7 @@ class StoredRun:
 
     @cached_property
     def document_version(self) -> int | None:
-        """Of a run of a document: the number of the version with its content; None if that was never saved."""
+        """The version of the document that it is a run of; None if that was never saved."""
         source = self.graph.source
         if source is None:
             return None
@@ -81,7 +77,7 @@ class StoredRun:
         return measure(history.row, self._load, history.counts, history.journal, history.now)
 
     def why(self, node: str | None = None) -> Why:
-        """Why the run, or one of its nodes, stands as it does."""
+        """Why the run, or one of its nodes, has the status it has."""
         from ..reports import explain
 
         if node is None:
@@ -111,10 +107,7 @@ class StoredRun:
         raise NodeNotFound(told, run_id=self.row.id, node=node)
 
     def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
-        """What the run is for: the output of its last node, or those of its last nodes by name (by id, if names repeat).
-
-        Several are in the order of declaration.
-        """
+        """The output of the last node; of several last nodes a dict by name, or by id if names repeat, as declared."""
         graph = self.graph
         last = [index for index in map(graph.index.__getitem__, graph.nodes) if not graph.children[index]]
         outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
@@ -126,12 +119,13 @@ class StoredRun:
         return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
 
     def nodes(self, only: int | None = None, *, ancestry: bool = False) -> list[NodeView]:
-        """Every node, or one, with its attempts, in order; also those that only earlier versions of its graph had.
+        """Every node, or one, with its attempts, in order; also nodes that only earlier versions of the graph had.
 
-        All of it is read at one moment. If the run has switched to another graph, `row` and `graph` are the later ones.
+        All of it is read at one moment. If the run has switched to another graph, `row` and `graph` become those.
         """
         while True:
-            own = None if only is None else (only, *ancestors(self.graph, only)) if ancestry else (only,)
+            above = reachable([only], self.graph.parents) if ancestry and only is not None else ()
+            own = None if only is None else (only, *above)
             run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
             if run.digest == self.row.digest:
                 break
@@ -163,7 +157,7 @@ class StoredRun:
         return found
 
     def telling_nodes(self, limit: int) -> list[NodeView]:
-        """All nodes of a run that has no more than `limit`; of a larger one those that failed or are at work."""
+        """All nodes, or if there are more than `limit`, those that failed or are at work."""
         if self.row.nodes <= limit:
             return self.declared(self.nodes())
         (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
@@ -173,14 +167,14 @@ class StoredRun:
         )
 
     def declared(self, nodes: Iterable[NodeView]) -> list[NodeView]:
-        """As people read them: those of its graph, level by level, and within a level as they were declared."""
+        """The nodes of its graph in the order people read: by level, then as declared."""
         graph = self.graph
         place = {spec.id: place for place, spec in enumerate(graph)}
         own = (node for node in nodes if node.row.index not in graph.removed)
         return sorted(own, key=lambda node: (graph.level(node.id), place[node.id]))
 
     def removed(self, nodes: Iterable[NodeView]) -> list[NodeView]:
-        """Those that only earlier versions of its graph had."""
+        """Nodes that only earlier versions of its graph had."""
         return [node for node in nodes if node.row.index in self.graph.removed]
 
     def _view(

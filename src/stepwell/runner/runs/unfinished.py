@@ -1,4 +1,4 @@
-"""Runs that an engine started and leaves unfinished: said when it is left, or nobody would know."""
+"""The warning about runs that an engine started and leaves unfinished."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NAMED = 5
 
 
 def unfinished_here(store: Store, scheduler: Scheduler) -> list[RunRow]:
-    """Those of the first hundred that the engine knew to the end, the oldest first."""
+    """The unfinished ones among the first hundred runs that the engine started, oldest first."""
     known = [facts.run_id for facts in scheduler.facts.values() if facts.started_here][:LOOKED_AT]
     try:
         rows = store.read([GetRun(run_id) for run_id in known])
-    except Exception:  # the store is away, which others tell
+    except Exception:  # the store is away, which is reported elsewhere
         return []
     return [row for row in rows if row is not None and not row.status.terminal]
 

@@ -1,4 +1,4 @@
-"""Nodes, attempts and lines of a run, as its user sees them."""
+"""Nodes, attempts and log lines of a run, as users see them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AttemptView(NamedTuple):
 
     row: AttemptRow
     ancestry: str | None = None
-    """A hash of what it stands on: its node, its number, and the attempts its parents completed with."""
+    """A hash of its node, its number, and the attempts with which its parents completed."""
 
     def __repr__(self) -> str:
         failed = f" {self.error.type}" if self.error else ""
@@ -84,7 +84,7 @@ class NodeView(NamedTuple):
     name: str
     attempts: tuple[AttemptView, ...] = ()
     progress: Progress | None = None
-    """How far its latest attempt said it was: `done`, `total`, `message` and `fraction`."""
+    """The latest progress it reported: `done`, `total`, `message` and `fraction`."""
 
     def __repr__(self) -> str:
         named = self.name if self.name == self.id else f"{self.name} ({self.id})"
@@ -111,13 +111,13 @@ class NodeView(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """How long the ended attempts took together."""
+        """The total time of its ended attempts."""
         ended = [row.ended_at - row.started_at for row, _ in self.attempts if row.ended_at is not None]
         return sum(ended) / SECOND if ended else None
 
     @property
     def error(self) -> NodeError | None:
-        """What keeps the node from being completed. Errors that a later attempt made good are those of `attempts`."""
+        """Why the node has not completed. Errors of earlier attempts of a completed node are in `attempts`."""
         if self.status in SATISFIED_NODES:
             return None
         return next((attempt.error for attempt in reversed(self.attempts) if attempt.row.error), None)

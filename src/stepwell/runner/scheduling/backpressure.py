@@ -1,7 +1,7 @@
-"""Back-pressure: every slot for a kind of body is taken, and ready work is left in the store for want of room.
+"""Back-pressure: all slots for a kind of body are taken while READY work waits in the store.
 
-It is active from then until none waits any more, so a fan-out of any width is one block. A plain object: no threads, no
-clock.
+A kind is blocked from then until no work waits any more, so a fan-out of any width counts as one block. A plain object: no
+threads, no clock.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ from ...ids import RunId
 
 KINDS = ("thread", "loop", "process")
 TELL_EVERY = SECOND
-"""A beginning is told at most this often for each kind of body: work that comes in many short bursts is no news."""
+"""Microseconds. The start of a block is reported at most this often for each kind: many short bursts are not news."""
 MAX_RUNS_COUNTED = 1_000
 MAX_RUNS_KEPT = 1_000
-"""Runs whose numbers are kept, the latest that had to wait."""
+"""The cost of back-pressure is kept for this many runs: those that had to wait most recently."""
 MAX_UNTOLD = 1_000
 
 
 class BackpressureEvent(NamedTuple):
-    """There is no room for a kind of body while work waits in the store, or none waits any more."""
+    """A kind of body has run out of slots while work waits in the store, or no work waits any more."""
 
     kind: str
-    """Which bodies: `thread`, `loop` or `process`."""
+    """The kind of body: `thread`, `loop` or `process`."""
     state: Literal["began", "ended"]
     held: int
-    """How many of them are in memory, at work or claimed ahead."""
+    """How many attempts of this kind the worker holds, running or claimed ahead."""
     limit: int
-    """How many may run at once."""
+    """How many bodies of this kind may run at once."""
     waiting: int | None
-    """How many nodes wait in the store, at most: those of the same runs that wait for a retry, need another kind of body or
-    are run by other workers count too. None when too many runs would have to be counted."""
+    """The most nodes that can be waiting in the store. Nodes of the same runs that wait for a retry, need another kind of body
+    or run on other workers are counted too. None when there are too many runs to count."""
     seconds: float
-    """How long it has been state."""
+    """How long the block has lasted."""
     blocks: int
-    """How often it was active since the engine was opened; more often than it was told, when it came in short bursts."""
+    """How many blocks there were since the engine was opened. Short ones are counted, but not all are reported."""
     runs: Mapping[RunId, int]
-    """Which runs wait, and how many of their nodes at most, in the order in which they are served; the first 1,000."""
+    """The first 1,000 runs that wait, in the order they are served, each with the most nodes it can have waiting."""
 
 
 class RunPressure(NamedTuple):
     """What back-pressure in one engine has cost one run."""
 
     blocks: int
-    """How often the run had ready work while there was no room for it."""
+    """How many times the run had READY work and no slot was free."""
     seconds: float
-    """For how long, all of these together."""
+    """How long that lasted in total."""
 
 
 class _KindState:
-    """One kind of body."""
+    """The back-pressure of one kind of body."""
 
     __slots__ = ("blocks", "since", "spent", "told", "told_at")
 
     def __init__(self) -> None:
         self.since: int | None = None
-        """Since when it is state."""
+        """When the current block began; None if there is none."""
         self.told = False
         self.told_at: int | None = None
         self.blocks = 0
@@ -68,25 +68,28 @@ class _KindState:
 
 
 class Pressure:
-    """How often and how long each kind of body was without room, and what of it is to be told."""
+    """Measures how often and how long each kind of body was blocked, and collects what to report."""
 
     def __init__(self) -> None:
         self._by_kind = {kind: _KindState() for kind in KINDS}
         self.active: set[str] = set()
-        """The kinds of bodies for which it is active now."""
+        """The kinds that are blocked now."""
         self.news: deque[BackpressureEvent] = deque(maxlen=MAX_UNTOLD)
-        """What is to be told, in order."""
+        """Events to report, in order."""
         self.ever = False
-        """It was active at some time: before, nobody had to wait for anything."""
+        """Whether any kind was ever blocked. Until then no run has to be measured."""
         self._now = 0
         self._entered: dict[tuple[str, RunId], tuple[int, int]] = {}
-        """Of a run that may have ready work for a kind: for how long, and how often, it had been active then."""
+        """For each kind and run that may have READY work: how long and how often the kind had been blocked when it got some."""
         self._runs: dict[RunId, RunPressure] = {}
 
     def update(
         self, kind: str, held: int, limit: int, waiting: Callable[[], Iterable[tuple[RunId, int]]], now: int
     ) -> None:
-        """Where it is active already, or there is no room: how much waits of each run, at most."""
+        """Start or end a block. Called when no slot of this kind is free, or the kind is blocked already.
+
+        `waiting` yields the runs that may wait, each with the most nodes it can have waiting.
+        """
         state = self._by_kind[kind]
         self._now = now
         if any(count for _, count in waiting()):
@@ -95,7 +98,7 @@ class Pressure:
                 state.since = now
                 state.blocks += 1
                 self.active.add(kind)
-            # One that began too soon after the last is told late, if it is still active then.
+            # A block that began too soon after the last report is reported later, if it still lasts then.
             told_lately = state.told_at is not None and now - state.told_at < TELL_EVERY
             if not (state.told or told_lately):
                 state.told, state.told_at = True, now
@@ -110,11 +113,11 @@ class Pressure:
                 self._tell(kind, "ended", held, limit, (), lasted)
 
     def entered(self, kind: str, run: RunId) -> None:
-        """The run may have ready work for this kind of body. Only needed once it was `ever` active."""
+        """The run may have READY work for this kind of body. Needed only once a kind was `ever` blocked."""
         self._entered.setdefault((kind, run), (self.spent(kind, self._now), self.blocks(kind)))
 
     def left(self, kind: str, run: RunId) -> None:
-        """It has none, or none any more."""
+        """The run has no READY work for this kind of body any more."""
         added = self._cost(kind, run)
         self._entered.pop((kind, run), None)
         if added is not None:
@@ -124,7 +127,7 @@ class Pressure:
                 del self._runs[next(iter(self._runs))]
 
     def of_runs(self, ready: Iterable[tuple[str, RunId]]) -> dict[RunId, RunPressure]:
-        """What it has cost each run, until now. `ready`: which runs may have ready work, for which kind of body."""
+        """What back-pressure has cost each run so far. `ready`: the kinds and runs that may have READY work now."""
         found = dict(self._runs)
         for kind, run in ready:
             added = self._cost(kind, run)
@@ -136,15 +139,15 @@ class Pressure:
     def _cost(self, kind: str, run: RunId) -> RunPressure | None:
         spent, blocks = self._entered.get((kind, run), (0, 0))
         waited = self.spent(kind, self._now) - spent
-        # One that was active already when the run came counts for it too.
+        # A block that was under way when the run arrived counts for the run too.
         return RunPressure(max(1, self.blocks(kind) - blocks), waited / SECOND) if waited > 0 else None
 
     def blocks(self, kind: str) -> int:
-        """How often it was state."""
+        """How many blocks this kind has had."""
         return self._by_kind[kind].blocks
 
     def spent(self, kind: str, now: int) -> int:
-        """For how many microseconds it was active in all, until now."""
+        """For how many microseconds this kind was blocked in total, until now."""
         state = self._by_kind[kind]
         return state.spent + (0 if state.since is None else now - state.since)
 

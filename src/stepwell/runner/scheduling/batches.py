@@ -1,4 +1,4 @@
-"""What goes through the scheduler: what somebody wants committed, a batch on its way to the store, and what follows from it."""
+"""The data that passes through the scheduler: submissions, batches to commit, and the results of commits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Limits(NamedTuple):
     processes: int = 2
     queue_depth: int = 1_024
     node_seconds: float | None = None
-    """The time limit of nodes that have none."""
+    """The time limit of nodes that declare none."""
 
     def of(self, kind: str) -> int:
         return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Submission:
-    """Ops that somebody waits for: committed together, in one batch with others'."""
+    """Ops that are committed together, in one batch with others. `done` is called once `receipts` or `error` is set."""
 
     ops: list[Op]
     facts: tuple[RunFacts, ...] = ()
@@ -39,9 +39,9 @@ class Submission:
 
 
 class ClaimScope(NamedTuple):
-    """What one claim asks for: up to so many nodes of each pool, counted together, of these runs or in this window.
+    """What one claim asks for: nodes of these pools, each with a cumulative limit, from these runs or this window.
 
-    A pool is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot.
+    A pool is a kind of body; "!" marks nodes that must not be claimed ahead of a free slot.
     """
 
     pools: tuple[tuple[str, int], ...]
@@ -52,23 +52,23 @@ class ClaimScope(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Window:
-    """Some of the (workflow, digest) pairs that a worker serves: as many as one claim names."""
+    """Some of the (workflow, digest) pairs that a worker serves, few enough for one claim."""
 
     pairs: tuple[tuple[str, str], ...]
     graphs: list[frozenset[Lane]]
-    """The lanes of their graphs."""
+    """The lanes of each of their graphs."""
     pools: set[str]
-    """In which there may be READY nodes of them."""
+    """The pools that may have READY nodes of these workflows."""
 
 
 MAX_PAIRS_NAMED = 256
-"""How many (workflow, digest) pairs one claim names at most: every graph that was built at run time is one."""
+"""The most (workflow, digest) pairs in one claim. Every graph that is built at run time adds a pair."""
 
 
 def windows(
     serves: Mapping[tuple[str, str], frozenset[Lane]], by_pool: Callable[[frozenset[Lane]], Iterable[str]]
 ) -> Iterator[Window]:
-    """All that is served, some at a time."""
+    """Split all that is served into windows; those without a pool are left out."""
     pairs = sorted(serves)
     for start in range(0, len(pairs), MAX_PAIRS_NAMED):
         named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
@@ -80,24 +80,24 @@ def windows(
 
 @dataclass(slots=True, eq=False)
 class CommitBatch:
-    """A batch on its way to the store."""
+    """Ops for one commit, in this order: submissions, lines of bodies, settlements, claims."""
 
     ops: list[Op]
     submissions: list[Submission]
     settling: list[Held]
     claims: list[ClaimScope] = field(default_factory=list)
-    """What its claims ask for; they stand at the end of the batch."""
+    """What its claims ask for, in the order of their ops."""
     lines: int = 0
-    """How many lines of bodies it brings; they stand before the settlements, which would fence them."""
+    """How many of its ops are lines of bodies. After the settlement of their attempt the store would refuse them."""
     since: int = 0
-    """When it was sent."""
+    """When it was sent, in microseconds."""
     apart: Apart | None = None
-    """What it tries again by itself."""
+    """The isolated op that this batch retries, if any."""
 
     def halves(self) -> tuple[CommitBatch, CommitBatch] | None:
-        """The same in two batches, in order; None when it holds one thing only.
+        """Split it into two batches, in order. None if it holds one unit only.
 
-        What somebody waits for stays together; lines, settlements and claims are one thing each.
+        A submission stays whole; each line, settlement and claim is a unit.
         """
         units = self._units()
         middle = (len(units) + 1) // 2
@@ -120,7 +120,7 @@ class CommitBatch:
 
 
 class _Unit(NamedTuple):
-    """A part of a batch that is not divided any more."""
+    """The smallest part of a batch, which is never split."""
 
     ops: list[Op]
     submission: Submission | None = None
@@ -142,15 +142,15 @@ def _joined(units: list[_Unit], apart: Apart | None) -> CommitBatch:
 
 @dataclass(slots=True)
 class CommitResult:
-    """What follows from a commit."""
+    """What the runner has to do after a commit."""
 
     begin: list[Held] = field(default_factory=list)
     news: dict[RunId, RunNews] = field(default_factory=dict)
     answered: list[Submission] = field(default_factory=list)
     settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
-    """What was settled, and whether the store accepted it."""
+    """Each settled attempt, its settlement, and whether the store accepted it."""
     lease_lost: bool = False
     contended: bool = False
-    """A claim left out runs that others held: it is to be asked again soon."""
+    """A claim skipped runs that other workers had locked: claim again soon."""
     enough: bool = False
-    """There was nothing more to say when it was answered."""
+    """The scheduler had nothing more to commit when this result came in."""

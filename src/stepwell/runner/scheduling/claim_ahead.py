@@ -1,23 +1,23 @@
-"""How much is claimed ahead of free slots: as much as has finished lately."""
+"""How much to claim ahead of free slots: as much as has finished lately."""
 
 from __future__ import annotations
 
 AHEAD_WINDOW = 50_000
-"""Claim ahead as much as finished within this many microseconds, or while one commit took, if that was longer."""
+"""Microseconds. Claim ahead as many bodies as finished within this time, or within one commit if that took longer."""
 
 MOST_TIMES = 4
-"""A worker that has nothing left, and waited for the store longer than it worked, claims up to so many times as much."""
+"""A worker that ran out of work, and whose commit took longer than its last body, claims up to this many times as much."""
 
 
 class Pace:
-    """How many bodies finished lately: what may be claimed ahead of free slots."""
+    """Counts the bodies of one kind that finished lately."""
 
     __slots__ = ("_before", "_current", "_since", "lasted", "window")
 
     def __init__(self) -> None:
         self.window = AHEAD_WINDOW
         self.lasted = 0
-        """How long the last of them took since it was claimed."""
+        """Microseconds from claim to end of the body that finished last."""
         self._since = self._current = self._before = 0
 
     def count(self, now: int, claimed_at: int) -> None:

@@ -1,4 +1,4 @@
-"""What a worker asks for with its next commit: nodes of which runs, in which lanes, how many."""
+"""Composes the claims in a worker's next commit: nodes of which runs, in which lanes, how many."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .slots import Slots
 from .suspects import Suspects
 
 SERVED_EVERY = 50_000
-"""At the latest after this many microseconds of work on runs that it knows, or so many commits that take longer, it looks for
-those that others started."""
+"""While a worker has work in runs that it knows, it looks for runs that others started after this many microseconds, or after
+`SERVED_COMMITS` commits if these take longer."""
 SERVED_COMMITS = 4
 
 
@@ -34,9 +34,9 @@ class Claims:
         takes: StoreLimits,
     ) -> None:
         self.facts: dict[RunId, RunFacts] = {}
-        """The runs it knows."""
+        """The runs that this worker knows."""
         self.serves: dict[tuple[str, str], frozenset[Lane]] = {}
-        """(workflow, digest) pairs it works for, with the lanes of their graphs, also when others started the run."""
+        """The (workflow, digest) pairs it works for, whoever started the run, with the lanes of their graphs."""
         self.ready = ready
         self.slots = Slots(limits)
         self.suspects = Suspects()
@@ -47,17 +47,17 @@ class Claims:
         self._served_every = SERVED_EVERY
 
     def committed(self, took: int) -> None:
-        """A commit was answered after so many microseconds: what follows the clock also follows the store."""
+        """A commit took this many microseconds: a slow store is asked for more at once, and less often for others' runs."""
         self.slots.committed(took)
         self._served_every = max(SERVED_EVERY, SERVED_COMMITS * took)
 
     def are_due(self, *, busy: bool) -> bool:
-        """There is something to ask for, if there is room."""
+        """Whether there is something to claim, if there is room."""
         ready, suspects = self.ready, self.suspects
         return bool(ready.windows or ready.pools or (suspects.scopes and (suspects.waited or not busy)))
 
     def add_served_first(self, batch: CommitBatch, now: int) -> None:
-        """Look among all runs that it serves, if that was not done for a while. Such a batch holds nothing else."""
+        """Claim from all runs of the served workflows, if the last such claim is long ago. The batch then has no other ops."""
         if self.ready.windows and now - self._served_at >= self._served_every and not self.suspects.draining():
             self._add_served(batch, now)
 
@@ -75,7 +75,7 @@ class Claims:
         self._add_suspects(batch, busy=busy)
 
     def add_apart(self, batch: CommitBatch, apart: Apart, now: int) -> None:
-        """What the store could not apply before, by itself."""
+        """Claim alone what the store could not apply together with other claims."""
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
         scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
         for kind, pools in POOLS.items():
@@ -83,7 +83,7 @@ class Claims:
             self._add(batch, self._with_room(kind, own, now), graphs, **scope)
 
     def ask_for_suspects(self) -> ListReady:
-        """Whether there are any, as a question to the store."""
+        """The query that finds out whether there are suspects."""
         graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())
         lanes = self.ready.suspect_lanes(graphs)
         return ListReady(lanes, tuple(self.facts), tuple(sorted(self.serves)), limit=1)
@@ -96,7 +96,7 @@ class Claims:
             self._add(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
 
     def _add_served(self, batch: CommitBatch, now: int) -> None:
-        """Look in one window, the next time in the one after it."""
+        """Claim from one window; the next call takes the next window."""
         self._served_at = now
         windows = self.ready.windows
         for _ in range(len(windows)):
@@ -119,7 +119,7 @@ class Claims:
         window: Window | None = None,
         **scope: Any,
     ) -> None:
-        """Ask for nodes of these pools. Limits are cumulative, so that all share the free slots."""
+        """Claim nodes of these pools. The limits are cumulative, so that all pools share the free slots."""
         distinct = set(graphs)
         wanted = tuple([(lane, limit) for pool, limit in pools for lane in self.ready.lanes_of(pool, distinct)])
         if wanted:
@@ -132,7 +132,7 @@ class Claims:
             self._add_suspect(batch, suspects.next_scope())
 
     def _add_suspect(self, batch: CommitBatch, scope: str) -> None:
-        """A node that may have killed its worker is claimed alone, with nothing else at work."""
+        """Claim a node that may have killed its worker, in a batch without other ops."""
         if scope == "known":
             lanes = self.ready.suspect_lanes(facts.graph.lanes for facts in self.facts.values())
             asked: dict[str, Any] = {"runs": tuple(self.facts)}

@@ -1,4 +1,4 @@
-"""What a scheduler counts: plain integers under its lock, which is held anyway, once for each commit where possible."""
+"""The counters of a scheduler: plain integers, updated under its lock, once per commit where possible."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ _FAILURES = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
 
 
 class Counters:
-    """What a scheduler counts."""
-
     __slots__ = (
         "claimed",
         "claims",
@@ -34,9 +32,9 @@ class Counters:
         self.claims = self.claimed = 0
         self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
         self.step_time = 0
-        """How long the attempts that were executed took together, from the answer to their claim to that to their end."""
+        """Total microseconds of all executed attempts, from the answer to the claim to the answer to the settlement."""
         self.most_held = dict.fromkeys(KINDS, 0)
-        """Of each kind of body, the most attempts at once; only looked at where there is no slot left."""
+        """The most attempts held at once, by kind of body. Updated only while no slot is free."""
 
     def committed(self, batch: CommitBatch, now: int) -> None:
         self.commits += 1
@@ -46,7 +44,7 @@ class Counters:
         self.settled += len(batch.settling)
 
     def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
-        """A settlement that is no recorded completion."""
+        """Count a settlement that is not a recorded completion."""
         self.fenced += not recorded
         if recorded:
             self.unbegun += not held.begun

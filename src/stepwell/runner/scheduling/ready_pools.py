@@ -1,7 +1,7 @@
-"""Where READY nodes may be: runs that this worker knows, by pool, and the workflows that it serves.
+"""Where READY nodes may be: in runs that this worker knows, by pool, and in the workflows that it serves.
 
-A pool is a kind of body, with "!" when its nodes must not be claimed ahead of a free slot. What a claim found less of than it
-asked for is drained, until something says that there may be more.
+A pool is a kind of body; "!" marks nodes that must not be claimed ahead of a free slot. A pool is drained when a claim got
+less than it asked for, until something says that there may be more.
 """
 
 from __future__ import annotations
@@ -17,34 +17,35 @@ from .backpressure import KINDS, Pressure
 from .batches import ClaimScope, Window, windows
 
 POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
-"""Of each kind of body. Careful ones come first: while others are claimed ahead no slot would ever be free for them."""
+"""The pools of each kind of body. The careful one comes first: if the other were claimed ahead first, no slot would ever be
+free for it."""
 
 
 class ReadyPools:
-    """Where a worker that takes nodes from these queues has to look."""
+    """Where one worker has to look for READY nodes."""
 
     def __init__(self, queues: frozenset[str] | None, pressure: Pressure) -> None:
         self.queues = queues
-        """The queues it takes nodes from; None: all."""
+        """The queues it takes nodes from; None means all."""
         self.by_pool = {pool: RunQueue() for pools in POOLS.values() for pool in pools}
         """The runs that may have READY nodes, by pool."""
         self.pools: set[str] = set()
-        """Those in which there is one."""
+        """The pools that have such a run."""
         self.windows: deque[Window] = deque()
-        """Where it still has to look for READY nodes of the workflows it serves."""
+        """Windows of the served workflows that may have READY nodes."""
         self.contended: list[ClaimScope] = []
-        """Where a claim left out runs that others held at that moment."""
+        """Claims that skipped runs because other workers had locked them."""
         self._pressure = pressure
-        """Told which runs wait, once there was any."""
+        """Told which runs wait, once there was any back-pressure."""
         self._in_flight = False
         self._meanwhile: set[RunId] = set()
-        """Runs that may have become READY after the batch in flight was sent: its answer says nothing about that."""
+        """Runs added after the batch in flight was sent: its answer does not show that they are drained."""
         self._withdrawn: set[str] = set()
-        """Kinds of bodies that cannot run here any more."""
+        """Kinds of bodies that this worker can no longer run."""
         self._lanes: dict[frozenset[Lane], dict[str, tuple[Lane, ...]]] = {}
 
     def add(self, facts: RunFacts) -> None:
-        """This run may have READY nodes in any of its pools."""
+        """Note that this run may have READY nodes in any of its pools."""
         for pool in self.lanes_by_pool(facts.graph.lanes):
             self.by_pool[pool].add(facts.place)
             self.pools.add(pool)
@@ -58,7 +59,7 @@ class ReadyPools:
             self._discard(pool, run)
 
     def withdraw(self, kind: str) -> None:
-        """From now on nothing with this kind of body is looked for."""
+        """Stop looking for nodes with this kind of body."""
         self._withdrawn.add(kind)
         self._lanes.clear()
         for pool in POOLS[kind]:
@@ -66,20 +67,20 @@ class ReadyPools:
                 self._discard(pool, run)
 
     def sent(self) -> None:
-        """A batch is in flight now."""
+        """A batch was sent. Its answer will say nothing about runs that are added from now on."""
         self._in_flight = True
         self._meanwhile.clear()
 
     def answered(self) -> None:
-        """None is any more: what is added now is not meanwhile."""
+        """The batch in flight was answered, or failed."""
         self._in_flight = False
 
     def serve(self, serves: Mapping[tuple[str, str], frozenset[Lane]]) -> None:
-        """Runs of these workflows may have READY nodes."""
+        """Note that runs of these workflows may have READY nodes."""
         self.windows = deque(windows(serves, self.lanes_by_pool))
 
     def drained(self, pool: str, asked: ClaimScope) -> None:
-        """There was less than asked for: nothing more is READY in this pool of these runs, or in this window."""
+        """A claim got less than it asked for: this pool has no more READY nodes of these runs, or in this window."""
         for run in asked.runs:
             if run not in self._meanwhile:
                 self._discard(pool, run)
@@ -99,14 +100,14 @@ class ReadyPools:
                 self._pressure.left(kind, run)
 
     def lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
-        """The lanes of these graphs that are in a pool."""
+        """The lanes of these graphs that belong to a pool."""
         if len(graphs) == 1:
             (only,) = graphs
             return self.lanes_by_pool(only).get(pool, ())
         return sorted({lane for lanes in graphs for lane in self.lanes_by_pool(lanes).get(pool, ())})
 
     def lanes_by_pool(self, lanes: frozenset[Lane]) -> dict[str, tuple[Lane, ...]]:
-        """The lanes of a graph in queues that it takes nodes from, by pool."""
+        """The lanes of a graph by pool, without those in queues or for bodies that this worker does not take."""
         found = self._lanes.get(lanes)
         if found is None:
             found = {}
@@ -118,6 +119,6 @@ class ReadyPools:
         return found
 
     def suspect_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
-        """Those in which nodes of these graphs wait that may have killed their workers."""
+        """The lanes of these graphs for suspects: nodes that may have killed their workers."""
         own = {lane for lanes in set(graphs) for found in self.lanes_by_pool(lanes).values() for lane in found}
         return tuple(sorted(lane._replace(suspect=True) for lane in own))

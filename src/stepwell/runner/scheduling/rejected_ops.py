@@ -1,8 +1,8 @@
-"""What the store cannot apply is kept apart from everything else: tried again by itself, less and less often.
+"""Isolates ops that the store cannot apply, and retries each alone, less and less often.
 
-A store in trouble (full, locked, read-only) raises StoreError and is sent the same batch until it takes it. Whatever else
-it raises is a defect that one op brings out. The batch is sent again in halves until that op is alone (`CommitBatch.halves`):
-those who wait for it are told, a line is left out, a settlement or a claim comes here.
+A store in trouble (full, locked, read-only) raises StoreError, and the same batch is sent until the store takes it. Any other
+exception means that the store cannot apply one of the ops. The batch is then sent in halves until that op is alone
+(`CommitBatch.halves`): a submission gets the error, a line is dropped, a settlement or a claim is isolated here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...model import AttemptStatus, Claim, Settle
 from ..bodies.held import Held
 
 TRIES = 5
-"""How often a settlement fails alone before its attempt is settled as failed instead."""
+"""After this many failures on its own, a settlement is replaced: its attempt is settled as failed."""
 FIRST_PAUSE = SECOND // 100
 LONGEST_PAUSE = 10 * SECOND
 _MESSAGE_UP_TO = 2_000
@@ -29,7 +29,7 @@ _NAMES = [f"{base.__module__}.{base.__qualname__}" for base in NotStored.__mro__
 
 
 class Rejected(NamedTuple):
-    """What the store could not apply, for people, and the run that does not go on because of it."""
+    """A message about an op that the store could not apply, and the run that does not go on because of it."""
 
     told: str
     run_id: RunId | None = None
@@ -37,16 +37,16 @@ class Rejected(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Apart:
-    """A settlement, or what a claim may ask for, that the store could not apply."""
+    """A settlement, or the scope of a claim, that the store could not apply."""
 
     tries: int = 0
     due: int = 0
     held: Held | None = None
     settle: Settle | None = None
     stand_in: Settle | None = None
-    """What is sent in place of the settlement: the attempt failed, and why."""
+    """Sent in place of the settlement: the attempt failed, and why."""
     runs: tuple[RunId, ...] = ()
-    """What a claim asks for: nodes of these runs,"""
+    """The claim asks for nodes of these runs,"""
     serves: tuple[tuple[str, str], ...] = ()
     """or of runs of these (workflow, digest) pairs."""
     divided: bool = False
@@ -55,7 +55,7 @@ class Apart:
         self.due = now + min(LONGEST_PAUSE, FIRST_PAUSE * 4 ** min(self.tries - 1, 10))
 
     def halves(self) -> tuple[Apart, Apart] | None:
-        """What a claim asks for, in two parts; None when it is one run or pair."""
+        """Split the scope of a claim in two. None if it is a single run or pair."""
         for field in ("runs", "serves"):
             whole = getattr(self, field)
             if len(whole) > 1:
@@ -65,7 +65,7 @@ class Apart:
 
 
 class Isolation:
-    """All that is kept apart."""
+    """Everything that is isolated."""
 
     def __init__(self) -> None:
         self.apart: list[Apart] = []
@@ -86,7 +86,7 @@ class Isolation:
         return any(run in apart.runs for apart in self.apart)
 
     def not_settled(self, held: Held, op: Settle, apart: Apart | None, error: Exception, now: int) -> Rejected | None:
-        """This settlement failed alone. After some tries its attempt is settled as failed, or it would never end."""
+        """Isolate a settlement that failed alone. After some tries its attempt is settled as failed, or it would never end."""
         apart = apart or Apart(held=held, settle=op)
         apart.tries += 1
         apart.wait(now)
@@ -97,20 +97,20 @@ class Isolation:
         if apart.stand_in is not None or not _has_payload(op):
             apart.stand_in = None
             return Rejected(
-                f"{place}: its end cannot be stored, and is tried again: {in_words(error)}", held.facts.run_id
+                f"{place}: its settlement cannot be stored; it is tried again: {in_words(error)}", held.facts.run_id
             )
         apart.stand_in = failed_instead(held, op, error)
         apart.due = now
-        return Rejected(f"{place}: what it ended with cannot be stored, so it has failed: {in_words(error)}")
+        return Rejected(f"{place}: its result cannot be stored, so the attempt has failed: {in_words(error)}")
 
     def not_claimed(
         self, op: Claim, apart: Apart | None, error: Exception, now: int, *, suspect: bool
     ) -> Rejected | None:
-        """This claim failed alone. What it asked for is asked for in halves, until it is one run that cannot be claimed."""
+        """Isolate a claim that failed alone. Its scope is split until a single run or pair is left that cannot be claimed."""
         if suspect:
             return Rejected(f"nodes that may have killed their workers cannot be claimed: {in_words(error)}")
         apart = apart or Apart(runs=op.runs or (), serves=op.serves or ())
-        if apart in self.apart or apart.divided:  # by another claim of the same batch
+        if apart in self.apart or apart.divided:  # another claim of the same batch has isolated it
             return None
         halves = apart.halves()
         if halves is not None:
@@ -123,13 +123,13 @@ class Isolation:
         if apart.tries != TRIES:
             return None
         run, what = (apart.runs[0], f"run {apart.runs[0]}") if apart.runs else (None, f"runs of {apart.serves}")
-        return Rejected(f"nodes of {what} cannot be claimed, which is tried again: {in_words(error)}", run)
+        return Rejected(f"nodes of {what} cannot be claimed; the claim is tried again: {in_words(error)}", run)
 
 
 def failed_instead(held: Held, op: Settle, error: Exception) -> Settle:
-    """The settlement of an attempt whose own settlement cannot be stored."""
+    """The settlement that replaces one which cannot be stored: the attempt fails."""
     message = f"{_contents(op)} of node {held.spec.name!r} cannot be stored: {in_words(error)}"
-    verdict = Verdict(op.status, op.node, op.delay)  # one that failed anyway fails as it would have
+    verdict = Verdict(op.status, op.node, op.delay)  # an attempt that failed anyway keeps its verdict
     if op.status is AttemptStatus.COMPLETED:
         verdict = after_failure(
             held.spec, Failure(_NAMES), failures=held.failures, postponed=held.postponed, seed=held.facts.seed
@@ -143,7 +143,7 @@ def _has_payload(op: Settle) -> bool:
 
 
 def _contents(op: Settle) -> str:
-    """What a settlement holds, for people."""
+    """What a settlement contains, for error messages."""
     parts = [
         f"{what} ({len(data):,} bytes)"
         for what, data in (("the output", op.output), ("the error", op.error), ("the outcome", op.outcome))

@@ -1,10 +1,10 @@
-"""The runner's decisions: what to commit next, what to claim with it, what a commit's answers mean.
+"""The runner's decisions: what to commit next, what to claim with it, what the answers to a commit mean.
 
-A plain object driven by events. It has no threads, clocks or stores: the edge tells it the time and carries out what it
+A plain object driven by events, without threads, clocks or stores. The caller passes the time and carries out what it
 returns, so a simulator can drive exactly this code.
 
-Group commit: one commit is in flight; all that arrives meanwhile goes into the next one, together with the claims that
-follow from it. A chain costs one transaction a node, a wide graph few in all.
+Group commit: one commit is in flight at a time. All that arrives meanwhile goes into the next one, together with the claims
+that follow from it. So a chain costs one transaction per node, and a wide graph few in all.
 """
 
 from __future__ import annotations
@@ -14,27 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ...errors import NotStored
 from ...ids import AttemptId, ClaimId, RunId, WorkerId
-from ...model import (
-    AttemptStatus,
-    Claim,
-    Claimed,
-    Create,
-    Created,
-    GateState,
-    Grant,
-    HeldGate,
-    Lane,
-    ListReady,
-    NodeStatus,
-    Op,
-    Receipt,
-    Refusal,
-    Refused,
-    RunNews,
-    Settle,
-    Settled,
-    StoreLimits,
-)
+from ...model import AttemptStatus, Claim, Create, GateState, Lane, ListReady, NodeStatus, Op, Settle, StoreLimits
+from ...model.receipts import Claimed, Created, Grant, HeldGate, Receipt, Refusal, Refused, RunNews, Settled
 from ..bodies.held import Held, RunFacts
 from ..bodies.log_lines import Lines
 from .backpressure import Pressure
@@ -59,7 +40,7 @@ class Scheduler:
     ) -> None:
         self.worker = worker
         self._takes = takes or StoreLimits()
-        """How much its store takes at once."""
+        """How much the store takes in one commit."""
         self.limits = limits
         self.pressure = Pressure()
         self.claims = Claims(worker, new_claim_id, limits, ReadyPools(queues, self.pressure), self._takes)
@@ -68,39 +49,39 @@ class Scheduler:
         self.held: dict[AttemptId, Held] = {}
         self.closing = False
         self.leased = True
-        """False from a refusal for want of a lease until it is held again: claims would only be refused."""
+        """False after a claim was refused because the lease had expired, until the lease is held again."""
         self.stalled = False
-        """Too many bodies did not end in time; nothing more is claimed until some of them do."""
+        """Too many bodies have overrun their time limits: claim nothing until some of them end."""
         self.resting = False
-        """It claims nothing because whoever drives it has not asked it to work."""
+        """Claim nothing, because whoever drives this process has not asked it to work."""
         self.counters = Counters()
         self.waiting = WaitingWork(self.facts, self._ready, self._slots, self.pressure, self.counters)
         self.lines = Lines()
-        """What bodies have said and nobody has committed yet."""
+        """What bodies have logged and printed and no batch has taken yet."""
         self._submissions: deque[Submission] = deque()
         self._settlements: deque[tuple[Held, Settle]] = deque()
         self._in_flight: CommitBatch | None = None
         self._again: deque[CommitBatch] = deque()
-        """Batches that the store did not take, or parts of them, in order: sent before anything else."""
+        """Batches that failed, or parts of them, in order. They are sent before anything else."""
         self._isolation = Isolation()
         self._known = 0
-        """How many runs it has known."""
+        """How many runs this worker has known so far; orders runs of the same priority."""
 
-    # What happens to the scheduler
+    # Events
 
     def submit(self, submission: Submission) -> None:
         self._submissions.append(submission)
 
     def finished(self, held: Held, settle: Settle, now: int) -> None:
-        """A body has ended. Its settlement goes into the next commit."""
+        """A body has ended: its settlement goes into the next commit."""
         held.over = True
         self._settlements.append((held, settle))
-        if settle.status is not AttemptStatus.RELEASED:  # what is given back leaves no room for others
+        if settle.status is not AttemptStatus.RELEASED:  # a released attempt did not run
             self._slots.finished(held.spec.body, now, held.claimed_at)
         self._leave(held)
 
     def with_lines(self, held: Held, settle: Settle) -> list[Op]:
-        """What is committed with the settlement of one attempt, in a transaction of its own: what it printed and recorded."""
+        """The ops that settle one attempt in a transaction of its own: what it printed, and its settlement with its effects."""
         if held.printed is not None:
             held.unstored = (*held.unstored, *held.printed.rest())
         if held.recorded is not None:
@@ -108,10 +89,10 @@ class Scheduler:
         return [*held.unstored, settle]
 
     def settled_apart(self, held: Held, settle: Settle, now: int) -> CommitResult:
-        """A body has ended and its settlement is committed already, with its transaction."""
+        """A body has ended, and its settlement was committed with its own transaction."""
         assert held.answer is not None
         run, late = held.answer.run, held.over
-        if not late:  # else its time was up at the same moment, and what was said then is refused
+        if not late:  # else it also timed out, and the store will refuse that settlement
             held.over = True
             self._slots.finished(held.spec.body, now, held.claimed_at)
             self._leave(held)
@@ -125,7 +106,7 @@ class Scheduler:
 
     @property
     def serves(self) -> dict[tuple[str, str], frozenset[Lane]]:
-        """(workflow, digest) pairs it works for, with the lanes of their graphs."""
+        """The (workflow, digest) pairs this worker works for, with the lanes of their graphs."""
         return self.claims.serves
 
     @serves.setter
@@ -133,24 +114,24 @@ class Scheduler:
         self.claims.serves = pairs
 
     def know(self, facts: RunFacts) -> None:
-        """From now on this worker works on this run."""
+        """Start to work on this run."""
         self._remember(facts)
         self.look_for_suspects()
 
     def mark_ready(self, runs: Iterable[RunId]) -> None:
-        """These runs may have READY nodes."""
+        """Note that these runs may have READY nodes."""
         for run in runs:
             if run in self.facts:
                 self._add_ready(run)
 
     def look_around(self, *, suspects: bool = True) -> None:
-        """Runs of the workflows it serves may have READY nodes; `suspects`: also such as may kill their workers."""
+        """Look for READY nodes in all runs of the served workflows. `suspects`: also for nodes that may have killed workers."""
         self._ready.serve(self.serves)
         if self.serves and suspects:
             self.look_for_suspects()
 
     def look_again(self) -> None:
-        """Runs that others held a moment ago may be free now."""
+        """Claim again from runs that other workers had locked a moment ago."""
         contended, self._ready.contended = self._ready.contended, []
         for asked in contended:
             self.mark_ready(asked.runs)
@@ -160,25 +141,25 @@ class Scheduler:
             self._ready.serve(self.serves)
 
     def look_for_suspects(self) -> None:
-        """Some node may have lost several workers: look for it as soon as nothing else is at work."""
+        """Look for nodes that may have killed several workers, as soon as nothing else runs here."""
         self._suspects.look()
 
     @property
     def would_drain(self) -> bool:
-        """It would look for suspects, if it did not hold anything else."""
+        """Whether it would look for suspects if it held nothing else."""
         suspects = self._suspects
         return bool(suspects.scopes and self.held) and not (suspects.draining() or suspects.held)
 
     def suspects(self) -> ListReady:
-        """Whether there are any, as a question to the store."""
+        """The query that finds out whether there are suspects."""
         return self.claims.ask_for_suspects()
 
     def drain(self, now: int) -> None:
-        """There is a suspect: claim nothing else until it has its turn."""
+        """There is a suspect: claim nothing else until it is claimed, or it has waited long enough."""
         self._suspects.drain(now)
 
     def apply_news(self, news: Iterable[RunNews]) -> list[HeldGate]:
-        """How runs stand now. Those that ended are forgotten; gates that closed on a failure are returned."""
+        """Update what is known of these runs and forget those that ended. Returns the gates that closed on a failure."""
         broken = []
         for run in news:
             if run.gate is GateState.HELD and run.purpose == "failed":
@@ -195,7 +176,7 @@ class Scheduler:
         self._ready.forget(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
-        """Every attempt that stands under this worker's lease, for its renewal; None while a claim is on its way."""
+        """All attempts under this worker's lease, for its renewal. None while a claim is under way, which may add some."""
         batches = [batch for batch in (self._in_flight, *self._again) if batch is not None]
         if any(batch.claims for batch in batches):
             return None
@@ -219,18 +200,18 @@ class Scheduler:
 
     @property
     def full(self) -> bool:
-        """All slots for some kind of bodies are taken."""
+        """Whether all slots for some kind of body are taken."""
         return bool(self._slots.full)
 
-    # What the scheduler decides
+    # Decisions
 
     def next_batch(self, now: int) -> CommitBatch | None:
-        """The next batch to commit, or None when one is in flight or there is nothing to say."""
+        """The next batch to commit. None while one is in flight, or if there is nothing to commit."""
         if self._in_flight is not None:
             return None
         self._suspects.turn(now)
         batch = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
-        if batch is None and not self._nothing_to_say():
+        if batch is None and not self._nothing_to_commit():
             batch = self._compose(now)
         if batch is None or not batch.ops:
             self.waiting.update(now)
@@ -242,18 +223,18 @@ class Scheduler:
 
     @property
     def quiet(self) -> bool:
-        """There is nothing to say, and no pressure to look after."""
+        """Whether there is nothing to commit, no back-pressure to update and no claim to repeat."""
         waiting = self._slots.full or self.pressure.active or self._again or self._ready.contended
-        return not waiting and self._nothing_to_say()
+        return not waiting and self._nothing_to_commit()
 
-    def _nothing_to_say(self) -> bool:
-        """Known without composing a batch: after every commit somebody asks for the next one."""
+    def _nothing_to_commit(self) -> bool:
+        """Found out without composing a batch, because every commit is followed by this question."""
         return not (
             self._submissions or self._settlements or self.lines.is_due or self.claims.are_due(busy=bool(self.held))
         )
 
     def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
-        """The answers to a batch."""
+        """Apply the answers to the batch in flight."""
         assert batch is self._in_flight, "only the batch in flight can be answered"
         self._in_flight = None
         self._ready.answered()
@@ -265,7 +246,7 @@ class Scheduler:
             answers = list(receipts[at : at + len(submission.ops)])
             at += len(submission.ops)
             self._answer(submission, answers, result)
-        at += batch.lines  # a refused one is of a fenced attempt, which its settlement will tell
+        at += batch.lines  # one is refused only if its attempt is fenced, as its settlement will be too
         for held in batch.settling:
             receipt, op = receipts[at], batch.ops[at]
             at += 1
@@ -292,7 +273,7 @@ class Scheduler:
         return result
 
     def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
-        """The commit raised. The same batch is sent again, without what somebody waits for: all of those are told."""
+        """The store is in trouble: the batch is sent again without its submissions. All submissions fail and are returned."""
         assert batch is self._in_flight, "only the batch in flight can fail"
         self._in_flight = None
         self._ready.answered()
@@ -307,9 +288,9 @@ class Scheduler:
         return told
 
     def rejected(self, batch: CommitBatch, error: Exception, now: int) -> tuple[list[Submission], Rejected | None]:
-        """The commit raised what no store in trouble does: one op cannot be applied. The others are to go on.
+        """The store cannot apply one op of the batch. Find that op, and let the others go on.
 
-        The batch is sent again in halves. What is alone is refused: returned are those who wait for it, and what to tell.
+        The batch is sent again in halves until the op is alone. Then returns the submissions to answer, and what to report.
         """
         assert batch is self._in_flight, "only the batch in flight can fail"
         self._in_flight = None
@@ -322,7 +303,9 @@ class Scheduler:
         if batch.submissions:
             (submission,) = batch.submissions
             self._tell(submission, NotStored(f"the store cannot apply this: {in_words(error)}"))
-            return [submission], Rejected(f"what somebody asked for cannot be stored: {in_words(error)}")
+            return [submission], Rejected(
+                f"a submission cannot be stored, and its caller gets the error: {in_words(error)}"
+            )
         (op,) = batch.ops
         if isinstance(op, Settle):
             (held,) = batch.settling
@@ -333,7 +316,7 @@ class Scheduler:
                 self._ready.drained(pool, asked)
             return [], self._isolation.not_claimed(op, batch.apart, error, now, suspect=asked.suspect)
         return [], Rejected(
-            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is left out: {in_words(error)}"
+            f"a line of attempt {getattr(op, 'attempt', '?')} cannot be stored and is dropped: {in_words(error)}"
         )
 
     def _tell(self, submission: Submission, error: BaseException) -> None:
@@ -342,7 +325,7 @@ class Scheduler:
             self.forget(facts.run_id)
 
     def _isolated(self, now: int) -> CommitBatch | None:
-        """What the store could not apply and is due to be tried again."""
+        """The next isolated op that is due for a retry, as a batch."""
         apart = self._isolation.take_due(now)
         if apart is None:
             return None
@@ -357,12 +340,11 @@ class Scheduler:
         if self._may_claim:
             self.claims.add_apart(batch, apart, now)
             if batch.ops:
-                self.mark_ready(
-                    apart.runs
-                )  # what is not granted now is asked for as usual, if the store can do it again
+                # If the store can apply the claim again, nodes that it does not grant are claimed as usual.
+                self.mark_ready(apart.runs)
         if batch.ops:
             return batch
-        apart.due = now + FIRST_PAUSE  # there is no room
+        apart.due = now + FIRST_PAUSE  # no slot is free
         self._isolation.add(apart)
         return None
 
@@ -415,12 +397,12 @@ class Scheduler:
         return self.leased and not (self.closing or self.stalled or self.resting or self._suspects.held)
 
     def withdraw(self, kind: str) -> None:
-        """From now on nothing with this kind of body is claimed."""
+        """Claim nothing with this kind of body any more."""
         self._ready.withdraw(kind)
         self.look_around()
 
     def _remember(self, facts: RunFacts) -> None:
-        """From now on it works on this run, which may have READY nodes."""
+        """Start to work on this run, which may have READY nodes."""
         known = self.facts.get(facts.run_id)
         self._known += known is None
         facts.place = (-facts.priority, self._known, facts.run_id) if known is None else known.place
@@ -430,13 +412,13 @@ class Scheduler:
         self._add_ready(facts.run_id)
 
     def _add_ready(self, run: RunId) -> None:
-        """This run, which is known, may have READY nodes in any of its pools."""
+        """Note that a known run may have READY nodes in any of its pools, unless its claims are isolated."""
         if self._isolation.apart and self._isolation.has_run(run):
             return
         self._ready.add(self.facts[run])
 
     def close(self, now: int) -> None:
-        """From now on nothing more is claimed."""
+        """Claim nothing more."""
         self.closing = True
         self.waiting.close(now)
 
@@ -480,14 +462,14 @@ class Scheduler:
             self._suspects.stop_draining()
 
     def knows(self, grant: Grant) -> bool:
-        """It has the graph and the code of the run that a node was granted of, as the run is now."""
+        """Whether this worker has the graph and code of the run that a node was granted of, as the run is now."""
         facts = self.facts.get(grant.run_id)
         return facts is not None and facts.heals == grant.heals
 
     def _give_back(self, grants: list[Grant]) -> None:
-        """Nodes of runs that ended or were healed meanwhile, or whose code was not found here: others may have it.
+        """Release nodes of runs that ended or were healed meanwhile, or whose code is missing here: other workers may have it.
 
-        If this gets lost, the next renewals do the same.
+        If this commit is lost, the next lease renewal releases them.
         """
         for run in {grant.run_id for grant in grants}:
             self.forget(run)

@@ -1,4 +1,4 @@
-"""How many bodies of each kind this worker holds, how many it may hold, and how many it claims ahead of that."""
+"""How many bodies of each kind this worker holds, how many it may run at once, and how many it claims ahead."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Slots:
     def __init__(self, limits: Limits) -> None:
         self.most = {kind: limits.of(kind) for kind in KINDS}
         self.counts = dict.fromkeys(KINDS, 0)
-        """How many are held."""
+        """How many bodies are held, running or claimed ahead."""
         self.full: set[str] = set()
-        """The kinds of which all slots are taken."""
+        """The kinds without a free slot."""
         self._ahead = limits.queue_depth
         self._pace = {kind: Pace() for kind in KINDS}
         self._took = 0
@@ -33,17 +33,17 @@ class Slots:
             self.full.discard(kind)
 
     def finished(self, kind: str, now: int, claimed_at: int) -> None:
-        """A body of this kind has ended: as many as do so in a moment are claimed ahead."""
+        """A body of this kind has ended. What is claimed ahead depends on how many do so lately."""
         self._pace[kind].count(now, claimed_at)
 
     def committed(self, took: int) -> None:
-        """A commit was answered after so many microseconds: what is claimed ahead has to last until the next answer."""
+        """A commit took this many microseconds. What is claimed ahead has to last until the next one is answered."""
         self._took = took
         for pace in self._pace.values():
             pace.window = max(AHEAD_WINDOW, took)
 
     def with_room(self, kind: str, pools: list[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
-        """Those of the pools for which there is room, with how much: for careful ones only what is free now."""
+        """The pools that have room, with the number of nodes to claim, up to `most`. Careful pools get only free slots."""
         if not pools:
             return ()
         free = self.most[kind] - self.counts[kind]
@@ -53,7 +53,7 @@ class Slots:
         return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])
 
     def _times(self, kind: str) -> int:
-        """How many times as much it could have done as it did, at least: it has nothing left, and has waited since."""
+        """The factor for claiming ahead: above 1 if the worker ran out of work while it waited for the store."""
         if self.counts[kind]:
             return 1
         return max(1, min(self._took // max(self._pace[kind].lasted, 1), MOST_TIMES))

@@ -1,4 +1,4 @@
-"""How much READY work waits in the store for want of room in this worker: back-pressure and hints to others follow from it."""
+"""How much READY work waits in the store for a free slot here. Back-pressure and hints to other processes depend on it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class WaitingWork:
         self._closing = False
 
     def close(self, now: int) -> None:
-        """From now on nothing more is claimed, so nothing waits for room here."""
+        """Nothing more is claimed, so nothing waits for a slot here."""
         self._closing = True
         self._update(now)
 
     def update(self, now: int) -> None:
-        """Notice where work waits in the store for want of room, and where it does no more."""
+        """Update back-pressure: for which kinds work waits in the store, and for which it no longer does."""
         if self._slots.full or self._pressure.active:
             self._update(now)
 
@@ -46,7 +46,7 @@ class WaitingWork:
                 self._pressure.update(kind, held, slots, partial(self._of_kind, kind), now)
 
     def _of_kind(self, kind: str) -> Iterator[tuple[RunId, int]]:
-        """Of each run that may have READY nodes for this kind: how many of its nodes may wait in the store, at most."""
+        """The runs that may have READY nodes for this kind, each with the most nodes it can have waiting in the store."""
         if self._closing:
             return
         careful, others = (self._ready.by_pool[pool] for pool in POOLS[kind])
@@ -55,14 +55,14 @@ class WaitingWork:
             yield run, max(0, facts.active - facts.held)
 
     def blocked_runs(self) -> dict[RunId, RunPressure]:
-        """What back-pressure has cost the runs that it works on, or did until lately."""
+        """What back-pressure has cost the runs that this worker works on, or did until lately."""
         ready = (
             (kind, run) for kind in KINDS for run in {run for pool in POOLS[kind] for run in self._ready.by_pool[pool]}
         )
         return self._pressure.of_runs(ready) if self._pressure.ever else {}
 
     def surplus(self) -> dict[str, int]:
-        """By queue: how many nodes at most wait in the store because all slots for them are taken here."""
+        """By queue: the most nodes that can be waiting in the store because all slots for them are taken here."""
         found: Counter[str] = Counter()
         for pool in (pool for kind in self._slots.full for pool in POOLS[kind]):
             for run in self._ready.by_pool[pool]:

@@ -1,1 +1,1 @@
-"""What people see of a run: a tree, a timeline, colours. Most of it loads Rich: import it when there is something to show."""
+"""Shows runs: a tree, a timeline, colours. Most of it loads Rich, so import it only when there is something to show."""

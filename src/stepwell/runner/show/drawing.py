@@ -1,4 +1,4 @@
-"""Lines of a terminal: what a run is told with, and its nodes as a tree."""
+"""Draws on a terminal: facts, and the nodes of a run as a tree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 class Screen:
-    """A console that draws with what its encoding has."""
+    """A console that draws only what its encoding has."""
 
     def __init__(self, to: Console) -> None:
         self._to = to
@@ -32,7 +32,7 @@ class Screen:
         self.endless = to.width >= ENDLESS
 
     def print(self, line: Text | None = None) -> None:
-        """One line, whatever its length: it is cut before, not wrapped."""
+        """Print one line without wrapping it; the caller cuts it."""
         if line is None:
             self._to.print()
             return
@@ -57,12 +57,12 @@ class Screen:
 
 
 def _harmless(text: str) -> str:
-    """Names, keys and messages may hold anything; a terminal obeys control characters."""
+    """Without control characters, which a terminal would obey: names and messages may hold anything."""
     return _CONTROLS.sub("\ufffd", text)
 
 
 def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: int) -> None:
-    """Rows in columns: where it stands, its status, how long it took, and what else there is to say."""
+    """Rows in columns: place in the tree, status, time, notes."""
     rows = [row for row in shown if isinstance(row, Row)]
     deepest = max(12, screen.width // 3)
     named = [cell_len(_lead(row.lead, deepest)) + 2 + cell_len(row.name) for row in rows]
@@ -86,7 +86,7 @@ def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: in
 
 
 def _print_with_notes(screen: Screen, line: Text, note: Text, rail: str, row: Row) -> None:
-    """Notes stand behind a node where there is room, else below it; errors always below."""
+    """Notes go behind a node if there is room, else below it; errors always below."""
     beside = line.cell_len + 2 + note.cell_len <= screen.width
     screen.print(Text.assemble(line, "  ", note) if beside and note else line)
     below = [] if beside or not note else [note]
@@ -110,7 +110,7 @@ def _state(row: Row) -> Text:
 
 
 def _took(row: Row, now: int) -> str:
-    """How long a node took, all attempts together; of several, the shortest and the longest."""
+    """The total time of a node's attempts; for several nodes, the shortest and the longest."""
     times = [
         sum((attempt.row.ended_at or now) - attempt.row.started_at for attempt in node.attempts) / SECOND
         for node in row.nodes

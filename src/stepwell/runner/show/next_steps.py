@@ -1,4 +1,4 @@
-"""What can be done with a run, wherever it stands."""
+"""What can be done with a run in each status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ACCEPTED = "goes on: what is new is no other under a new name"
 
 
 def next_steps(row: RunRow, *, possible_rename: bool = False) -> dict[str, str]:
-    """What can be done with a run as it stands; `possible_rename`: a heal of it was refused, because it might be a rename."""
+    """Commands and what they do; `possible_rename`: a heal was refused because it might be a rename."""
     match row.status:
         case RunStatus.FAILED | RunStatus.CANCELLED if possible_rename:
             return {f"retry {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}

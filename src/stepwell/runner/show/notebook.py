@@ -7,13 +7,12 @@ from html import escape
 
 from rich.console import Console
 
-from ...graph import Graph
 from ...graph.svg import to_svg
 from ..runs.stored import StoredRun
 from .run import Command, print_run
 
 DRAWN_UP_TO = 200
-"""Nodes; a larger picture is no picture any more."""
+"""Nodes; a larger picture shows nothing any more."""
 _WIDTH = 110
 _FORMAT = (
     '<pre style="line-height: 1.3; font-size: 0.85em; white-space: pre; overflow-x: auto"><code>{code}</code></pre>'
@@ -25,10 +24,8 @@ def run_html(run: StoredRun, command: Command) -> str:
     screen = Console(file=io.StringIO(), record=True, width=_WIDTH, force_jupyter=False, highlight=False, emoji=False)
     print_run(screen, run, command, tracebacks=False, whole=False, all_of_it="run.show(whole=True)")
     told = screen.export_html(inline_styles=True, code_format=_FORMAT)
-    return graph_html(run.graph, {node.id: node.status for node in run.nodes()}) + told
-
-
-def graph_html(graph: Graph, statuses: dict[str, str] | None = None) -> str:
+    graph = run.graph
     if len(graph) > DRAWN_UP_TO:
-        return f"<p>{escape(repr(graph))}</p>"
-    return f'<div style="overflow-x: auto">{to_svg(graph, statuses)}</div>'
+        return f"<p>{escape(repr(graph))}</p>{told}"
+    statuses: dict[str, str] = {node.id: node.status for node in run.nodes()}
+    return f'<div style="overflow-x: auto">{to_svg(graph, statuses)}</div>{told}'

@@ -1,4 +1,4 @@
-"""`stepwell show` and `run.show()`: what there is to say about a run, its nodes as a tree, and when they were at work."""
+"""`stepwell show` and `run.show()`: facts about a run, its nodes as a tree, and a timeline."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .tree import Gap, Row, page, tree
 from .words import ago, local
 
 PAGE = 40
-"""Nodes that are shown one by one; of a larger run what is alike is folded, and so many lines are shown."""
+"""Nodes that are shown one by one; in a larger run similar nodes are folded, and this many lines are shown."""
 
 REMOVED_SHOWN = 10
-"""Nodes that are named of those that only earlier versions of the workflow had."""
+"""How many nodes to name that only earlier versions of the workflow had."""
 
 PIPED_WIDTH = 100
-"""Columns of a timeline where there is no terminal."""
+"""The width of a timeline without a terminal."""
 
 _NAMES = 5
 _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LOST, AttemptStatus.CANCELLED)
@@ -41,13 +41,13 @@ _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim
 
 
 Command: TypeAlias = Callable[[str], str]
-"""Makes what to type of the words of a command."""
+"""Turns the words of a command into what to type."""
 
 
 def print_run(
     to: Console, run: StoredRun, command: Command, *, tracebacks: bool, whole: bool, all_of_it: str = "--all"
 ) -> None:
-    """The head at once; reading the nodes of a large run takes a moment. `all_of_it`: what to say for the rest."""
+    """Print a run. The head comes first, since reading the nodes of a large run takes a moment. `all_of_it`: how to see all."""
     screen, now = Screen(to), run.store.now()
     _print_head(screen, run, now)
     found = run.nodes()
@@ -84,7 +84,7 @@ def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
 
 
 def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
-    """What there is to say about a run, by name."""
+    """Facts about a run, by name."""
     given, origin = row.input.decode(), origin_of(row)
     said = [
         ("run", row.id),
@@ -107,7 +107,7 @@ def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
 
 
 def _reason(row: RunRow) -> str | None:
-    """Why the run stands so; of a failure the nodes tell, when they are read."""
+    """The reason of the run; the nodes that failed are named once they are read."""
     if row.status is RunStatus.PAUSED and row.reason == "paused":
         return "paused by somebody"
     return None if row.reason == NODE_FAILED else row.reason
@@ -152,7 +152,7 @@ def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) ->
 
 
 def _took(metrics: RunMetrics) -> str:
-    """How long attempts took and how long their nodes had waited for a worker, in one line."""
+    """How long attempts took, and how long nodes waited for a worker, in one line."""
     step, queue = metrics.step_latency, metrics.queue_latency
     told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
     retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""

@@ -1,4 +1,4 @@
-"""How statuses look: colours, signs, and names that fit."""
+"""How statuses look: colours, glyphs, and names that fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...model.lines import Progress
 from .words import how_far
 
 ENDLESS = 1_000
-"""Columns where there is no terminal: nothing is cut off in a file or a pipe."""
+"""The width without a terminal: nothing is cut in a file or a pipe."""
 
 _BAR = 20
 STYLES = {
@@ -59,12 +59,12 @@ def glyph(status: str) -> Text:
 
 
 def in_ascii(text: str) -> str:
-    """What we draw with, in characters that every terminal has."""
+    """The same in characters that every terminal has."""
     return text.translate(_ASCII)
 
 
 def shortened(text: str, room: int) -> str:
-    """A text in so many cells; a longer one is cut in the middle, because both ends of a name tell what it is."""
+    """A text in `room` cells; a longer one is cut in the middle, because both ends of a name matter."""
     if cell_len(text) <= room:
         return set_cell_size(text, room)
     head = set_cell_size(text, (room - 1) // 2)

@@ -1,4 +1,4 @@
-"""When the attempts of a run were at work: a line for each node, as long as the terminal is wide."""
+"""A timeline of a run: a line for each node, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .styles import shortened
 from .tree import Row
 
 ROWS_UP_TO = 20
-"""Of a run that is not shown whole: its longest rows."""
+"""How many of the longest rows are shown of a large run."""
 
 NAME_SHARE = 3
-"""The names take at most one part in so many of the width."""
+"""Names take at most one part in this many of the width."""
 
 _GOOD = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
 _LINES = {"good": "━", "running": "╸", "bad": "╍", "between": "·"}
 
 
 class TimeSpan(NamedTuple):
-    """One row: pieces of a line, each with its kind: good, running, bad, between or nothing."""
+    """One row: pieces of a line, each good, running, bad, between or empty."""
 
     name: str
     pieces: list[tuple[str, str]]
@@ -37,7 +37,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(rows: Sequence[Row], now: int, width: int, *, whole: bool) -> Timeline | None:
-    """Attempts over the time from the first to the last; None where there is nothing to compare."""
+    """The attempts over time; None if there is nothing to compare."""
     active = [row for row in rows if any(node.attempts for node in row.nodes)]
     if len(active) < 2:
         return None
@@ -65,7 +65,7 @@ def _length(row: Row, now: int) -> int:
 
 
 def _pieces(row: Row, begin: int, total: int, now: int, cells: int) -> list[tuple[str, str]]:
-    """Bad attempts are drawn first: where one cell has to stand for several attempts, it shows what came of them."""
+    """Bad attempts are drawn first, so that a cell which stands for several attempts shows the outcome."""
     line = [""] * cells
     attempts = sorted(
         (attempt.row for node in row.nodes for attempt in node.attempts),
@@ -94,7 +94,7 @@ def _kind(attempt: AttemptRow) -> str:
 
 
 def _axis(seconds: float, cells: int) -> str:
-    """The beginning, the middle if there is room for it, and the end of the time."""
+    """The start, the middle if there is room, and the end."""
     end, middle = duration(seconds), duration(seconds / 2)
     if cells < len(end) + len(middle) + 12:
         return f"0 s{end:>{max(0, cells - 3)}}"

@@ -1,6 +1,6 @@
-"""The nodes of a run as a tree: each once, below the parent it waited for longest. What is alike can be folded.
+"""The nodes of a run as a tree: each once, below the parent it waited for longest. Similar nodes can be folded.
 
-What stands below in the same column comes after; where the flow branches, the branches are indented.
+A node below another in the same column comes after it; branches are indented.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ...model import FAILED_NODES, NodeStatus
 from ..runs.views import NodeView
 
 FOLD_FROM = 3
-"""Siblings of one kind and status that become one line; of those at work, which are what people look for, it takes more."""
+"""Siblings of one kind and status from which on they become one line; nodes at work, which people look for, need more."""
 FOLD_AT_WORK_FROM = 10
 FOLD_JOBS_FROM = 20
-"""Siblings that only do the same job; where every node runs one program, that alone says little."""
+"""The same for siblings that only share a job: where every node runs one program, that says little."""
 
 _AT_WORK = (NodeStatus.RUNNING, NodeStatus.WAITING)
 _NAMED_UP_TO = 3
 _DIGITS = re.compile(r"\d+")
 _Item = tuple[int, ...]
-"""The places of the nodes that are one row."""
+"""The places of the nodes in one row."""
 
 
 class Row(NamedTuple):
-    """A line of the tree: one node, or several of one status that are alike."""
+    """A line of the tree: one node, or several similar ones of one status."""
 
     lead: str
     """What is drawn before it."""
     rail: str
-    """What is drawn before that which belongs to it."""
+    """What is drawn before its notes and errors."""
     nodes: tuple[NodeView, ...]
     note: str
-    """Which other nodes it came after."""
+    """Which other nodes come before it."""
 
     @property
     def status(self) -> NodeStatus:
@@ -56,7 +56,7 @@ class Gap(NamedTuple):
 
 
 def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
-    """The rows of a run whose `nodes`, in the order to show them, are all given."""
+    """The rows of a run; `nodes` are all of its nodes in the order to show them."""
     position = {node.row.index: place for place, node in enumerate(nodes)}
     below = _below(nodes, graph, position)
     rows: list[Row] = []
@@ -65,7 +65,7 @@ def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
     def draw_below(item: _Item, rail: str) -> None:
         places = sorted(child for place in item for child in below.get(place, ()))
         siblings = _folded(places, nodes, graph) if fold else _single(places)
-        siblings.sort(key=lambda sibling: any(place in below for place in sibling))  # what goes on comes last
+        siblings.sort(key=lambda sibling: any(place in below for place in sibling))  # those with children last
         drawn = (_drawn(rail, place, len(siblings)) for place in range(len(siblings)))
         stack.extend(reversed([(sibling, item, *each) for sibling, each in zip(siblings, drawn, strict=True)]))
 
@@ -79,11 +79,15 @@ def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
 
 
 def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
-    """At most `limit` rows, those first that failed or are at work, then those nearest to the root; and the gaps."""
+    """At most `limit` rows, preferring those that failed or are at work, then those nearest to the root; and the gaps."""
     if len(rows) <= limit:
         return list(rows)
-    by_interest = sorted(range(len(rows)), key=lambda place: (_interest(rows[place]), len(rows[place].lead), place))
-    shown = set(by_interest[:limit])
+
+    def interest(place: int) -> tuple[int, int, int]:
+        row = rows[place]
+        return 0 if row.status in FAILED_NODES else 1 if row.status in _AT_WORK else 2, len(row.lead), place
+
+    shown = set(sorted(range(len(rows)), key=interest)[:limit])
     found: list[Row | Gap] = []
     missing: list[NodeView] = []
     lead = ""
@@ -99,23 +103,19 @@ def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
     return [*found, Gap(_straight(lead), tuple(missing))] if missing else found
 
 
-def _interest(row: Row) -> int:
-    return 0 if row.status in FAILED_NODES else 1 if row.status in _AT_WORK else 2
-
-
 def _straight(lead: str) -> str:
     return lead.replace("├─", "│ ").replace("└─", "  ")
 
 
 def _drawn(rail: str, place: int, of: int) -> tuple[str, str]:
-    """What is drawn before a sibling, and before what comes below it. An only child goes straight on."""
+    """What is drawn before a sibling, and before what is below it. An only child is not indented."""
     if of == 1:
         return rail, rail
     return (f"{rail}└─ ", f"{rail}   ") if place == of - 1 else (f"{rail}├─ ", f"{rail}│  ")
 
 
 def _below(nodes: Sequence[NodeView], graph: Graph, position: dict[int, int]) -> dict[int, list[int]]:
-    """By place of a parent, -1 for none: the places of the nodes that stand below it."""
+    """By place of a parent, -1 for none: the places of the nodes below it."""
     below: dict[int, list[int]] = {}
     last: dict[int, int] = {}  # members of a fan-out share the tuple of their parents: it is looked through once
     for place, node in enumerate(nodes):
@@ -128,7 +128,7 @@ def _below(nodes: Sequence[NodeView], graph: Graph, position: dict[int, int]) ->
 
 
 def _ended(node: NodeView) -> float:
-    """When a node ended, for comparing: one that has not is last, one that never began first."""
+    """When a node ended, for comparing: never, if it has not; first, if it never began."""
     if not node.status.terminal:
         return math.inf
     return max((attempt.row.ended_at or 0 for attempt in node.attempts), default=0)
@@ -139,7 +139,7 @@ def _single(places: Iterable[int]) -> list[_Item]:
 
 
 def _folded(places: Sequence[int], nodes: Sequence[NodeView], graph: Graph) -> list[_Item]:
-    """Siblings whose names differ in numbers only, or, failing that, that do one job after the same parents."""
+    """Fold siblings whose names differ only in numbers, or that do one job after the same parents."""
     if len(places) < FOLD_FROM:
         return _single(places)
 
@@ -164,7 +164,7 @@ def _folded(places: Sequence[int], nodes: Sequence[NodeView], graph: Graph) -> l
 def _grouped(
     places: Sequence[int], nodes: Sequence[NodeView], kind: Callable[[int], object], enough: int
 ) -> tuple[list[_Item], list[int]]:
-    """(Groups that are large enough, what is in none). What failed is never in one."""
+    """(large enough groups, the rest). Nodes that failed are never grouped."""
     groups: dict[object, list[int]] = {}
     rest: list[int] = []
     for place in places:

@@ -14,7 +14,7 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def ago(then: int, now: int) -> str:
-    """How long ago a time of the store was: for a day in words, after that the date."""
+    """How long ago a time of the store was; after a day, the date."""
     seconds = max(0, now - then) / SECOND
     if seconds < 86_400:
         size, unit = next((size, unit) for unit, size in _SIZES.items() if seconds >= size or unit == "s")
@@ -38,5 +38,5 @@ def how_far(progress: Progress) -> str:
 
 
 def plain(text: str) -> str:
-    """Without what a terminal would obey: what a body said may come from anywhere."""
+    """Without control characters: what a body reports may come from anywhere."""
     return _CONTROL.sub("", text)

@@ -1,1 +1,1 @@
-"""What a process that runs bodies does: it commits in groups, keeps its lease, and keeps house."""
+"""What a worker process does: run bodies, commit in groups, keep its lease, and do its regular duties."""

@@ -1,4 +1,4 @@
-"""The bodies of one worker: where each kind of them runs, when one may begin, and what its end leads to.
+"""The bodies of one worker: where each kind runs, when a body may begin, and what happens when it ends.
 
 `def` bodies run in threads (`threads.py`), `async def` bodies on one loop (`loop.py`), `isolation="process"` bodies in
 processes of their own (`process.py`).
@@ -54,11 +54,11 @@ class WorkerBodies:
         self._store = store
         self._scheduler = scheduler
         self._lock = lock
-        """That of the scheduler."""
+        """The lock of the scheduler."""
         self._commits = commits
         self.pump, self.commit_soon = commits.pump, commits.soon
         self._settled_apart = settled_apart
-        """Told what follows from a settlement that was committed with the transaction of its body."""
+        """Called with the result of a settlement that was committed in the transaction of its body."""
         self._pause = pause
         self._gave_up = gave_up
         self._guarded = guarded
@@ -72,10 +72,10 @@ class WorkerBodies:
         ledger = Ledger(store, commits.submit_from_a_body)
         self._services = Services(self._read_outputs, scheduler.lines, ledger, store.transactions)
         self.in_transactions: dict[AttemptId, Held] = {}
-        """Those whose settlement is committed with the transaction of their body."""
+        """Attempts whose settlement is committed in the transaction of their body."""
 
     def add(self, result: CommitResult) -> None:
-        """What a commit claimed and settled. The lock is held, so that they begin in the order of claims; `begin` follows."""
+        """Take what a commit claimed and settled; `begin` follows. The lock is held, so bodies begin in the order of claims."""
         self.threads.add([held for held in result.begin if held.spec.body == "thread"])
         for held, _, _ in result.settled:
             self.time.forget(held)
@@ -108,7 +108,7 @@ class WorkerBodies:
         self.loop.go_on(attempt, coroutine)
 
     def begins(self, attempt: Attempt) -> bool:
-        """Whoever has taken a body out of those that are ready has it alone, so most need no lock."""
+        """Whether this body may begin. The caller alone has taken it from the ready ones, so most bodies need no lock."""
         held = attempt.held
         if held.spec.timeout is not None or held.unwanted():
             return self._begins(attempt)
@@ -152,7 +152,7 @@ class WorkerBodies:
             return self.time.came_back(held)
 
     def _begins(self, attempt: Attempt) -> bool:
-        """Whether this body may begin now. Under the lock: what closing gives back must not begin any more."""
+        """The same under the lock: a body that closing gives back must not begin."""
         held = attempt.held
         with self._lock:
             if held.unwanted():
@@ -172,12 +172,12 @@ class WorkerBodies:
         return begins
 
     def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
-        """A body on the loop or in a process has ended: let a thread of ours commit it."""
+        """A body on the loop or in a process has ended: have the commit thread settle it."""
         self._commits.ended(held, settlement)
         self._commits.wake()
 
     def _loop_is_gone(self, left: Sequence[Held]) -> None:
-        """The application has closed its loop: async bodies are left to others, those that had begun too."""
+        """The application has closed its loop: give back async bodies, also those that had begun, and claim no more."""
         with self._lock:
             self._scheduler.withdraw("loop")
             for held in left:
@@ -189,12 +189,12 @@ class WorkerBodies:
         if not self._closed:
             log.warning(
                 "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
-                "engine runs no others",
+                "engine runs no more async bodies",
                 len(left),
             )
 
     def _put_into_process(self, attempt: Attempt) -> None:
-        """Several threads may come with the first such body at once, or with one that closing has given back."""
+        """Takes a lock, as several threads may bring the first such body, or one that closing has given back."""
         with self._processes_lock:
             if self._closed:
                 return
@@ -208,12 +208,12 @@ class WorkerBodies:
     def _read_frozen_at(self, run_id: RunId) -> float | None:
         try:
             row = reader.get_run(self._store, run_id)
-        except StoreError:  # whoever reads the message can do without
+        except StoreError:  # the error message can do without it
             return None
         return None if row is None else row.created_at / SECOND
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
-        """A store that is away for a while is no fault of the body that asks: it is asked again until it answers."""
+        """Retry until the store answers: an outage is not the fault of the body that reads."""
         while True:
             try:
                 return reader.get_completions(self._store, run_id, indexes)
@@ -221,10 +221,10 @@ class WorkerBodies:
                 if self._scheduler.closing or self._gave_up.wait(TRY_AGAIN_SECONDS):
                     raise
 
-    # The end
+    # Closing
 
     def not_begun(self) -> list[Held]:
-        """Those that nobody has begun, and nobody will. The lock is held."""
+        """Take away all bodies that have not begun, so that they never will. The lock is held."""
         found = [held for held in self._scheduler.held.values() if held.spec.body != "thread" and not held.begun]
         while (held := self.threads.take()) is not None:
             found.append(held)

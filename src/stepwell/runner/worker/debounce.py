@@ -1,4 +1,4 @@
-"""A thread that does something now and then, as long as it is asked to."""
+"""A thread that acts shortly after it is woken, once for any number of wake-ups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from ...errors import StoreError
 
 PULSE_SECONDS = 0.4
-"""How long what a body says waits before it is stored."""
+"""How long output of a body waits before it is stored."""
 
 log = logging.getLogger("stepwell")
 
 
 class Debounce:
-    """Once woken, it waits a moment and acts: once, however often it was woken meanwhile. Starts when it is first needed.
+    """Waits a moment after it is woken, then acts once, however often it was woken meanwhile. The thread starts on first use.
 
-    Bodies that end wake it all the time, so waking is one call of C, where an Event takes a dozen of Python.
+    Every body that ends wakes it, so waking is one call into C, where an Event takes a dozen Python calls.
     """
 
     def __init__(self, act: Callable[[], object], name: str, seconds: float = PULSE_SECONDS) -> None:
@@ -28,13 +28,13 @@ class Debounce:
         self._lock = threading.Lock()
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._asked = False
-        """It was woken and has not acted since."""
+        """It was woken and has not acted yet."""
         self._open = threading.Lock()
         """Held until it is closed."""
         self._open.acquire()
         self._closed = False
         self._last = False
-        """It acts once more although it is closed."""
+        """Act once more although it is closed."""
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
@@ -53,10 +53,10 @@ class Debounce:
         self._calls.put(None)
 
     def end(self, seconds: float, *, last: bool = False) -> None:
-        """Close it and wait so long for what it is doing; `last`: also for what it was asked for and has not begun."""
+        """Close it and wait up to `seconds` for the action under way. `last`: act once more if it was woken before."""
         self._last = last and self._asked
         self.close()
-        with self._lock:  # one that is just being made has started by then
+        with self._lock:  # a thread that is being created has started by then
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(seconds)
@@ -72,7 +72,7 @@ class Debounce:
             self._calls.get()
             if self._open.acquire(timeout=self._seconds):
                 break
-            self._asked = False  # first: whoever wakes it from now on is not part of this
+            self._asked = False  # first, so that a wake-up from now on causes another action
             self._try()
         if self._last:
             self._try()
@@ -83,4 +83,4 @@ class Debounce:
         except StoreError as error:
             log.warning("%s: %s", self._name, error)
         except Exception:
-            log.exception("%s failed; it goes on when it is asked again", self._name)
+            log.exception("%s failed; it runs again at the next wake-up", self._name)

@@ -1,4 +1,4 @@
-"""A runner inside a process that somebody else drives, as Celery does: it rests, and works when it is told to."""
+"""A runner in a process that another program drives, such as Celery: it rests, and works when it is told to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..scheduling.scheduler import Scheduler
 from .group_commit import now
 
 STUCK_SECONDS = 0.25
-"""How long what was claimed ahead waits behind bodies that do not end, where other processes could take it."""
+"""If no body ends for this long, what was claimed ahead is given back, so that other processes can take it."""
 LOOK_SECONDS = 0.05
 
 
@@ -34,19 +34,18 @@ class Driving:
         self._on_found: Callable[[], None] = lambda: None
 
     def rest(self, on_found: Callable[[], None] = lambda: None) -> None:
-        """Claim nothing until `work_off` is called: whoever drives this process decides when it works, and is told when there
-        may be something to claim."""
+        """Claim nothing until `work_off` is called. `on_found` is called when there may be something to claim."""
         with self._lock:
             self._scheduler.resting = True
             self._on_found = on_found
 
     def found_work(self) -> None:
-        """There may be something to claim."""
+        """Report that there may be something to claim."""
         if self._scheduler.resting:
             self._on_found()
 
     def work_off(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Work until nothing is READY that is served here, or for so long, or `until`; whether nothing is left. Then rest."""
+        """Work until nothing served here is READY, `seconds` are over or `until()` holds; then rest. True if none is left."""
         scheduler = self._scheduler
         deadline = time.monotonic() + seconds
         with self._lock:
@@ -62,13 +61,13 @@ class Driving:
             return scheduler.idle and scheduler.quiet and not scheduler.closing
 
     def wait_until_idle(self, seconds: float) -> bool:
-        """Wait until no body is at work and nothing has to be settled, for so long; whether that is so."""
+        """Wait up to `seconds` until no body runs and nothing has to be settled. True if that is so."""
         self._wait(lambda: self._scheduler.idle, time.monotonic() + seconds)
         with self._lock:
             return self._scheduler.idle
 
     def _wait(self, over: Callable[[], bool], deadline: float) -> None:
-        """What was claimed ahead meanwhile, and stands behind a body that takes long, is given back for others to take."""
+        """Wait until `over()`. What was claimed ahead and is stuck behind a long body is given back for others to take."""
         moved, since = (-1, -1), 0.0
         while True:
             with self._lock:

@@ -1,5 +1,5 @@
-"""The follower: what must happen regularly although nobody asks, for a runner. It sweeps, looks what other processes did, and
-reads what should stop.
+"""The follower: the regular duties of a runner. It sweeps, looks at what other processes did, and reads which attempts should
+stop.
 
 Written as procedures on a port, so that the local runner and the simulator do exactly the same.
 """
@@ -12,20 +12,19 @@ from typing import Protocol
 from ...clock import microseconds
 from ...ids import AttemptId, RunId
 from ...model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus
-from ..procedures.procedure import Procedure, Read
-from ..procedures.reads import news_of
+from ..procedures.procedure import Procedure, Read, news_of
 from ..scheduling.scheduler import Scheduler
 from .sweeper import Sweeper
 from .timetable import Due, Timetable
 
 KNOWN_AT_ONCE = 50
-"""How many of the runs it works on are looked at together, to see whether they ended elsewhere."""
+"""How many known runs one watch reads, to see whether they ended elsewhere."""
 MOST_SHARES = 30
-"""However many workers there are, each sweeps at least every so many seconds."""
+"""However many workers share the sweeping, each sweeps at least every this many seconds."""
 
 
 class Runner(Protocol):
-    """What housekeeping needs of whoever runs bodies."""
+    """What the follower needs of the runner."""
 
     scheduler: Scheduler
     timetable: Timetable
@@ -64,13 +63,13 @@ class Follower:
         self._waited = waited
         self._serve = serve
         self._shared = shared
-        """The store is a server that many sweep, so nobody has to do it every second."""
+        """The store is a server that all workers sweep, so each does it less often than every second."""
         self._turn = 0
         self._serve_again_at: int | None = None
         self._sweeper = Sweeper(finished=self._finished, wake_gates=runner.wake_gates)
 
     def finish_gate(self, held: HeldGate) -> None:
-        """Have this gate's work finished soon."""
+        """Finish the work of this gate soon."""
         self._sweeper.finish_gate(held)
 
     @property
@@ -81,7 +80,7 @@ class Follower:
         return self._sweeper.finish_next_gate()
 
     def serve_again(self, seconds: float) -> None:
-        """What is served should be looked at again then, although nothing seems to have changed."""
+        """Refresh what is served after `seconds`, although nothing seems to have changed."""
         now = self._runner.now()
         self._serve_again_at = now + microseconds(seconds)
         self._runner.timetable.watch_by(self._serve_again_at)
@@ -121,7 +120,7 @@ class Follower:
                 self._runner.drain()
 
     def _watch(self) -> Procedure[None]:
-        """See whether other processes moved runs that this one works on or waits for."""
+        """Read whether other processes moved runs that this one works on or waits for."""
         self._runner.timetable.watched(self._runner.now())
         known = tuple(self._runner.scheduler.facts)
         asked = tuple(dict.fromkeys((*self._waited(), *self._in_turn(known))))
@@ -134,7 +133,7 @@ class Follower:
         self._serve()
 
     def _in_turn(self, known: tuple[RunId, ...]) -> tuple[RunId, ...]:
-        """Some of the runs it works on, others each time: those that ended elsewhere must not be remembered for ever."""
+        """Some of the known runs, others each time, so that those that ended elsewhere are forgotten in the end."""
         start = self._turn if self._turn < len(known) else 0
         self._turn = start + KNOWN_AT_ONCE
         return known[start : self._turn]

@@ -1,8 +1,8 @@
-"""Group commit: one commit at a time, with everything in it that wants one.
+"""Group commit: one commit at a time, with everything that is waiting for one.
 
-Whoever ends a body or wants something of the store leads the next commit, unless somebody does; who leads looks again before
-it stops leading. What bodies ended with may wait a moment while more of them are at hand, so that a wide graph is not
-committed one by one.
+The thread that ends a body, or wants something of the store, leads the next commit, unless another thread leads already. The
+leader looks for more work before it stops leading. Settlements may wait a moment while more bodies are ready to begin, so
+that the nodes of a wide graph are not committed one by one.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ from .debounce import Debounce
 log = logging.getLogger("stepwell")
 
 SOON_SECONDS = 0.003
-"""How long what bodies ended with may wait for more of its kind, while others are ready to begin."""
+"""How long settlements may wait for more of their kind while other bodies are ready to begin."""
 
 
 def now() -> int:
-    """Microseconds on the clock that the scheduler is told."""
+    """Microseconds on the clock of the scheduler."""
     return time.monotonic_ns() // 1_000
 
 
 class Host(Protocol):
-    """Who carries out what follows from a commit."""
+    """Carries out what follows from a commit."""
 
     @property
     def bodies_wait(self) -> bool:
         """Whether a body for a thread is ready to begin."""
 
     def committed(self, result: CommitResult) -> None:
-        """The store took it. Called with the lock, before anybody else leads or closes."""
+        """The store has committed. Called under the lock, before another thread can lead or close."""
 
     def act_on(self, result: CommitResult, *, keep: bool) -> Held | None:
-        """Do what follows; `keep`: return one body for this thread to run."""
+        """Carry out the result. With `keep`, return one body for this thread to run."""
 
     def put_back(self, held: Held) -> None:
-        """The body that was returned is for another thread to run."""
+        """Let another thread run the body that was returned."""
 
     def find_facts(self, run_id: RunId, row: RunRow | None) -> RunFacts:
-        """What there is to know about a run that somebody else started."""
+        """Load what a worker must know of a run that another process started."""
 
     def stop(self, attempts: Iterable[AttemptId]) -> None:
         """Ask these attempts to stop."""
 
     def tell_trouble(self, trouble: StoreError | None, runs: Collection[RunId] | None = None) -> None:
-        """Those who wait for these runs, or for any: the store refuses to commit, or does so no longer."""
+        """Tell the callers that wait for these runs, or for any: the store cannot commit, or (None) it can again."""
 
     def store_replaced(self, error: StoreReplaced) -> None:
-        """What was stored is gone, or was exchanged: work on nothing any more."""
+        """The contents of the store are gone or were replaced: stop all work."""
 
     def tell_pressure(self) -> None:
-        """Those who listen, if the scheduler has news of it."""
+        """Tell the listeners about back-pressure, if there is news."""
 
 
 class GroupCommit:
@@ -72,51 +72,51 @@ class GroupCommit:
         self._store = store
         self._scheduler = scheduler
         self._lock = lock
-        """That of the scheduler."""
+        """The lock of the scheduler."""
         self._host = host
         self._ended: deque[tuple[Held, Settle]] = deque()
-        """What bodies ended with and the scheduler has not heard of. No lock is needed to put something there."""
+        """Settlements that the scheduler has not been told of yet. Appending needs no lock."""
         self._leading = threading.Lock()
-        """Held by whoever commits."""
+        """Held by the thread that leads a commit."""
         self._asked = False
-        """Somebody wants a commit, and will not wait for it: who leads looks again before it stops leading."""
+        """A commit is wanted: the leader looks again before it stops leading."""
         self._committer = Debounce(self.pump, "stepwell-commit", 0)
-        """Commits what ends outside the threads for bodies, which may all be busy."""
+        """Commits for bodies on the loop and in processes: the body threads may all be busy."""
         self._late_committer = Debounce(self._commit_late, "stepwell-late", SOON_SECONDS)
         self._closed = False
         self._finished = False
         self.trouble: StoreError | None = None
-        """Why the store refused the latest commit, if it did."""
+        """Why the latest commit failed, if it did."""
         self._replaced: StoreReplaced | None = None
 
     def submit(self, ops: list[Op], facts: tuple[RunFacts, ...] = ()) -> list[Receipt]:
-        """Commit these ops together with whatever else is waiting, and return their receipts."""
+        """Commit these ops together with all else that is waiting, and return their receipts."""
         return self._submit(ops, facts, lambda ready: self.pump(until=ready.is_set))
 
     def submit_from_a_body(self, ops: list[Op]) -> list[Receipt]:
-        """The same, committed elsewhere: what follows from a commit is not for the thread of a body to do."""
+        """The same, committed by another thread: the thread of a body must not carry out what follows from a commit."""
         return self._submit(ops, (), lambda _: self.wake())
 
     def ended(self, held: Held, settlement: Settle) -> None:
-        """A body has ended; to be committed with the next commit, for which somebody has to ask."""
+        """A body has ended. Its settlement goes into the next commit, which the caller has to request."""
         self._ended.append((held, settlement))
 
     def ask(self) -> None:
-        """Who pumps next, or leads, is to commit all there is."""
+        """Have the next thread that pumps, or the leader, commit everything."""
         self._asked = True
 
     def wake(self) -> None:
-        """Have a thread of ours commit what there is."""
+        """Have the commit thread commit everything."""
         self._committer.wake()
 
     def soon(self) -> None:
-        """The same, in a moment."""
+        """The same, after `SOON_SECONDS`."""
         self._late_committer.wake()
 
     def pump(self, *, keep: bool = False, until: Callable[[], bool] | None = None) -> Held | None:
-        """Commit what there is to commit, unless somebody does; `keep`: return one body for this thread to run.
+        """Commit everything, unless another thread leads. With `keep`, return one body for this thread to run.
 
-        `until`: when it holds, leave the rest to a thread of ours. Who starts a run would else lead for as long as others do.
+        Once `until()` holds, the commit thread takes over: a thread that starts a run would else lead as long as work comes in.
         """
         if not keep:
             self._asked = True
@@ -135,14 +135,14 @@ class GroupCommit:
                     if more or not result.enough:
                         self.wake()
                     break
-            elif not self._asked:  # who asked while it led, and was not told, waits for the next
+            elif not self._asked:  # else another thread asked meanwhile, and waits for the next commit
                 return None
-        # Not before: a listener that starts a run waits for a commit, and nobody else would send this one.
+        # Only now: a listener that starts a run waits for a commit, which this thread may have to lead.
         self._host.tell_pressure()
         return kept
 
     def collect_ended(self) -> bool:
-        """Tell the scheduler which bodies have ended; whether there were any. The lock is held."""
+        """Tell the scheduler which bodies have ended. True if any has. The lock is held."""
         count, at = len(self._ended), now()
         for _ in range(count):
             held, settlement = self._ended.popleft()
@@ -161,7 +161,7 @@ class GroupCommit:
         self._finished = True
 
     def give_up(self, error: StoreReplaced) -> None:
-        """Commit nothing more, as there is nothing to commit it to; whoever asks for something is told."""
+        """Commit nothing more, as the store was replaced. Every submission raises `error`."""
         self.trouble = self._replaced = error
 
     def _submit(
@@ -186,17 +186,17 @@ class GroupCommit:
 
     def _commit_late(self) -> None:
         if self._leading.locked():
-            self.soon()  # it is not asked to go on at once: what ended since it began is little
+            self.soon()  # the leader need not go on at once: few bodies have ended since it began
         else:
             self.pump()
 
     def _next_batch(self) -> CommitBatch | None:
-        """What this thread has to commit, which then leads until that is answered."""
+        """Start to lead, and return what to commit. None if another thread leads or there is nothing to commit."""
         while self._leading.acquire(blocking=False):
             batch = None
             try:
                 with self._lock:
-                    # What bodies ended with waits a moment while more are at hand, unless somebody asks for a commit.
+                    # Settlements wait a moment while more bodies are ready, unless a commit is asked for.
                     if self._asked or not self._host.bodies_wait:
                         self._asked = False
                         self.collect_ended()
@@ -210,11 +210,11 @@ class GroupCommit:
             if not self._asked:
                 break
         if self._ended:
-            self.soon()  # it was left for a moment, here or by who leads
+            self.soon()  # this thread or the leader has left it for later
         return None
 
     def _commit(self, batch: CommitBatch) -> CommitResult | None:
-        """Leads no longer when it returns. None: the store did not take it."""
+        """Commit, and stop leading. None if the commit failed."""
         try:
             receipts = self._store.commit(batch.ops)
             self._load_unknown_runs(receipts)
@@ -246,7 +246,7 @@ class GroupCommit:
         return self._host.act_on(result, keep=keep)
 
     def _failed(self, batch: CommitBatch, error: StoreError) -> None:
-        """The store did not take the batch. It is sent again by the housekeeper; those who wait are told now."""
+        """The store is in trouble. The housekeeper sends the batch again; those who wait get the error now."""
         with self._lock:
             told = self._scheduler.failed(batch, error)
         for submission in told:
@@ -255,14 +255,14 @@ class GroupCommit:
             self._host.store_replaced(error)
             return
         if self.trouble is None:
-            log.warning("the store refuses to commit; it is tried again until it does not: %s", error)
+            log.warning("the store cannot commit; the commit is tried again until it succeeds: %s", error)
         self.trouble = error
         self._host.tell_trouble(error)
 
     def _rejected(self, batch: CommitBatch, error: Exception) -> None:
-        """No store in trouble raises this: there is an op that it cannot apply. It is looked for at once, by this thread."""
+        """The store cannot apply one of the ops. This thread looks for it at once."""
         if batch.apart is None and len(batch.ops) > 1:
-            log.warning("a batch of %d cannot be stored and is sent in parts: %r", len(batch.ops), error)
+            log.warning("a batch of %d ops cannot be stored and is sent in parts: %r", len(batch.ops), error)
         with self._lock:
             told, rejected = self._scheduler.rejected(batch, error, now())
         self._asked = True
@@ -274,7 +274,7 @@ class GroupCommit:
                 self._host.tell_trouble(StoreError(rejected.told), (rejected.run_id,))
 
     def _load_unknown_runs(self, receipts: list[Receipt]) -> None:
-        """Runs that others started and this worker was granted nodes of: learn what they are."""
+        """Load the runs that other processes started and that this worker was granted nodes of."""
         for receipt in receipts:
             if type(receipt) is Claimed:
                 unknown = {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}
@@ -285,7 +285,9 @@ class GroupCommit:
                     except StoreError:
                         raise
                     except Exception as error:
-                        log.warning("run %s was granted and cannot be served; it is given back: %s", run, error)
+                        log.warning(
+                            "nodes of run %s were granted, but cannot run here and are given back: %s", run, error
+                        )
                         continue
                     with self._lock:
                         self._scheduler.know(facts)

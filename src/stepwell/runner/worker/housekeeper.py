@@ -1,4 +1,4 @@
-"""The threads behind the follower: one that keeps to the timetable, one that waits for hints, one that finishes gates."""
+"""The threads that carry out the follower's duties: one follows the timetable, one waits for hints, one finishes gates."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .timetable import WATCH_BUSY, WATCH_SOONEST, Due, Timetable
 log = logging.getLogger("stepwell")
 
 HINT_SECONDS = 5.0
-"""How long one wait for a hint takes at most."""
+"""The longest single wait for a hint."""
 AFTER_TROUBLE_SECONDS = 0.5
 
 
 class Host(Protocol):
     @property
     def busy(self) -> bool:
-        """Whether attempts are held."""
+        """Whether the worker holds attempts."""
 
     @property
     def idle(self) -> bool:
@@ -44,7 +44,7 @@ class Host(Protocol):
     def handle_news(self, news: Iterable[RunNews]) -> None: ...
 
     def store_replaced(self, error: StoreReplaced) -> None:
-        """What was stored is gone."""
+        """The contents of the store are gone or were replaced."""
 
 
 class Housekeeper:
@@ -82,19 +82,19 @@ class Housekeeper:
         self._awake.set()
 
     def pause(self, run_id: RunId, reason: str) -> None:
-        """Have a run paused soon: whoever asks has no time to wait for its gate."""
+        """Pause a run soon, in another thread: the caller has no time to wait for its gate."""
         self._pauses.append((run_id, reason))
         self.gates.wake()
 
     def close(self) -> None:
-        """Do nothing more but finish the gates that are left."""
+        """Stop, except for the gates that are left to finish."""
         self._closed.set()
         self._awake.set()
 
     def end(self) -> None:
-        # A run that failed while the engine closed should not look as if it were running.
+        # A run that failed while the engine was closing should not be left looking as if it were running.
         self.gates.end(5, last=True)
-        keeper = self._threads[0]  # the other may wait in the store, and does nothing that has to be waited for
+        keeper = self._threads[0]  # the other thread may be waiting in the store, and has nothing to finish
         if keeper.is_alive() and threading.current_thread() is not keeper:
             keeper.join(5)
 
@@ -116,28 +116,28 @@ class Housekeeper:
             except StoreReplaced as error:
                 self._host.store_replaced(error)
             except StoreError as error:
-                # Once for each outage, however long it takes.
+                # Warn once per outage, however long it lasts.
                 log.log(logging.DEBUG if self._trouble else logging.WARNING, "housekeeping: %s", error)
                 self._trouble = True
                 self._awake.wait(AFTER_TROUBLE_SECONDS)
             except Exception:
-                log.exception("housekeeping failed; it goes on")
+                log.exception("housekeeping failed; it is tried again")
                 self._awake.wait(AFTER_TROUBLE_SECONDS)
 
     def _follow(self) -> None:
-        """Look what others did as soon as something is heard of."""
+        """Look at what other processes did as soon as a hint arrives."""
         while not self._closed.is_set():
             try:
                 heard = self._store.wait_for_hint(self._queues, tuple(self._waited()), self._worker, HINT_SECONDS)
             except StoreError:
-                self._closed.wait(AFTER_TROUBLE_SECONDS)  # the housekeeper tells
+                self._closed.wait(AFTER_TROUBLE_SECONDS)  # the housekeeping thread logs it
                 continue
             if heard:
                 busy = not self._host.idle
                 with self._lock:
                     self._timetable.hinted(now(), busy=busy)
                 self._awake.set()
-                # Who is busy mostly hears of its own commits; a hint that comes meanwhile is heard then.
+                # A busy worker mostly hears of its own commits. A hint that comes during this pause is heard after it.
                 self._closed.wait((WATCH_BUSY if busy else WATCH_SOONEST) / SECOND)
 
     def _finish_gates(self) -> None:
@@ -152,12 +152,12 @@ class Housekeeper:
                 return
             except StoreError as error:
                 log.warning("housekeeping: %s", error)
-            except Exception:  # the others are not to wait for one that can never be finished
+            except Exception:  # the other gates must not wait for one that can never be finished
                 log.exception("a gate could not be finished; it is tried again")
         self._host.pump()
 
     def _pause_run(self, run_id: RunId, reason: str) -> None:
-        """If it cannot be paused now, whoever asked tries its node again, and asks again."""
+        """If the run cannot be paused now, its node is tried again and asks again."""
         try:
             news = carry_out(self._store, enact(ask(run_id, "pause", reason=reason)), self._graphs)
         except (StoreError, RunError) as error:

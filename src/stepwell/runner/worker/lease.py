@@ -1,4 +1,4 @@
-"""A worker's lease: renewed at a third of its length, from a thread of its own, before anything else."""
+"""A worker's lease: a thread of its own renews it after a third of its length, independent of all other work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("stepwell")
 
 
 class LeaseState:
-    """When to renew, and what the answer means. A plain object; the time is an argument."""
+    """Decides when to renew, and what the answer means. A plain object; the time is an argument."""
 
     def __init__(self, worker: WorkerId, lease: int, info: bytes = b"{}") -> None:
         self._worker = worker
@@ -29,7 +29,7 @@ class LeaseState:
         self.info = info
         self._enlisted = False
         self._heard_at = 0
-        """When the lease was last renewed, by the store's clock, as far as this worker was told."""
+        """When the lease was last renewed, on the store's clock."""
         self.due_at = 0
         self.renewals = 0
         self.losses = 0
@@ -40,7 +40,7 @@ class LeaseState:
         return Renew(self._worker, self._lease, holding, self._heard_at)
 
     def answered(self, receipt: Receipt, now: int) -> tuple[AttemptId, ...]:
-        """The answer to `next_op`: what should stop. After a refusal it is due again at once, and enlists."""
+        """Apply the answer to `next_op`, and return the attempts that should stop. A refused worker enlists again at once."""
         if isinstance(receipt, Refused):
             self.lost(now)
             return ()
@@ -52,7 +52,7 @@ class LeaseState:
         return receipt.stop if isinstance(receipt, Renewed) else ()
 
     def announce(self, info: bytes, now: int) -> None:
-        """Something about the worker has changed that others should know: enlist again, at once."""
+        """Enlist again at once, so that others see what has changed about this worker."""
         if info != self.info:
             self.info, self._enlisted, self.due_at = info, False, now
 
@@ -61,14 +61,14 @@ class LeaseState:
         self.due_at = now + min(SECOND, self._lease // 10)
 
     def lost(self, now: int) -> None:
-        """The lease ran out. Attempts that nobody took yet stand under the next one; the others are fenced."""
-        self.losses += self._enlisted  # who is told twice has lost it once
+        """The lease ran out. The next one covers the attempts that no other worker has taken; the rest are fenced."""
+        self.losses += self._enlisted  # several refusals are one loss
         self._enlisted = False
         self.due_at = now
 
 
 class Lease:
-    """Keeps a lease_state in a thread."""
+    """Keeps the lease of a worker, in a thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Lease:
         self._versions = versions
         self._lacks = lacks
         self.about: dict[str, Any] = {}
-        """What else is said of this worker."""
+        """What else others are told about this worker."""
         self._state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
@@ -116,7 +116,7 @@ class Lease:
         self._thread.start()
 
     def lost(self) -> None:
-        """Somebody was told that the lease ran out: take it again now, or as soon as the store answers."""
+        """A commit was refused because the lease ran out: take it again now, or as soon as the store answers."""
         log.warning(
             "the lease of this worker ran out (was the process paused for more than %g s?); nodes it held may "
             "have been taken by others, whose results count",
@@ -129,7 +129,7 @@ class Lease:
             log.warning("the lease could not be taken again yet: %s", error)
 
     def announce(self) -> None:
-        """Tell others which versions of which workflows this worker has; they know when this returns."""
+        """Tell others which versions of which workflows this worker has. They know when this returns."""
         with self._lock:
             self._state.announce(self._info(), _now())
         self._changed.set()
@@ -150,7 +150,7 @@ class Lease:
         return encode(said)
 
     def stop(self) -> None:
-        """Renew it no more."""
+        """Stop renewing."""
         self._closed = True
         self._changed.set()
 
@@ -170,11 +170,11 @@ class Lease:
                 self._trouble = False
             except StoreReplaced as error:
                 self._on_replaced(error)
-            except Exception as error:  # whatever it is, the next renewal may work and the lease must not lapse for it
+            except Exception as error:  # of any kind: the next renewal may work, and the lease must not lapse
                 log.log(
                     logging.DEBUG if self._trouble else logging.WARNING, "the lease could not be renewed: %s", error
                 )
-                self._trouble = True  # which is told once
+                self._trouble = True
                 self._state.failed(_now())
 
     def _renew_if_due(self) -> None:

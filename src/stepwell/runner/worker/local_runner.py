@@ -1,7 +1,7 @@
 """The local runner: carries out, in this process, what the scheduler decides.
 
-Threads and clocks are at this edge and nowhere else in the runner: bodies run in `bodies.py`, what they end with is committed
-in groups (`group_commit.py`), the lease is held in `lease.py`, and what is due without being asked for in `housekeeper.py`.
+Only this layer of the runner has threads and clocks: bodies run in `bodies.py`, their settlements are committed in groups
+(`group_commit.py`), the lease is kept in `lease.py`, and regular duties are done in `housekeeper.py`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
-"""After so long a claim is made again that left out runs which others held: about as long as a commit takes."""
+"""After this time a claim that skipped runs locked by other workers is made again: about as long as a commit takes."""
 SUSPECTS_EVERY = 4 * SECOND
-"""Every hint of work has it look; for suspects, which whoever sweeps looks for at once, it does less often."""
+"""Microseconds. A hint makes the worker look for suspects at most this often; whoever sweeps looks for them at once."""
 SETTLE_SECONDS = 5.0
-"""How long closing waits for the settlement of what has ended or was given back."""
+"""How long closing waits for the settlements of bodies that have ended or were given back."""
 
 
 class LocalRunner:
@@ -126,7 +126,7 @@ class LocalRunner:
             queues=queues,
         )
 
-    # What the engine asks of it
+    # Called by the engine
 
     def start(self) -> None:
         self._lease.start()
@@ -134,7 +134,7 @@ class LocalRunner:
         start_capture()
 
     def announce(self) -> None:
-        """Tell others which versions of which workflows are here."""
+        """Tell others which versions of which workflows this worker has."""
         self._lease.announce()
 
     def know(self, facts: RunFacts) -> None:
@@ -194,25 +194,25 @@ class LocalRunner:
         self.stop(attempts)
 
     def on_surplus(self, tell: Callable[[str, int], None]) -> None:
-        """Have `tell(queue, count)` called, now and then, while more is READY than this process takes."""
+        """Call `tell(queue, count)` now and then while more nodes are READY than this process takes."""
         self._others = Others(self._store, self.scheduler, self._lock, tell)
 
     @property
     def runaways(self) -> int:
-        """Threads whose body did not end in time and still goes on."""
+        """How many threads are still occupied by a body that has overrun its time limit."""
         return self._bodies.threads.lost
 
     @property
     def stopped(self) -> bool:
-        """It has given up, because its store is another one now."""
+        """Whether it has given up because its store was replaced."""
         return self._replaced.is_set()
 
     def describe(self, **about: Any) -> None:
-        """What others are told of this worker, besides what it serves, when it starts or announces it."""
+        """Set what others are told about this worker, besides what it serves, at its start and at each announcement."""
         self._lease.about = about
 
     def sweep_in(self, microseconds: int) -> None:
-        """Something becomes due then."""
+        """Sweep then, because something becomes due."""
         with self._lock:
             self.timetable.sweep_by(now() + microseconds)
         self.wake()
@@ -220,11 +220,11 @@ class LocalRunner:
     def metrics(self) -> EngineMetrics:
         with self._lock:
             if self._commits.collect_ended():
-                self.commit_soon()  # who ended it may have found nothing to commit
+                self.commit_soon()  # the threads that ended them may have found nothing to commit
             return snapshot(self.scheduler, self._lease, now())
 
     def settling(self) -> Iterable[Held]:
-        """What the commit on its way settles. Asked by the thread that commits it."""
+        """The attempts that the commit in flight settles. Called by the thread that leads it."""
         return (*self.scheduler.settling, *self._bodies.in_transactions.copy().values())
 
     @property
@@ -236,7 +236,7 @@ class LocalRunner:
         with self._lock:
             return self.scheduler.idle
 
-    # What follows from a commit
+    # After a commit
 
     @property
     def bodies_wait(self) -> bool:
@@ -249,7 +249,7 @@ class LocalRunner:
         return facts
 
     def committed(self, result: CommitResult) -> None:
-        # Before anybody else leads or closes: they begin in the order of claims, and what is not to begin is found.
+        # Under the lock: bodies begin in the order of claims, and closing finds those that must not begin.
         self._bodies.add(result)
         self._notice_quiet()
 
@@ -258,7 +258,7 @@ class LocalRunner:
             self._quiet.notify_all()
 
     def store_replaced(self, error: StoreReplaced) -> None:
-        """What this worker works on is gone: it says so once, stops its bodies, and sends nothing any more."""
+        """The contents of the store are gone or were replaced: log it once, stop all bodies, and commit nothing more."""
         with self._lock:
             if self._replaced.is_set():
                 return
@@ -272,7 +272,7 @@ class LocalRunner:
         self._lease.stop()
 
     def tell_pressure(self) -> None:
-        """In order, so one thread at a time."""
+        """One thread at a time, so that listeners get events in order."""
         news = self.scheduler.pressure.news
         while news and self._telling.acquire(blocking=False):
             try:
@@ -302,7 +302,7 @@ class LocalRunner:
 
     def _after_settling(self, result: CommitResult) -> None:
         news = result.news.values()
-        if all(run.gate is GateState.OPEN for run in news):  # they go on: nothing to forget, to stop or to finish
+        if all(run.gate is GateState.OPEN for run in news):  # all of them go on: nothing to forget, stop or finish
             self._on_news(news)
         else:
             self.handle_news(news)
@@ -311,10 +311,10 @@ class LocalRunner:
             self.sweep_in(min(delays) + 500)
 
     def handle_news(self, news: Iterable[RunNews]) -> None:
-        """Tell those who wait, and finish what a closed gate is held for."""
+        """Tell those who wait for these runs, and finish the work of gates that closed on a failure."""
         with self._lock:
             broken = {gate.run_id: gate for gate in self.scheduler.apply_news(news)}
-            # Named one by one, before anybody can retry the run: what is started then is not to be stopped.
+            # List the attempts before anybody can retry the run: those started after that must not be stopped.
             held = self.scheduler.held.values() if broken else ()
             running = [each.attempt for each in held if each.facts.run_id in broken]
         if running:
@@ -339,7 +339,7 @@ class LocalRunner:
         return now()
 
     def _leased(self) -> None:
-        """The lease is held. If it was not, there may be work that could not be claimed."""
+        """The lease is held. If it had been lost, there may be work that could not be claimed."""
         with self._lock:
             regained, self.scheduler.leased = not self.scheduler.leased, True
         if regained:
@@ -352,10 +352,10 @@ class LocalRunner:
     def end_overdue(self, due: Due) -> None:
         self._bodies.end_overdue(due.overdue)
 
-    # The end
+    # Closing
 
     def close(self, timeout: float) -> None:
-        """Let bodies end for a while, then give back what did not; nothing is lost either way."""
+        """Wait up to `timeout` seconds for bodies to end, then give back the rest. Nothing is lost either way."""
         with self._lock:
             self.scheduler.close(now())
         self._give_back_unbegun()
@@ -373,15 +373,15 @@ class LocalRunner:
         self._house.end()
         self._commits.finish()
         stop_capture()
-        if self._replaced.is_set():  # nobody knows this worker any more
+        if self._replaced.is_set():  # the store does not know this worker any more
             return
         try:
             self._store.commit([Dismiss(self.scheduler.worker)])
         except StoreError as error:
-            log.warning("could not sign off; the lease will run out instead: %s", error)
+            log.warning("this worker could not sign off; its lease will expire instead: %s", error)
 
     def _wait_until_quiet(self, seconds: float) -> None:
-        """Until everything is settled; a store that takes nothing is not waited for."""
+        """Wait until everything is settled, unless the store is in trouble."""
         deadline = time.monotonic() + seconds
         with self._lock:
             while not self.scheduler.idle and self._commits.trouble is None and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Looking for what nobody was told of: queues with READY nodes, and workers of this machine that have died."""
+"""Finds what no hint told of: queues with READY nodes, and workers of this machine that have died."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("stepwell")
 
 
 class Ready(NamedTuple):
-    """READY nodes of these runs, or some of them, stand in a queue."""
+    """A queue has READY nodes of this version of a workflow; `run` is one of the runs."""
 
     queue: str
     unfinished: Unfinished
@@ -26,14 +26,14 @@ class Ready(NamedTuple):
 
 
 class Lookout:
-    """Finds queues in which something is READY. It needs a store, and no code of the user."""
+    """Finds queues with READY nodes. It needs a store, but no code of the user."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lanes: Recent[Digest, frozenset[Lane]] = Recent(10_000)
 
     def ready(self, queues: frozenset[str] | None = None) -> list[Ready]:
-        """What is READY in these queues, or in any: a run for each queue and each graph that has some."""
+        """One run for each queue and graph with READY nodes, in these queues or in all."""
         asked: list[tuple[str, Unfinished]] = []
         questions: list[Query] = []
         for item in reader.list_unfinished(self._store):
@@ -64,8 +64,8 @@ class Lookout:
 
 
 def dismiss_dead(store: Store) -> int:
-    """Sign off workers whose process has died on this machine, so that nobody waits for their leases; how many attempts
-    they held. A process that is only paused keeps its lease, and loses it in time."""
+    """Sign off workers whose process has died on this machine, so that nobody waits for their leases to expire. Returns how
+    many attempts they held. A process that is only paused keeps its lease until it expires."""
     lost = 0
     for worker in reader.list_workers(store):
         if not may_live(worker.info):

@@ -1,4 +1,4 @@
-"""What an engine has done since it was opened, in numbers for people and dashboards. Those of a run: `kernel/measuring.py`."""
+"""Metrics of an engine since it was opened, for people and dashboards. Those of a run: `kernel/measuring.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .lease import Lease
 
 
 class ByKind(NamedTuple):
-    """A number for each kind of body: `def` in threads, `async def` on the loop, in processes of their own."""
+    """A number for each kind of body: `def` in threads, `async def` on the loop, isolated in processes."""
 
     thread: int | float
     loop: int | float
@@ -30,43 +30,43 @@ class EngineMetrics(NamedTuple):
     active: ByKind
     """Attempts in memory that have a slot to run in."""
     queued: ByKind
-    """Attempts in memory beyond these, claimed ahead. `queue_depth` bounds them for each kind."""
+    """Attempts in memory beyond these, claimed ahead. `queue_depth` limits them for each kind."""
     most_queued: ByKind
-    """The most that ever were."""
+    """The most attempts that were ever claimed ahead at once."""
     steps: int
-    """Entries that it added to the journals of runs by claiming nodes and recording the ends of attempts."""
+    """Journal entries that it wrote by claiming nodes and recording the ends of attempts."""
     executed: int
     """Attempts whose body ran here and whose end was recorded."""
     step_seconds: float
-    """How long one of these took on average, from its claim to its settlement."""
+    """Their average time, from claim to settlement."""
     failures: int
-    """Those of them that failed or timed out."""
+    """How many of them failed or timed out."""
     retries: int
-    """Those of them that are tried again."""
+    """How many of them are tried again."""
     fenced: int
     """Settlements that the store refused, because the attempt was no longer the current one of its node."""
     commits: int
-    """Group commits: settlements, claims, starts. What housekeeping, leases and control commit is not counted."""
+    """Group commits: settlements, claims, starts. Commits of housekeeping, leases and control are not counted."""
     commits_failed: int
-    """How often a commit raised; the same batch is sent again."""
+    """How many commits failed; the same batch is sent again."""
     ops_per_commit: float
     commit_seconds: float
-    """How long a commit took on average."""
+    """The average time of a commit."""
     claims: int
-    """How often work was asked for."""
+    """How many claims were made."""
     claimed: int
     """How many nodes were granted."""
     blocks: ByKind
-    """How often back-pressure began: no room, and work waiting in the store."""
+    """How often back-pressure began: no slot was free while work waited in the store."""
     blocked_seconds: ByKind
-    """For how long it was felt in all, until now."""
+    """How long it has lasted in total, until now."""
     renewals: int
     leases_lost: int
     blocked_runs: Mapping[RunId, RunPressure]
     """What back-pressure has cost the latest 1,000 runs that had to wait: `blocks` and `seconds` of each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The same as JSON data."""
         found = {
             name: value._asdict() if isinstance(value, ByKind) else value for name, value in self._asdict().items()
         }
@@ -77,7 +77,7 @@ _NONE = ByKind(0, 0, 0)
 IDLE = EngineMetrics(
     _NONE, _NONE, _NONE, 0, 0, 0.0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, _NONE, ByKind(0.0, 0.0, 0.0), 0, 0, {}
 )
-"""Of an engine that has no runner."""
+"""The metrics of an engine that has no runner."""
 
 
 def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:

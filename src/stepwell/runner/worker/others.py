@@ -1,5 +1,5 @@
-"""What other processes are told after a commit: that runs ended, that there is more to do than this process takes, and which
-runs of others it has taken, so that those who heard of them too need not look."""
+"""Tells other processes after a commit which runs ended, whether there is more to do than this process takes, and which of
+their runs it has taken, so that others who heard of these need not look."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..scheduling.batches import CommitResult
 from ..scheduling.scheduler import Scheduler
 
 TELL_FIRST, TELL_LATER = 0.05, 1.6
-"""Seconds between two times that others are told of surplus work: more and more, as long as there is some."""
+"""Seconds between two hints of surplus work. The pause grows as long as there is some."""
 FEW_RUNS = 8
-"""So many runs are told of by their ids; with more there is work for several."""
+"""Up to this many taken runs are reported. If there are more, there is work for several processes."""
 
 
 class Others:
@@ -34,11 +34,11 @@ class Others:
         self._taken: list[RunId] = []
 
     def took(self, run_id: RunId) -> None:
-        """This process works on a run that another has started. Told with the commit that it was granted by."""
+        """This process works on a run that another one started. Others are told after the commit that granted it."""
         self._taken.append(run_id)
 
     def tell(self, result: CommitResult) -> None:
-        """After a commit. Nothing depends on it: who is not told looks by itself, later."""
+        """Send the hints after a commit. Nothing depends on them: a process that misses one looks by itself, later."""
         moved = tuple(run.run_id for run in result.news.values() if run.gate is not GateState.OPEN)
         if not self._scheduler.full:
             self._pause = TELL_FIRST
@@ -46,7 +46,7 @@ class Others:
         self._tell(self._surplus(), moved, () if self._scheduler.full or len(taken) > FEW_RUNS else tuple(taken))
 
     def tell_again(self) -> None:
-        """Between commits: what was not told with the last one, because it came too soon after another."""
+        """Send, between commits, the surplus that came too soon after an earlier hint."""
         self._tell(self._surplus(), ())
 
     def _tell(self, queues: dict[str, int], moved: tuple[RunId, ...], taken: tuple[RunId, ...] = ()) -> None:

@@ -1,6 +1,6 @@
-"""The sweeper: finds what time has changed, and finishes gates that somebody left. It needs a store and nothing else.
+"""The sweeper: finds what has become due, and finishes gates that were abandoned. It needs nothing but a store.
 
-Every engine has one; any number of them may work on one store, and none of them leads.
+Every engine has one. Any number of them may work on one store, without a leader.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ log = logging.getLogger("stepwell")
 class SweepResult(NamedTuple):
     receipt: Swept
     next_due_in: int | None
-    """Microseconds until another sweep will find something; None: not as far as the rows say."""
+    """Microseconds until the next sweep will find something; None if no row says so."""
     more: bool
-    """It found as much as it may at once, so there may be more."""
+    """It reached its limit, so there may be more to find."""
 
 
 class Sweeper:
@@ -38,7 +38,7 @@ class Sweeper:
         self._wake_gates = wake_gates
         self._gates: deque[HeldGate] = deque()
         self._named: set[HeldGate] = set()
-        """The same: one that waits may be reported again."""
+        """The gates in `_gates`, because a sweep may report a waiting one again."""
 
     def sweep(self) -> Procedure[SweepResult]:
         asked = Sweep()
@@ -46,7 +46,7 @@ class Sweeper:
         assert isinstance(answer, Answer)
         (receipt,) = answer
         assert isinstance(receipt, Swept)
-        # What was due before and still is, another sweep at once would not change either.
+        # What was due and still is would not change with another sweep at once.
         known = receipt.next_due is not None and receipt.next_due > answer.now
         due_in = receipt.next_due - answer.now if known and receipt.next_due is not None else None
         if receipt.lost:
@@ -62,7 +62,7 @@ class Sweeper:
         return SweepResult(receipt, due_in, most >= asked.limit)
 
     def finish_gate(self, held: HeldGate) -> None:
-        """Have this gate's work finished soon. It may take long, so it is done elsewhere."""
+        """Finish the work of this gate soon, in another thread because it may take long."""
         if held not in self._named:
             self._named.add(held)
             self._gates.append(held)
@@ -78,6 +78,11 @@ class Sweeper:
         try:
             news = yield from finish(held)
         except StepwellError as error:
-            log.warning("run %s: %r is not finished yet: %s", held.run_id, held.purpose, error)
-            return  # it is reported again, if it is still there
+            log.warning(
+                "run %s: its gate for %r could not be finished yet; it is tried again: %s",
+                held.run_id,
+                held.purpose,
+                error,
+            )
+            return  # a later sweep reports it again, if it is still held
         self._finished(held.run_id, news)

@@ -1,4 +1,4 @@
-"""Time limits of bodies: whose time is up is settled at once, whatever its body still does."""
+"""Time limits of bodies: when its time is up, an attempt is settled at once, whatever its body still does."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .timetable import Timetable
 log = logging.getLogger("stepwell")
 
 MAX_RUNAWAYS = 64
-"""Threads whose body did not end in time: beyond this many, nothing more is claimed until some of them end."""
+"""If this many threads are occupied by bodies that overran their time limit, nothing is claimed until some of them end."""
 
 
 class Timekeeper:
-    """Watches in a thread of its own, once it is needed: all others may be waiting for the store."""
+    """Watches the time limits in a thread of its own, as all others may be waiting for the store. Started on first use."""
 
     def __init__(
         self,
@@ -34,19 +34,19 @@ class Timekeeper:
     ) -> None:
         self._scheduler = scheduler
         self._lock = lock
-        """That of the scheduler."""
+        """The lock of the scheduler."""
         self._timetable = timetable
         self._commits = commits
         self._bodies = bodies
         self._attempts: dict[Held, Attempt] = {}
         self._changed = threading.Event()
         self._looks_at: float = math.inf
-        """When the watch looks next. Only an earlier limit wakes it: else each body of a chain would."""
+        """When the thread looks next. Only an earlier limit wakes it; else every body of a chain would."""
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def begins(self, attempt: Attempt, seconds: float) -> None:
-        """Its body has so long from now on. The lock is held."""
+        """The time limit of this body starts now. The lock is held."""
         self._attempts[attempt.held] = attempt
         until = now() + microseconds(seconds)
         self._timetable.time_limit(attempt.held, until)
@@ -58,30 +58,30 @@ class Timekeeper:
             self._thread.start()
 
     def forget(self, held: Held) -> None:
-        """It is settled. The lock is held."""
+        """The attempt is settled. The lock is held."""
         self._attempts.pop(held, None)
 
     def came_back(self, held: Held) -> bool:
-        """Its thread is free again: whether it was taken for lost. The lock is held."""
+        """The thread of this body is free again. True if another thread has replaced it. The lock is held."""
         if held.runaway:
             self._bodies.find_again()
             self._scheduler.stalled = self._bodies.lost >= MAX_RUNAWAYS
         return held.runaway
 
     def end(self, items: list[Held]) -> None:
-        """Their time is up: settle them now; whatever their bodies still do is not recorded."""
+        """Settle attempts whose time is up. Whatever their bodies still do is not recorded."""
         for held in items:
             try:
                 self._end(held)
-            except Exception:  # whatever it is, the time of the others is up too
-                log.exception("node %r of run %s could not be ended", held.spec.name, held.facts.run_id)
+            except Exception:  # the time of the others is up too
+                log.exception("node %r of run %s could not be timed out", held.spec.name, held.facts.run_id)
         if items:
-            self._bodies.call(0)  # a thread for each one that is lost, or what was claimed ahead would wait for it
+            self._bodies.call(0)  # replace the lost threads, or what was claimed ahead would wait for them
             self._commits.wake()
 
     def _end(self, held: Held) -> None:
         with self._lock:
-            self._commits.collect_ended()  # or what ended in time on the loop or in a process would be too late
+            self._commits.collect_ended()  # else bodies that ended in time on the loop or in a process would time out
             attempt = self._attempts.get(held)
             if held.over or attempt is None:
                 return
@@ -110,8 +110,8 @@ class Timekeeper:
         while not self._closed:
             try:
                 self._look()
-            except Exception:  # whatever it is, the others' time must be kept
-                log.exception("keeping time failed; it goes on")
+            except Exception:  # the other limits must still be kept
+                log.exception("checking time limits failed; it is tried again")
                 time.sleep(0.1)
 
     def _look(self) -> None:

@@ -1,6 +1,6 @@
 """Finds the tokens of callers in the store, and caches them for a second.
 
-A token that another process makes or revokes counts within that second, one that this process revokes at once.
+Changes of tokens by other processes take effect within that second, those of this process at once.
 """
 
 from __future__ import annotations

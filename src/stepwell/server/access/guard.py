@@ -88,12 +88,9 @@ class Guard:
         given = headers.getlist("host")
         name = host_name(given[0]) if len(given) == 1 else None
         if name is None or not (name in self._hosts or (_is_address(name) and name not in ("0.0.0.0", "::"))):
-            raise Problem(
-                421,
-                f"this server does not answer to the name {given[0][:100]!r}; start it with --allow-host to have it do so"
-                if given
-                else "the request has no Host header",
-            )
+            unknown = f"this server does not answer to the name {given[0][:100]!r}" if given else ""
+            advice = "start it with --allow-host to have it do so"
+            raise Problem(421, f"{unknown}; {advice}" if unknown else "the request has no Host header")
 
     async def _who(self, scope: Scope, headers: Headers) -> Principal:
         """The caller; a Problem if it has no valid token."""
@@ -110,13 +107,15 @@ class Guard:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
                 raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
             return _valid(await self._callers.by_session(cookie), by_cookie=True)
-        if not _is_local(scope, headers):
+        client = scope.get("client")
+        is_local = (
+            client is not None and is_loopback(str(client[0])) and not any(each in headers for each in FORWARDING)
+        )
+        if not is_local:
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
         if await self._callers.any_token():
-            raise _unknown(
-                "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN; "
-                "`stepwell token create` makes one"
-            )
+            needed = "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN"
+            raise _unknown(f"{needed}; `stepwell token create` makes one")
         return LOCAL
 
 
@@ -172,11 +171,6 @@ def _check_origin(method: str, headers: Headers) -> None:
     navigates = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not navigates:
         raise Problem(403, "pages of other sites may not use this server")
-
-
-def _is_local(scope: Scope, headers: Headers) -> bool:
-    client = scope.get("client")
-    return client is not None and is_loopback(str(client[0])) and not any(name in headers for name in FORWARDING)
 
 
 def is_loopback(address: str) -> bool:

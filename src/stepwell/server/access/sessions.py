@@ -1,7 +1,7 @@
 """Sessions of browsers: a token is exchanged for a cookie that scripts cannot read.
 
-The cookie is a random text of which only a hash is stored. A session ends with its own end, with the end of its token, or when
-somebody closes it.
+The cookie is a random text, of which only a hash is stored. A session ends when it expires, when its token does, or when it is
+closed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bearer tokens: random texts of which only a hash is stored, with scopes and an end.
+"""Bearer tokens: random texts with scopes and an expiry, of which only a hash is stored.
 
 A token is `sw_ID_SECRET`. The id finds its record; the secret has 256 random bits, so a plain SHA-256 of it gives nothing away.
 Records are kept when a token is revoked or has expired: a server that ever had a token never goes back to being open.

@@ -162,8 +162,7 @@ async def follow_all(service: Given, request: Request, last_event_id: LastEventI
 
 
 async def _all_events(service: Service, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
-    """A place in this stream is a time: of what had ended by then nothing is missing. So it moves on when all that was found
-    together has been sent, by an id without an event."""
+    """Ids of this stream are times by which all ended runs were sent. So an id is sent, without an event, after each batch."""
     yield BEGIN
     with service.feed.watching(None) as watcher:
         now = await to_thread.run_sync(service.store.now)

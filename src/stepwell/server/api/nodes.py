@@ -22,11 +22,10 @@ from ...runner.runs.views import AttemptView
 from ...store import reader
 from ...words import iso
 from .. import paging
-from ..drawing import Format, drawn
 from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
 from ..problems import Problem
-from ..ranges import ranged
 from ..report_models import CheckpointModel, EffectModel, FrozenGraph, LabelModel
+from ..responses import Format, drawn, ranged
 from ..routes import Routes
 from ..service import Given, Service
 

@@ -21,8 +21,8 @@ from ..models import Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
-from ..streams.looks import States
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, stream
+from ..streams.states import States
 from .events import Visitor
 
 routes = Routes("pipelines")
@@ -73,7 +73,8 @@ def list_states(
 ) -> Page[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
     after = paging.read_pair(cursor)
-    found = sorted(_states(_pipeline(service, name)), key=_place)
+    view = _pipeline(service, name).view()
+    found = sorted((*view.states(), *view.orphans()), key=_place)
     chosen = [
         each.to_json()
         for each in found
@@ -85,11 +86,6 @@ def list_states(
     page = chosen[:limit]
     more = [page[-1]["stage"], page[-1]["entity"]] if len(chosen) > limit else None
     return paging.page(page, more)
-
-
-def _states(pipeline: Pipeline) -> list[StateView]:
-    view = pipeline.view()
-    return [*view.states(), *view.orphans()]
 
 
 def _place(state: StateView) -> tuple[str, str]:
@@ -171,9 +167,8 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     if not service.builds.begin(pipeline, build):
         running = service.builds.last(name)
         told = "" if running is None else f"; GET scans/{running.id} tells of it"
-        raise Problem(
-            409, f"a scan of {name} is running already{told}", error="PipelineBusy", headers={"Retry-After": "5"}
-        )
+        busy = f"a scan of {name} is running already{told}"
+        raise Problem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
     response.status_code = 202
     return models.BuildModel.model_validate(build.to_json())
 
@@ -184,9 +179,7 @@ def get_scan(name: str, scan: Annotated[str, Path(max_length=100)], service: Giv
     pipeline = _pipeline(service, name)
     build = service.builds.get(pipeline.name, scan)
     if build is None:
-        raise Problem(
-            404, f"no scan {scan[:100]!r} of {name} is known here: only the latest are, and none after a restart"
-        )
+        raise Problem(404, f"no scan {scan[:100]!r} of {name} is known: only the latest are kept")
     return models.BuildModel.model_validate(build.to_json())
 
 
@@ -229,7 +222,7 @@ async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) 
     yield BEGIN
     seen: States = {}
     quiet = 0.0
-    with service.looks.following(pipeline) as follower:
+    with service.state_feed.following(pipeline) as follower:
         while not service.feed.closed and await visitor.may_stay():
             found = seen if follower.states is None else follower.states
             for place, told in found.items():

@@ -35,16 +35,12 @@ class Answers(BaseModel):
 def read(body: Questions, service: Given) -> Answers:
     """Ask the store. For `stepwell.Client`, which has all of a run's surface by it; others use the routes of runs."""
     try:
-        asked = [query_from_wire(each) for each in body.queries]
+        asked: list[Any] = [query_from_wire(each) for each in body.queries]
     except Unreadable as error:
         raise Problem(422, f"the query is refused: {error}") from None
-    most = [_limited(each) for each in asked]
+    most = [each._replace(limit=min(each.limit, MAX_ROWS)) if hasattr(each, "limit") else each for each in asked]
     answers = service.store.read(most)
     for given, query, answer in zip(asked, most, answers, strict=True):
         if given != query and getattr(answer, "cursor", None) is not None:
             raise Problem(413, f"{type(query).__name__} finds more than {MAX_ROWS:,} rows: ask for pages of them")
     return Answers(answers=[answer_to_wire(each) for each in answers], now=service.store.now())
-
-
-def _limited(query: Any) -> Any:
-    return query._replace(limit=min(query.limit, MAX_ROWS)) if hasattr(query, "limit") else query

@@ -115,14 +115,11 @@ _DEFINITION = {
 }
 
 
-def _triggers(service: Service) -> Triggers:
-    return (service.worker or service.engine).triggers
-
-
-def _get(service: Service, name: str) -> StoredTrigger:
-    if reader.get_record(service.store, RECORD, name) is None:
+def _triggers(service: Service, name: str | None = None) -> Triggers:
+    """The triggers; 404 if there is none of this name."""
+    if name is not None and reader.get_record(service.store, RECORD, name) is None:
         raise Problem(404, f"there is no trigger {name[:100]!r}; GET /api/v1/triggers lists those there are")
-    return _triggers(service).get(name)
+    return (service.worker or service.engine).triggers
 
 
 def _model(stored: StoredTrigger, count: int = 5) -> TriggerModel:
@@ -164,50 +161,48 @@ def get_trigger(
     name: Name, service: Given, next: Annotated[int, Query(ge=0, le=100, description="So many next times.")] = 5
 ) -> TriggerModel:
     """A trigger: its definition, how it stands, and when it fires next."""
-    return _model(_get(service, name), next)
+    return _model(_triggers(service, name).get(name), next)
 
 
 @routes.get("/triggers/{name}/versions", "read")
 def list_trigger_versions(name: Name, service: Given) -> list[TriggerVersion]:
     """The versions of its definition, oldest first."""
-    stored = _get(service, name)
+    triggers = _triggers(service, name)
+    active = triggers.get(name).version
     return [
         TriggerVersion(
             version=row.number,
             digest=row.digest,
             saved_at=iso(row.stored_at) or "",
-            active=row.number == stored.version,
+            active=row.number == active,
         )
-        for row in _triggers(service).versions(name)
+        for row in triggers.versions(name)
     ]
 
 
 @routes.delete("/triggers/{name}", "author", status_code=204)
 def remove_trigger(name: Name, service: Given) -> None:
     """Forget a trigger. Runs that it started stay."""
-    _get(service, name)
-    _triggers(service).remove(name)
+    _triggers(service, name).remove(name)
 
 
 @routes.post("/triggers/{name}/pause", "run")
 def pause_trigger(name: Name, service: Given) -> TriggerModel:
     """Fire no more until it is resumed."""
-    _get(service, name)
-    return _model(_triggers(service).pause(name))
+    return _model(_triggers(service, name).pause(name))
 
 
 @routes.post("/triggers/{name}/resume", "run")
 def resume_trigger(name: Name, service: Given) -> TriggerModel:
     """Go on from now: times that passed meanwhile are not caught up."""
-    _get(service, name)
-    return _model(_triggers(service).resume(name))
+    return _model(_triggers(service, name).resume(name))
 
 
 @routes.post("/triggers/{name}/fire", "run", status_code=201)
 def fire_trigger(name: Name, service: Given, response: Response, body: Fire | None = None) -> Fired:
     """Start a run now, whether it is due or not."""
     given = body or Fire()
-    _get(service, name)
+    _triggers(service, name)
     triggers = Triggers(service.store, lambda start: start_by(service.worker, service.engine, start))
     run_id = triggers.fire(name, given.input, key=given.key)
     response.headers["Location"] = f"/api/v1/runs/{run_id}"
@@ -217,11 +212,11 @@ def fire_trigger(name: Name, service: Given, response: Response, body: Fire | No
 @routes.post("/triggers/{name}/backfill", "run")
 def backfill_trigger(name: Name, body: BackfillRequest, service: Given) -> Times:
     """Start the runs of past times that have none. Whoever serves starts them."""
-    _get(service, name)
+    triggers = _triggers(service, name)
     start, end = moment(body.start), moment(body.end)
     if start is None or end is None:
         raise InputError("start and end are times with their offset, as 2026-03-01T00:00:00Z")
-    times = _triggers(service).backfill(name, start, end, dry_run=body.dry_run)
+    times = triggers.backfill(name, start, end, dry_run=body.dry_run)
     return Times(times=[time_text(time - time % SECOND) for time in times], dry_run=body.dry_run)
 
 

@@ -18,9 +18,9 @@ from ...runner.runs.records import graph_record
 from ...store import reader
 from ...words import iso
 from .. import paging
-from ..drawing import Format, drawn
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
 from ..problems import Problem, problem_of
+from ..responses import Format, drawn
 from ..routes import Routes
 from ..service import Given, Service
 from ..starting import unknown_workflow
@@ -137,22 +137,17 @@ def get_workflow(
         return WorkflowDetail.model_validate({**_class(known), **detail})
     row = _version(service, name, version)
     document = service.engine.documents.document(row)
-    (listed,) = service.store.read([ListVersions("document", name, after=row.number - 1, limit=1)])
     return WorkflowDetail(
         name=name,
         kind="document",
         version=row.number,
-        versions=_newest(service, name, listed),
+        versions=max(each.number for each in reader.all_versions(service.store, "document", name)),
         digest=row.digest,
         saved_at=iso(row.stored_at),
         description=document.description,
         input=document.input,
         document=document.canonical,
     )
-
-
-def _newest(service: Service, name: str, listed: Any) -> int:
-    return max((row.number for row in reader.all_versions(service.store, "document", name)), default=len(listed))
 
 
 def _version(service: Service, name: str, number: int | None) -> VersionRow:

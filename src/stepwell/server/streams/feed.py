@@ -105,29 +105,25 @@ class Feed:
         """How many more passes over the older runs are needed."""
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self.closed = False
         self._name: WorkerId = new_worker_id()
 
     @property
     def streams(self) -> int:
         return len(self._watchers)
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     async def pause(self, seconds: float) -> None:
         """Sleep, for streams that poll; ends early when the server closes."""
         waited = 0.0
-        while waited < seconds and not self._closed:
+        while waited < seconds and not self.closed:
             await asyncio.sleep(min(0.25, seconds - waited))
             waited += 0.25
 
     def check_room(self) -> None:
         """Before a stream begins: afterwards nothing can be refused."""
-        if self._closed or len(self._watchers) >= MAX_STREAMS:
+        if self.closed or len(self._watchers) >= MAX_STREAMS:
             many = f"{MAX_STREAMS} streams are open, and no more are allowed"
-            raise Problem(503, "the server is closing" if self._closed else many, headers={"Retry-After": "2"})
+            raise Problem(503, "the server is closing" if self.closed else many, headers={"Retry-After": "2"})
 
     def poke(self) -> None:
         """Called after a commit of this process."""
@@ -140,7 +136,7 @@ class Feed:
         """A stream of a run, from after this entry of its journal on; of all runs if None is named."""
         watcher = Watcher(run_id)
         with self._lock:
-            watcher.closed = self._closed
+            watcher.closed = self.closed
             if run_id is None and not any(each.run_id is None for each in self._watchers):
                 self._seen.clear()  # all runs were not watched meanwhile
                 self._ended_since = self._store.now() - SLACK
@@ -162,7 +158,7 @@ class Feed:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
+            self.closed = True
             for watcher in self._watchers:
                 watcher.closed = True
                 watcher.wake()
@@ -174,7 +170,7 @@ class Feed:
         """The thread of the feed, which ends with the last stream."""
         while True:
             with self._lock:
-                if self._closed or not self._watchers:
+                if self.closed or not self._watchers:
                     self._thread = None
                     return
             try:

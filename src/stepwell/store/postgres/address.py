@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from ...errors import InputError
 from ...words import shown
@@ -11,6 +11,7 @@ from ...words import shown
 DEFAULT_SCHEMA = "stepwell"
 _OURS = ("schema", "pooler")
 _POOLERS = ("none", "transaction")
+_SECRET = ("password", "sslpassword")
 
 
 class Address(NamedTuple):
@@ -35,6 +36,8 @@ def parse(url: str) -> Address:
     """
     >>> parse("postgresql://me:secret@db.example/app?schema=flows&sslmode=require").url
     'postgresql://me@db.example/app?schema=flows&sslmode=require'
+    >>> parse("postgresql:///app?service=shop").conninfo
+    'postgresql:///app?service=shop'
     """
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
@@ -43,16 +46,17 @@ def parse(url: str) -> Address:
     user, separator, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
     rest = [(key, value) for key, value in given if key not in _OURS]
-    secrets = {unquote(password), password, *(value for key, value in rest if key in ("password", "sslpassword"))} - {
-        ""
-    }
-    shown_query = urlencode(
-        [(key, value) for key, value in given if key not in ("password", "sslpassword")], quote_via=quote
-    )
-    public = urlunsplit((parts.scheme, f"{name}{separator}{host}", parts.path, shown_query, ""))
+    secrets = {unquote(password), password, *(value for key, value in rest if key in _SECRET)} - {""}
+    shown_pairs = [(key, value) for key, value in given if key not in _SECRET]
+    public = _joined(f"{parts.scheme}://{name}{separator}{host}{parts.path}", shown_pairs)
     if not schema or schema.startswith("pg_") or not schema.isprintable() or len(schema.encode()) > 63:
         raise InputError(f"store URL {public!r}: schema={shown(schema)} cannot be the name of a schema")
     if pooler not in _POOLERS:
         raise InputError(f"store URL {public!r}: pooler={shown(pooler)} is not one of {', '.join(_POOLERS)}")
-    conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(rest, quote_via=quote), ""))
+    conninfo = _joined(f"postgresql://{parts.netloc}{parts.path}", rest)
     return Address(conninfo, schema, public, pooler == "transaction", tuple(sorted(secrets, key=len, reverse=True)))
+
+
+def _joined(address: str, pairs: list[tuple[str, str]]) -> str:
+    """Not by `urlunsplit`, which leaves the slashes out where no host is named."""
+    return f"{address}?{urlencode(pairs, quote_via=quote)}" if pairs else address

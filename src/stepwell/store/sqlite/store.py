@@ -18,34 +18,7 @@ import apsw
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from ...ids import AttemptId, RunId, WorkerId
-from ...model import (
-    ActivateVersion,
-    AddGraph,
-    AddNodes,
-    Answer,
-    Append,
-    Batch,
-    Claim,
-    Create,
-    Delete,
-    DeleteGraph,
-    Dismiss,
-    Enlist,
-    Gate,
-    Hint,
-    Op,
-    PutRecord,
-    Query,
-    Receipt,
-    Renew,
-    Restore,
-    Rewrite,
-    SaveVersion,
-    Settle,
-    Share,
-    Sweep,
-    SwitchGraph,
-)
+from ...model import ActivateVersion, Answer, Batch, Hint, Op, PutRecord, Query, Receipt, SaveVersion, ops
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
 from .lanes import Lanes
@@ -67,17 +40,17 @@ from .workers import WorkerLocks
 from .write_ahead_log import WriteAheadLog
 
 OLDEST_SQLITE = (3, 51, 3)
-"""Older ones have a race between two processes that can corrupt a database in WAL mode."""
+"""Older versions have a race between two processes that can corrupt a database in WAL mode."""
 
 APPLICATION = int.from_bytes(b"Step", "big")
-"""What tells the file of a store from the database of another program."""
+"""The application id that marks the file as a Stepwell store, not the database of another program."""
 
 Synchronous = Literal["full", "normal"]
 
 
 FILE_CHECK_SECONDS = 1.0
 LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
-"""Seconds between two looks whether the file has changed."""
+"""Seconds between two checks whether the file has changed."""
 _TROUBLE = (
     apsw.BusyError,
     apsw.LockedError,
@@ -89,16 +62,16 @@ _TROUBLE = (
     apsw.IOError,
     OSError,
 )
-"""What can happen to any database. Whatever else SQLite raises is a bug of ours, and looks like one."""
+"""Errors that any database can run into. Any other error of SQLite is a defect of ours, and is raised as it is."""
 _OPEN = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
-"""Without SQLite's own mutexes: each connection has a lock here, and taking both costs a commit some hundred calls."""
-_WORKERS = frozenset({Enlist, Dismiss})
-_STOP_NOTHING = frozenset({Settle, Append, Claim, Create})
-"""Ops that make no run stop, but for a settlement that fails one, which says so."""
+"""Without SQLite's own mutexes: each connection has a lock here, and a second one costs some hundred calls per commit."""
+_WORKERS = frozenset({ops.Enlist, ops.Dismiss})
+_STOP_NOTHING = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
+"""Ops that do not tell a run to stop. Only a settlement that fails its run does, and it clears `nothing_stops`."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file is there: device and inode."""
+    """The device and inode of the file at this path; None if there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -107,10 +80,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class SqliteStore:
-    """Runs in one SQLite file.
+    """A store in one SQLite file.
 
-    Every commit is one `BEGIN IMMEDIATE` transaction and, with `synchronous="full"` (the default), on the disk when
-    `commit` returns. Reads have a connection of their own and never wait for a writer.
+    Every commit is one `BEGIN IMMEDIATE` transaction. With `synchronous="full"` (the default) it is on the disk when `commit`
+    returns. Reads have a connection of their own and never wait for a writer.
     """
 
     embedded = True
@@ -135,7 +108,7 @@ class SqliteStore:
         self._lanes = Lanes()
         self._ends = threading.Event()
         self._heard: dict[WorkerId, int] = {}
-        """What each worker that waits for hints was last told of the file."""
+        """By worker that waits for hints: the version of the file that it last heard of."""
         try:
             self._open(clock, synchronous)
         except _TROUBLE as error:
@@ -160,13 +133,13 @@ class SqliteStore:
         self._log = WriteAheadLog(self._writer, self.path)
 
     def _make_folder(self) -> None:
-        """Only the last folder is made: a path of which more is missing is more likely mistyped."""
+        """Create the last folder only: if more of the path is missing, it is probably mistyped."""
         folder = self.path.parent
         try:
             folder.mkdir(exist_ok=True)
         except FileNotFoundError:
             raise StoreError(
-                f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create that folder first"
+                f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create the folder first"
             ) from None
 
     def commit(self, batch: Batch) -> Answer:
@@ -181,7 +154,7 @@ class SqliteStore:
         self._check_open()
         self._check_file()
         kinds = set(map(type, batch))
-        dead = self._locks.dead_workers() if Sweep in kinds else ()
+        dead = self._locks.dead_workers() if ops.Sweep in kinds else ()
         cursor = self._writing
         self._begin()
         try:
@@ -204,7 +177,7 @@ class SqliteStore:
         return answer
 
     def _check_file(self) -> None:
-        """Now and then: a file that was deleted or replaced still takes commits, and nobody would find them again."""
+        """Check, now and then, that the file is still there: commits to a deleted or replaced file succeed, and are lost."""
         now = time.monotonic()
         if now < self._look_at_file_at:
             return
@@ -216,7 +189,7 @@ class SqliteStore:
             )
 
     def _apply_all(self, tx: Transaction, batch: Batch) -> list[Receipt]:
-        if len(batch) == 2 and type(batch[0]) is Settle and type(batch[1]) is Claim:
+        if len(batch) == 2 and type(batch[0]) is ops.Settle and type(batch[1]) is ops.Claim:
             at_once = settle_and_claim(tx, batch[0], batch[1])
             if at_once is not None:
                 return at_once
@@ -225,60 +198,60 @@ class SqliteStore:
             receipts += self._judge(tx, kind, [batch[position] for position in members])
         return receipts
 
-    def _judge(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
-        if kind is Settle or kind is Append or kind is Claim:  # what they bring are payloads, and names that are there
-            return self._apply(tx, kind, ops)
-        refused = [refuse_values(op) for op in ops]
+    def _judge(self, tx: Transaction, kind: type[Op], group: list[Op]) -> list[Receipt]:
+        if kind is ops.Settle or kind is ops.Append or kind is ops.Claim:  # these hold payloads and known names only
+            return self._apply(tx, kind, group)
+        refused = [refuse_values(op) for op in group]
         if not any(refused):
-            return self._apply(tx, kind, ops)
-        good = [op for op, refusal in zip(ops, refused, strict=True) if refusal is None]
+            return self._apply(tx, kind, group)
+        good = [op for op, refusal in zip(group, refused, strict=True) if refusal is None]
         applied = iter(self._apply(tx, kind, good) if good else ())
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
     def _stops(self, tx: Transaction, batch: Batch, kinds: set[type[Op]]) -> tuple[AttemptId, ...]:
         if tx.nothing_stops and kinds <= _STOP_NOTHING:
             return ()
-        workers = dict.fromkeys([op.worker for op in batch if type(op) is Claim or type(op) is Renew])
+        workers = dict.fromkeys([op.worker for op in batch if type(op) is ops.Claim or type(op) is ops.Renew])
         if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:
             return ()
         return tuple(attempt for worker in workers for attempt in stops(tx, worker))
 
-    def _apply(self, tx: Transaction, kind: type[Op], ops: list[Op]) -> list[Receipt]:
-        if kind is Settle:
-            return settle(tx, cast("list[Settle]", ops))
-        if kind is Create:
-            return create(tx, cast("list[Create]", ops))
-        if kind is Append:
-            return append(tx, cast("list[Append]", ops))
-        (op,) = ops
+    def _apply(self, tx: Transaction, kind: type[Op], group: list[Op]) -> list[Receipt]:
+        if kind is ops.Settle:
+            return settle(tx, cast("list[ops.Settle]", group))
+        if kind is ops.Create:
+            return create(tx, cast("list[ops.Create]", group))
+        if kind is ops.Append:
+            return append(tx, cast("list[ops.Append]", group))
+        (op,) = group
         match op:
-            case Claim():
+            case ops.Claim():
                 return [claim(tx, op)]
-            case AddGraph():
+            case ops.AddGraph():
                 return [add_graph(tx, op)]
-            case AddNodes():
+            case ops.AddNodes():
                 return [add_nodes(tx, op)]
-            case SwitchGraph():
+            case ops.SwitchGraph():
                 return [arrange(tx, op)]
-            case Share():
+            case ops.Share():
                 return [share(tx, op)]
-            case Enlist():
+            case ops.Enlist():
                 return [enlist(tx, op)]
-            case Renew():
+            case ops.Renew():
                 return [renew(tx, op)]
-            case Dismiss():
+            case ops.Dismiss():
                 return [dismiss(tx, op)]
-            case Sweep():
+            case ops.Sweep():
                 return [sweep(tx, op)]
-            case Gate():
+            case ops.Gate():
                 return [gate(tx, op)]
-            case Rewrite():
+            case ops.Rewrite():
                 return [rewrite(tx, op)]
-            case Restore():
+            case ops.Restore():
                 return [restore(tx, op)]
-            case Delete():
+            case ops.Delete():
                 return [delete(tx, op)]
-            case DeleteGraph():
+            case ops.DeleteGraph():
                 return [delete_graph(tx, op)]
             case SaveVersion():
                 return [save_version(tx, op)]
@@ -286,7 +259,7 @@ class SqliteStore:
                 return [activate_version(tx, op)]
             case PutRecord():
                 return [put_record(tx, op)]
-            case Settle() | Create() | Append():
+            case ops.Settle() | ops.Create() | ops.Append():
                 raise AssertionError("handled above")
             case _:
                 assert_never(op)
@@ -310,12 +283,12 @@ class SqliteStore:
         return self._clock.now()
 
     def send_hint(self, hint: Hint) -> None:
-        """Every commit can be seen by all that have the file open."""
+        """Nothing to do: every process that has the file open can see each commit."""
 
     def wait_for_hint(
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
     ) -> bool:
-        """Looks whether the file has changed: often at first, then more and more seldom."""
+        """Check whether the file has changed, often at first, then less and less often."""
         give_up_at, pause = time.monotonic() + timeout, LOOK_SOONEST
         while (version := self._version()) == self._heard.get(worker):
             left = give_up_at - time.monotonic()
@@ -326,7 +299,7 @@ class SqliteStore:
         return True
 
     def _version(self) -> int:
-        """A number that differs from an earlier one when anything was committed in between, by anybody."""
+        """A number that changes with every commit of another connection."""
         self._check_process()
         with self._read_lock:
             self._check_open()
@@ -337,7 +310,7 @@ class SqliteStore:
 
     def close(self) -> None:
         if self._pid != os.getpid():
-            return  # A forked child closes nothing: it would end what its parent still uses.
+            return  # A forked child must not close what its parent still uses.
         with self._write_lock, self._read_lock:
             if not self._closed:
                 self._closed = True
@@ -360,7 +333,7 @@ class SqliteStore:
         return db
 
     def _configure(self, db: apsw.Connection, synchronous: Synchronous) -> None:
-        # Or SQLite would plan statements anew whenever a parameter that a partial index might care about changes.
+        # Otherwise SQLite would plan a statement again whenever a parameter changes that a partial index might depend on.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         db.set_busy_handler(_patience(self._busy_seconds))
         if db.readonly("main"):
@@ -373,7 +346,7 @@ class SqliteStore:
         db.pragma("cache_size", -32_000)
 
     def _switch_to_log(self, db: apsw.Connection) -> object:
-        """For this SQLite asks no busy handler: with another process just creating the file, it is busy at once."""
+        """Switch to WAL mode, with retries: SQLite calls no busy handler here, and another process may be creating the file."""
         give_up_at = time.monotonic() + self._busy_seconds
         while True:
             try:
@@ -387,10 +360,10 @@ class SqliteStore:
         self._writing.execute("BEGIN IMMEDIATE")
 
     def _migrate(self) -> None:
-        """Bring the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
+        """Migrate the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
         newest = max(number for number, _ in migrations())
         if self._writer.pragma("user_version") == newest:
-            return  # nobody waits for a writer only to look
+            return  # without waiting for another writer
         for number, text in migrations():
             self._begin()
             try:
@@ -417,7 +390,7 @@ class SqliteStore:
             raise StoreCorrupt(f"{self.path} holds the tables of another program; choose another path")
 
     def _boot_clock(self) -> Clock:
-        """The clock all processes of this boot share; the first to come sets it by the wall clock."""
+        """The clock that all processes of this boot share. The first process sets it by the wall clock."""
         if not has_boot_clock():
             return WallClock()
         known = "SELECT shift FROM boot WHERE id = ?"
@@ -428,7 +401,7 @@ class SqliteStore:
                 "INSERT OR IGNORE INTO boot (id, shift) VALUES (?, ?)", (boot_id(), WallClock().now() - since_boot())
             )
             if self._writer.changes():
-                # Leases of an earlier boot are over: their processes are gone, whatever the clock says.
+                # Leases of an earlier boot have expired: their processes are gone, whatever the clock says.
                 self._writer.execute("UPDATE worker SET lease_until = 0")
             row = self._writer.execute(known, (boot_id(),)).fetchone()
             self._writer.execute("COMMIT")
@@ -436,12 +409,12 @@ class SqliteStore:
         return BootClock(cast(int, row[0]))
 
     def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
-        """End the leases of workers whose process is known to be gone."""
+        """Expire the leases of workers whose process is known to be gone."""
         for worker in dead:
             tx.db.execute("UPDATE worker SET lease_until = 0 WHERE id = ?", (worker,))
 
     def _check_process(self) -> None:
-        """Asked before any lock is taken: a forked child inherits locks that nobody will ever release."""
+        """Called before any lock is taken: a forked child inherits locks that nobody will ever release."""
         if self._pid != os.getpid():
             raise StoreError("a store cannot be used in a forked process; open a new one there")
 
@@ -450,7 +423,7 @@ class SqliteStore:
             raise StoreError(f"the store {self.url} is closed")
 
     def _translated(self, error: BaseException) -> StoreError:
-        """SQLite's errors in our words: what happened and what to do."""
+        """Our error for one of SQLite's: what happened, and what to do."""
         if isinstance(error, (apsw.BusyError, apsw.LockedError)):
             return StoreBusy(
                 f"{self.path}: another process has held the write lock for more than {self._busy_seconds:g} s; "
@@ -475,11 +448,11 @@ class SqliteStore:
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:
-    """What a connection does while another process holds the lock it needs."""
+    """A busy handler: retries for `seconds` while another process holds the lock."""
     give_up_at = 0.0
 
     def wait(tries: int) -> bool:
-        """Look again soon, at a random moment, so that both make progress."""
+        """Sleep for a short random time, so that both processes make progress. False to give up."""
         nonlocal give_up_at
         if tries == 0:
             give_up_at = time.monotonic() + seconds

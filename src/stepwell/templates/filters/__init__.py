@@ -1,7 +1,7 @@
 """The filters of the expression language. docs/expressions.md lists them; there are no others.
 
-A filter is a function of the budget, the value and its arguments. It is called by name from this closed table, gets JSON
-values and gives a JSON value; it never calls an argument, and spends from the budget what it looks at or makes.
+A filter is a function of the budget, the value and its arguments. It gets JSON values and returns one, never calls an argument,
+and spends from the budget for what it reads or makes.
 """
 
 from __future__ import annotations

@@ -25,9 +25,7 @@ def moment(value: Any) -> datetime:
             return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         pass
-    raise TemplateError(
-        f"{described(value)} is no date: an ISO 8601 text as 2026-01-15T10:30:00Z is needed, or seconds"
-    )
+    raise TemplateError(f"{described(value)} is no date: expected ISO 8601, as 2026-01-15T10:30:00Z, or seconds")
 
 
 def formatted(when: datetime, form: str) -> str:
@@ -73,9 +71,7 @@ def _directive(when: datetime, letter: str) -> str:
         "Z": "UTC",
     }
     if letter not in words:
-        raise TemplateError(
-            f"the date format %{letter} is not known; there are {' '.join('%' + each for each in words)}"
-        )
+        raise TemplateError(f"unknown date format %{letter}; there are {' '.join('%' + each for each in words)}")
     return words[letter]
 
 

@@ -244,6 +244,18 @@ def test_runs_with_ready_nodes_in_a_lane_can_be_listed(store: Store) -> None:
     assert ready(LANE, serves=[("orders", of.digest)]) == ready(LANE, runs=("two", "four", "none")) == []
 
 
+def test_those_of_some_runs_that_have_ready_nodes_behind_an_open_gate_are_told(store: Store) -> None:
+    of = graph(a="")
+    enlist(store)
+    for run in ("free", "taken", "held", "also free", "not asked for"):
+        start(store, of, run)
+    claim(store, runs=("taken",))
+    hold(store, "held")
+    asked = tuple(map(RunId, ("free", "taken", "held", "also free", "unknown")))
+    (found,) = store.read([ReadyRuns(asked)])
+    assert sorted(found) == ["also free", "free"]
+
+
 def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:
     of = graph(a="")
     enlist(store)

@@ -63,7 +63,7 @@ def _records(rows: Iterable[Any]) -> dict[str, Record]:
 
 
 class DatabaseNotes:
-    """What failed is in a table of its own: people ask for it."""
+    """Failures are in a table of their own, because people query it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -90,7 +90,7 @@ class DatabaseNotes:
 
 
 class DatabaseDrafts:
-    """A body writes a file of its machine. When it is done the content is put into the database, where nobody sees it yet."""
+    """A body writes a file on its machine. When it is done, the content goes into the database, not yet published."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -136,7 +136,7 @@ def _contents(place: str) -> list[bytes]:
 
 
 class NoCache:
-    """What is in the database is as quickly found."""
+    """Caches nothing: the database finds everything as quickly."""
 
     def read(self) -> Cache:
         return EMPTY

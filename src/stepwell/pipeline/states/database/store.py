@@ -23,7 +23,7 @@ from .port import Change, Database, rows_of
 from .schema import FILES, WRITE_FILE, WRITE_NOTE, WRITE_RECORD
 
 FORGOTTEN_SECONDS = 86_400.0
-"""Drafts that are older belong to nobody any more; nor do contents that no state has."""
+"""Older drafts, and older contents that no state has, are removed."""
 
 
 class DatabaseStates:
@@ -77,7 +77,7 @@ class DatabaseStates:
     # Changing
 
     def sync(self, drafts: Iterable[Draft]) -> None:
-        """They are in the database, and durable with what publishes them."""
+        """Nothing to do: the transaction that publishes drafts makes them durable."""
 
     def publish(self, publications: Sequence[Publication]) -> list[Published]:
         """One transaction: what is in it is seen, all of it or nothing."""
@@ -93,7 +93,7 @@ class DatabaseStates:
         pass
 
     def finish(self, folders: Iterable[Folder]) -> list[str]:
-        """Nothing is ever half done. Once a day, what nobody needs any more is removed."""
+        """A transaction leaves nothing to finish. Once a day, remove what nobody needs any more."""
         now = time.time_ns()
         long_ago = now - int(FORGOTTEN_SECONDS * 1e9)
         known = self._database.rows("SELECT value FROM state_notes WHERE kind = 'root' AND key = 'cleaned'")
@@ -111,7 +111,7 @@ class DatabaseStates:
         return []
 
     def _remove_old_files(self) -> None:
-        """Of this machine: what bodies left that were killed, and copies that they read."""
+        """Remove what killed bodies left on this machine, and the copies that they read."""
         for kind in ("drafts", "reads"):
             home = os.path.join(self._database.scratch, kind)
             for name in os.listdir(home) if os.path.isdir(home) else ():

@@ -1,4 +1,4 @@
-"""Drafts beside the place that they are renamed to."""
+"""Drafts, beside the place to which they are renamed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FileDrafts:
         return Draft(address, place)
 
     def _home_of(self, folder: str, path: str) -> str:
-        """The directory that a path is in, with a final separator; it is made if it is not there."""
+        """Return the directory of a path, with a final separator, and make it if necessary."""
         file = self._files.join(path)
         home = file[: file.rindex(os.sep) + 1]
         if not self._files.safe.knows(folder):

@@ -1,4 +1,4 @@
-"""Locks between processes, by the operating system: a process that dies gives them back."""
+"""Locks between processes, which the system releases when a process dies."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Logged:
         self._own_log = _NO_LOG
 
     def fold(self) -> None:
-        """Write both files as one if the log has grown."""
+        """Merge the log into the `.json` if it has grown."""
         log = _size(self.log_path)
         if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
             return
@@ -191,7 +191,7 @@ def _line(key: str, text: bytes) -> bytes:
 
 
 def _parsed(texts: Sequence[bytes]) -> list[Any]:
-    """What each line says: of all at once, which takes half the time, unless a crash has torn one."""
+    """Decode the lines: all at once, which takes half the time, unless a crash has torn one."""
     try:
         found = json.loads(b"[%s]" % b",".join(texts))
         if len(found) == len(texts):
@@ -225,7 +225,7 @@ def _size(path: str) -> int:
 
 
 def store_changes(changes: Sequence[tuple[Logged, Changes]]) -> None:
-    """Change several mappings, durably when this returns, syncing all of them at once. Who calls it holds the lock."""
+    """Change several mappings durably, syncing all of them at once. The caller holds the lock."""
     written = [(logged, *logged.write(changed)) for logged, changed in changes]
     sync_files([path for _, path, _ in written])
     renamed = [(logged, path, final) for logged, path, final in written if final is not None]

@@ -56,7 +56,7 @@ class Manifests:
             self.store(changes)
 
     def store(self, changes: Mapping[str, Record | None]) -> None:
-        """Store changes durably. Who calls it holds the lock of the root."""
+        """Store changes durably. The caller holds the lock of the root."""
         folders: dict[str, Changes] = {}
         for address, record in changes.items():
             folder, key = split_address(address)
@@ -72,7 +72,7 @@ class Manifests:
         return bool(self._changed)
 
     def fold(self) -> None:
-        """Write manifests anew whose log has grown. Who calls it holds the lock of the root."""
+        """Rewrite manifests whose log has grown. The caller holds the lock of the root."""
         while self._changed:
             self._changed.popitem()[1].fold()
 

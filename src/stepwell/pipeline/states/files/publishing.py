@@ -44,7 +44,7 @@ def sync_drafts(drafts: Iterable[Draft]) -> None:
 
 
 def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
-    """Publish a batch that is synced. Repeating it is harmless; what was published before by somebody else is left alone."""
+    """Publish a batch that is synced. Repeating it is harmless; what somebody else published before is left alone."""
     problems: list[str] = []
     with home.lock():
         join = home.files.safe.joiner()
@@ -125,7 +125,7 @@ def _content_at(home: Home, address: str, record: Record) -> str | None:
 
 
 def _reveal(home: Home, address: str, place: str, record: Record, expected: str | None, there: str | None) -> None:
-    """Rename a draft to its final place. What somebody had changed there is kept aside."""
+    """Rename a draft to its final place. A file that somebody had changed there is kept aside."""
     folder, _ = split_address(address)
     if record.members is None:
         if there is not None and there not in (expected, record.content_hash):
@@ -158,7 +158,7 @@ def _files_of(draft: Draft) -> list[str]:
 
 
 def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]:
-    """Finish what was recorded and not renamed; remove drafts older than `forgotten` seconds."""
+    """Rename what was recorded but not renamed, and remove drafts older than `forgotten` seconds."""
     finished = []
     with home.lock():
         for folder in folders:

@@ -16,7 +16,7 @@ what others are writing, too."""
 
 
 def sync_files(paths: Sequence[str]) -> None:
-    """Have the system store what was written to these files, before they are renamed."""
+    """Make the content of these files durable, before they are renamed."""
     if len(paths) > ONE_BY_ONE and sync_file_system(os.path.dirname(paths[0])):
         return
     for path in paths:
@@ -31,7 +31,7 @@ def sync_files(paths: Sequence[str]) -> None:
 
 
 def sync_folders(folders: Iterable[str]) -> None:
-    """Have the system store what was renamed in these directories."""
+    """Make renames in these directories durable."""
     if os.name == "nt":
         return
     given = list(folders)
@@ -89,7 +89,7 @@ def write_durably(path: str, content: bytes) -> None:
 
 
 def write_all(descriptor: int, content: bytes) -> None:
-    """All of it: one call may write only a part."""
+    """Write all of it: one call may write only a part."""
     written = os.write(descriptor, content)
     while written < len(content):
         written += os.write(descriptor, content[written:])

@@ -1,6 +1,6 @@
 """Claims: READY nodes become RUNNING, each as a new attempt under the worker's lease.
 
-They are found in two steps: the runs, in order of urgency and admission, then their nodes, in the order of the graph.
+Nodes are found in two steps: first the runs, by urgency and age, then their nodes, in the order of the graph.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..run_rows import run_rows
 from .ending import Transaction
 from .single import FEW, Candidate, grant_few
 
-# READY nodes of one run; of runs that are named; of runs that were found, in this order.
+# READY nodes of one run, of several runs, and of the runs that `_find_runs` found, in this order.
 _OF_RUN = f"""
   FROM run r CROSS JOIN node n INDEXED BY node_ready
  WHERE r.id = :runs AND r.gate = {G_OPEN} AND n.run = r.key AND n.lane = :lane
@@ -45,13 +45,13 @@ SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT has_need
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
 }
-# The first of the runs of these versions of workflows that may have READY nodes in a lane, and whether they have.
+# The first runs of the served versions of workflows that are marked READY in a lane, and whether they still have READY nodes.
 _FIND = f"""
 SELECT json_group_array(json_array(f.graph, f.workflow, f.urgency, f.run, r.gate = {G_OPEN} AND r.graph = f.graph AND EXISTS
          (SELECT 1 FROM node n INDEXED BY node_ready WHERE n.run = f.run AND n.lane = f.lane AND n.status = {N_READY})))
   FROM ({{found}} ORDER BY urgency, run LIMIT :limit) f LEFT JOIN run r ON r.key = f.run
 """
-# Of each version the first ones by the index: to sort all of them would cost what waits, not what is taken.
+# Takes the first runs of each version by the index: sorting all of them would cost as much as waits, not as is taken.
 _FIND_SERVED = _FIND.format(
     found="""
 SELECT :lane AS lane, g.key AS graph, s.value ->> 0 AS workflow, e.value ->> 0 AS urgency, e.value ->> 1 AS run
@@ -83,7 +83,7 @@ _COUNT_STARTS = """
 UPDATE run SET seq = seq + t.started
   FROM (SELECT run, count(*) AS started FROM temp.granted GROUP BY run) t WHERE run.key = t.run
 """
-# Apart: it touches indexes, which would be written with every claim.
+# A statement of its own: it updates indexes, which would else be written with every claim.
 _START_RUNS = f"""
 UPDATE run
    SET started_at = coalesce(started_at, :now), status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
@@ -131,7 +131,7 @@ def claim(tx: Transaction, op: Claim) -> Receipt:
 
 
 def _runs(tx: Transaction, op: Claim, grants: Iterable[Grant]) -> tuple[RunRow, ...]:
-    """What the runs are, for who does not know them."""
+    """The rows of the granted runs, for a worker that may not know them."""
     if op.serves is None:
         return ()
     return run_rows(tx, sorted({grant.run_id for grant in grants}))
@@ -143,7 +143,7 @@ def _with_inputs(tx: Transaction, key: int, grants: list[Grant]) -> tuple[Grant,
 
 
 def _claim_many(tx: Transaction, op: Claim, *, some: bool) -> Receipt:
-    """A claim that is granted many nodes or none, that came before, or that may not be granted."""
+    """A claim that is granted many nodes or none, is repeated, or is refused."""
     known = "SELECT (SELECT 1 FROM worker WHERE id = ? AND lease_until > ?), (SELECT key FROM claim WHERE id = ?)"
     ((alive, key),) = tx.all(known, (op.worker, tx.now, op.claim_id))
     if not alive:
@@ -161,7 +161,7 @@ def _lanes(op: Claim) -> Iterable[tuple[Lane, int]]:
 
 
 def _ready(tx: Transaction, op: Claim, lane: Lane, limit: int) -> tuple[str, dict[str, Any]]:
-    """Which READY nodes of a lane a claim may take: the end of a statement, and its parameters."""
+    """The end of a statement that selects the READY nodes of a lane for a claim, and its parameters."""
     given = {"lane": tx.lanes.key(tx.db, lane), "limit": limit}
     if op.serves is not None:
         return _OF_FOUND, given | {"runs": json.dumps(_find_runs(tx, op.serves, given))}
@@ -171,8 +171,8 @@ def _ready(tx: Transaction, op: Claim, lane: Lane, limit: int) -> tuple[str, dic
 
 
 def _find_runs(tx: Transaction, serves: Sequence[tuple[str, str]], given: dict[str, Any]) -> list[int]:
-    """The first runs that have READY nodes in a lane: no more are needed than nodes. Marks that are out of date are removed."""
-    scope = given | {"serves": json.dumps([*dict.fromkeys(serves)])}  # each once, or its runs would be found twice
+    """The first runs with READY nodes in a lane, at most as many as nodes are wanted. Deletes marks that are out of date."""
+    scope = given | {"serves": json.dumps([*dict.fromkeys(serves)])}  # without duplicates, or runs would be found twice
     while True:
         found = tx.json(_FIND_SERVED, scope)
         stale = [mark for *mark, has_ready in found if not has_ready]
@@ -183,7 +183,7 @@ def _find_runs(tx: Transaction, serves: Sequence[tuple[str, str]], given: dict[s
 
 
 def _grant_many(tx: Transaction, op: Claim) -> int:
-    """Take READY nodes as a set; the key of the claim."""
+    """Grant READY nodes as a set. Returns the key of the claim."""
     tx.execute("DELETE FROM temp.granted")
     found = 0
     for lane, limit in _lanes(op):
@@ -203,7 +203,7 @@ def _grant_many(tx: Transaction, op: Claim) -> int:
 
 
 def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
-    """The attempts of a claim that still run, and the outputs their bodies ask for."""
+    """The attempts of a claim that are still running, with the outputs that their bodies take."""
     ((rows, has_needs),) = tx.all(_GRANTS, {"claim": key})
     inputs = _inputs(tx, key) if has_needs else {}
     return tuple(
@@ -224,7 +224,7 @@ def _grants(tx: Transaction, op: Claim, key: int) -> tuple[Grant, ...]:
 
 
 def _inputs(tx: Transaction, claim: int) -> dict[int, list[tuple[int, bytes]]]:
-    """The outputs that the bodies of a claim ask for, by ordinal."""
+    """The outputs that the bodies of a claim take, by ordinal."""
     inputs: dict[int, list[tuple[int, bytes]]] = {}
     for ordinal, ancestor, output, run in tx.all(_INPUTS, {"claim": claim}):
         inputs.setdefault(ordinal, []).append((ancestor, resolve(tx.db, run, output) or b""))

@@ -1,7 +1,7 @@
-"""Attempts that end, for whatever reason: settled, lost, released or fenced. One path for all of them.
+"""Ends attempts, for whatever reason: settled, lost, released or fenced. All take the same path.
 
-The temporary table `ending` holds one row for each; statements then move all their attempts, nodes, children, counts
-and journals at once. Nothing here is decided in Python: a statement that would find nothing to do may be left out.
+The temporary table `ending` holds one row per attempt. A fixed series of statements then updates all attempts, nodes,
+children, counts and journals at once. Python decides nothing, except to leave out statements that would find nothing to do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ANY_STOPS = "SELECT 1 FROM run INDEXED BY run_stopping WHERE stopping AND status
 
 
 class Transaction:
-    """A connection inside a transaction, and the time all of it happens at."""
+    """A connection inside a transaction, and the one time at which all of it happens."""
 
     __slots__ = ("db", "execute", "lanes", "nothing_stops", "now")
 
@@ -50,9 +50,9 @@ class Transaction:
         self.now = now
         self.lanes = lanes
         self.nothing_stops = False
-        """Known: no run in the whole file is to stop."""
+        """It is known that no run in the file is to stop."""
         self.execute = cursor.execute
-        """On one cursor, which is faster than one for each statement: what it returned is over with the next call."""
+        """Runs a statement on the one cursor, which is faster than one per statement. The next call discards unread rows."""
 
     def one(self, statement: str, parameters: Any = ()) -> Any:
         """The first row, or None."""
@@ -62,7 +62,7 @@ class Transaction:
         return self.execute(statement, parameters).fetchall()
 
     def json(self, statement: str, parameters: Any = ()) -> Any:
-        """A result that the statement packed into one JSON value: one step, however many rows."""
+        """The result of a statement that packs all its rows into one JSON value, to read it in one step."""
         row = self.execute(statement, parameters).fetchone()
         return None if row is None or row[0] is None else json.loads(row[0])
 
@@ -125,7 +125,7 @@ UPDATE node
        status = CASE WHEN waiting = l.by AND status = {N_PENDING} THEN {N_READY} ELSE status END
   FROM temp.lowered l WHERE node.run = l.run AND node.idx = l.child
 """
-# A child that was lowered and is READY became so just now.
+# A child in `lowered` that is READY has just become so.
 _COUNT = f"""
 UPDATE run
    SET seq = seq + t.ended, open = open - t.closed, failed = failed + t.newly_failed,
@@ -158,7 +158,7 @@ UPDATE node SET status = {N_PENDING}
  WHERE e.verdict = 1 AND e.node = {N_READY} AND node.run = e.run AND node.idx = e.idx
    AND node.status = {N_READY} AND node.waiting > 0
 """
-# Only of runs that were healed, so hardly ever. One of them may also have been lowered in the same set, and was counted twice.
+# Only for healed runs, so rarely. A node that is also in `lowered` was counted twice.
 _RECOUNT = f"""
 UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n.status BETWEEN {N_READY} AND {N_TERMINAL - 1})
  WHERE heals > 0 AND key IN (SELECT run FROM temp.ending WHERE verdict = 1 AND node = {N_READY})
@@ -175,14 +175,14 @@ SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
 
 
 def run_again(tx: Transaction) -> None:
-    """Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran."""
+    """Let nodes that ended READY be claimed again, unless a heal has given them an open parent while they ran."""
     tx.execute(_HOLD_BACK)
     tx.execute(_RECOUNT)
     tx.execute(_MARK_AGAIN)
 
 
 def apply_ending(tx: Transaction) -> None:
-    """End what the table `ending` says, and count and note it."""
+    """End the attempts in the table `ending`, and update children, counts and journals."""
     now = {"now": tx.now}
     tx.execute(_END_ATTEMPTS, now)
     tx.execute(_MOVE_NODES)
@@ -223,7 +223,7 @@ SELECT key, seq, ?, ?, ?, ? FROM run WHERE key IN (SELECT value FROM json_each(?
 
 
 def news(tx: Transaction, runs: Collection[int], *, moved: Collection[int] = ()) -> dict[int, RunNews]:
-    """How these runs stand, after what follows for those of them whose nodes have moved."""
+    """The state of these runs, after those in `moved`, whose nodes have changed, were completed, failed or paused if due."""
     keys = json.dumps(sorted(runs))
     rows = tx.json(_NEWS, (keys,))
     if _conclude(tx, [row for row in rows if row[0] in moved]):
@@ -235,7 +235,7 @@ def news(tx: Transaction, runs: Collection[int], *, moved: Collection[int] = ())
 
 
 def _conclude(tx: Transaction, rows: list[Any]) -> bool:
-    """What follows for the runs themselves. True if any of them changed."""
+    """Complete, pause, fail or cancel the runs whose counts say so. True if any changed."""
     found: dict[Conclusion, list[int]] = {}
     for key, _, status, gate, _, opened, active, failed, _, on_failure, tolerated in rows:
         follows = conclude(GATE[gate], RUN_STATUS[status], on_failure, opened, active, failed, tolerated)
@@ -273,17 +273,17 @@ DELETE FROM ready WHERE (lane, graph, workflow, urgency, run) IN
 
 
 def mark_ready(tx: Transaction, runs: list[int]) -> None:
-    """Let the READY nodes of these runs be found, as far as their gates are open."""
+    """Let claims find the READY nodes of those of these runs whose gates are open."""
     tx.execute(_MARK_READY, (json.dumps(runs),))
 
 
 def unmark_ready(tx: Transaction, runs: list[int]) -> None:
-    """Nothing of these runs can be claimed any more. What is left out here, a claim removes when it comes across it."""
+    """Let claims find nothing of these runs. Marks that are missed here are deleted by the claim that finds them."""
     tx.execute(_UNMARK_READY, (json.dumps(runs),))
 
 
 def close_gates(tx: Transaction, runs: list[int], purpose: str, reason: str | None = None) -> None:
-    """The gates are held by nobody: whoever sees one first finishes what it is held for."""
+    """Close the gates without a holder: whoever sees one first finishes the work it is held for."""
     tx.execute(_CLOSE, {"now": tx.now, "runs": json.dumps(runs), "purpose": purpose, "reason": reason})
     note_gates(tx, runs, purpose)
 

@@ -1,7 +1,7 @@
-"""A link of a chain: the only node at work in its run completes, and its only child is claimed with that.
+"""A link of a chain: the only active node of a run completes, and its only child is claimed in the same commit.
 
-The same as a settlement and then a claim (`single`, `claiming`), without what the second undoes of the first. A chain commits
-nothing else, so this is one question and one statement: all that is written is the program of a trigger.
+The result is that of a settlement and then a claim (`single`, `claiming`), without the writes of the first that the second
+undoes. A chain commits nothing else, so this is one query and few statements: a trigger writes almost everything.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
          (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number, NULL);
 END;
 """
-"""What is written besides the new attempt. With OR IGNORE SQLite keeps no copies of pages in case a later one of these
-statements fails; that none was ignored is seen by the number of rows."""
+"""Writes everything but the claim and the new attempt. With OR IGNORE, SQLite keeps no copies of pages in case a later
+statement of the trigger fails; the number of changed rows shows that none was ignored."""
 _LINK_ROWS = 6
-# Two rows at most: whether there is one child. What the worker and the claim have to be is asked here too.
+# At most two rows, to see whether there is exactly one child. It also checks the worker's lease and that the claim is new.
 _FIND_LINK = f"""
 SELECT a.key, a.run, a.idx, a.number, r.status, r.purpose, r.open, r.seq, e.child, n.waiting, n.status, n.lane,
        n.attempt + 1, n.failures, n.losses, n.generation, n.postponed, r.graph,
@@ -70,7 +70,7 @@ _APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
-    """Both receipts; None: nothing has happened, and the ops are applied one after the other."""
+    """Apply both ops and return their receipts. None if it changed nothing: the caller then applies them one by one."""
     if settle.status is not AttemptStatus.COMPLETED or settle.node is not NodeStatus.COMPLETED or len(claim.runs) != 1:
         return None
     output, outcome, claim_id, worker, now = settle.output, settle.outcome, claim.claim_id, claim.worker, tx.now
@@ -104,6 +104,6 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
 
 
 def _outputs(tx: Transaction, run: int, graph: int, child: int) -> tuple[tuple[int, bytes], ...]:
-    """What the body of the child asks for."""
+    """The outputs that the body of the child takes."""
     found = tx.all(_OUTPUTS, (run, graph, child))
     return tuple((ancestor, resolve(tx.db, run, output) or b"") for ancestor, output in found)

@@ -1,4 +1,4 @@
-"""Settlements and lines of bodies, as sets."""
+"""Applies settlements and lines of bodies, as sets."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ import json
 from collections.abc import Sequence
 
 from ....ids import split_attempt_id
-from ....model import (
-    RECORDED,
-    Append,
-    Appended,
-    AttemptStatus,
-    NodeStatus,
-    Receipt,
-    Refusal,
-    Refused,
-    Settle,
-    Settled,
-    may_settle,
-)
+from ....model import RECORDED, Append, AttemptStatus, NodeStatus, Receipt, Settle, may_settle
+from ....model.receipts import Appended, Refusal, Refused, Settled
 from ...rules.codes import (
     A_COMPLETED,
     A_FAILED,
@@ -39,11 +28,11 @@ from ..payloads import Packer, keep
 from .ending import Transaction, apply_ending, news, run_again
 from .single import append_few, settle_few
 
-# The node is no longer one of the graph. Only runs that were healed pay for the question.
+# Whether the node was removed from the graph. Only healed runs and forks pay for this subquery.
 _GONE = (
     "((r.heals OR r.fork IS NOT NULL) AND (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))"
 )
-# In a run that is stopping, nothing waits or becomes ready again. A body that obeyed a stop which no longer holds,
+# In a run that is stopping, no node waits or becomes READY again. A node whose body obeyed a stop that no longer holds,
 # because the run was retried meanwhile, runs again.
 _SETTLING = f"""
 INSERT INTO temp.ending
@@ -70,7 +59,7 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
-# The same for completions that bring an output and nothing else: whatever its run is about, a node that completed has.
+# The same for completions with an output only. They need no CASE: a node that has completed stays so whatever its run does.
 _COMPLETING = f"""
 INSERT INTO temp.ending
 SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
@@ -85,13 +74,13 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
-# Apart from the other counts: it touches an index.
+# Separate from the other counts because it updates an index.
 _DUE = """
 UPDATE run SET due_at = min(coalesce(run.due_at, t.due_at), t.due_at)
   FROM (SELECT run, min(due_at) AS due_at FROM temp.ending WHERE verdict = 1 AND due_at IS NOT NULL GROUP BY run) t
  WHERE run.key = t.run
 """
-# They were counted as failures, as others that ended so.
+# `apply_ending` has counted them as failures, by their status.
 _POSTPONE = f"""
 UPDATE node SET failures = node.failures - 1, postponed = node.postponed + 1
   FROM temp.ending e
@@ -100,7 +89,7 @@ UPDATE node SET failures = node.failures - 1, postponed = node.postponed + 1
 """
 _NO_ATTEMPT = ("", 0)
 _AGAIN = (NodeStatus.READY, NodeStatus.CANCELLED)
-"""What may mean that a node is to run again: a stop may have been taken back."""
+"""Settlements after which a node may have to run again: a CANCELLED one does if the stop was withdrawn."""
 
 
 def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
@@ -115,7 +104,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         for index, (kind, data) in enumerate(op.lines, RECORDED)
     ]
     if lines:
-        append(tx, lines)  # those of attempts that do not run are refused, as their settlements are
+        append(tx, lines)  # refused for attempts that are not running, as their settlements are
     tx.execute("DELETE FROM temp.ending")
     packer = Packer()
     if all(map(_is_plain, ops)):
@@ -148,7 +137,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
 
 
 def _is_plain(op: Settle) -> bool:
-    """A completion that brings an output and nothing else."""
+    """Whether this is a completion with an output and nothing else."""
     completed = op.status is AttemptStatus.COMPLETED and op.node is NodeStatus.COMPLETED
     return completed and op.error is None and op.outcome is None
 

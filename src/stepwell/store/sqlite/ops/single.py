@@ -1,7 +1,7 @@
-"""A few settlements, lines or grants, and the creation of one run, as direct statements.
+"""Applies a few settlements, lines or grants, or the creation of one run, with direct statements.
 
-The same rules as for sets (`settling`, `ending`, `claiming`, `creating`); the same tests run both. A set costs temporary tables
-and JSON, which pays off only with more than a handful in it.
+The rules are those for sets (`settling`, `ending`, `claiming`, `creating`), and the same tests run both. A set costs temporary
+tables and JSON, which pays off only with more than a handful of items.
 """
 
 from __future__ import annotations
@@ -11,24 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....ids import ClaimId, RunId, attempt_id, split_attempt_id
-from ....model import (
-    Append,
-    AttemptStatus,
-    Claim,
-    Create,
-    Created,
-    GateState,
-    Grant,
-    NodeStatus,
-    OnFailure,
-    Receipt,
-    RunNews,
-    RunStatus,
-    Settle,
-    Settled,
-    may_settle,
-    settled_as,
-)
+from ....model import Append, AttemptStatus, Claim, Create, GateState, NodeStatus, OnFailure, RunStatus, Settle
+from ....model.receipts import Created, Grant, Receipt, RunNews, Settled
+from ....model.status import may_settle, settled_as
 from ...rules.codes import (
     A_FAILED,
     A_RUNNING,
@@ -105,7 +90,7 @@ _NOTE = "INSERT INTO journal (run, seq, at, kind, idx, number, status) VALUES (?
 
 @dataclass(slots=True)
 class _Counts:
-    """A run while a few of its attempts are settled; what it counts is written once."""
+    """A run while a few of its attempts are settled. Its counts are written once, at the end."""
 
     key: int
     id: RunId
@@ -128,8 +113,8 @@ class _Counts:
 def settle_few(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt] | None:
     """Settle one attempt, or a few that completed.
 
-    None, and nothing has happened: there are more, one of them does not run or asked to be tried later, a payload is large, or
-    the run was healed, so that a node may be gone.
+    None if it changed nothing, because there are more ops, an attempt is not running or asks to be tried later, a payload is
+    large, or the run was healed, so that a node may be gone.
     """
     if len(ops) > FEW or (len(ops) > 1 and not all(op.status is AttemptStatus.COMPLETED for op in ops)):
         return None
@@ -180,7 +165,7 @@ def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, 
 
 
 def _write_counts(tx: Transaction, run: _Counts) -> RunNews:
-    """Write what a run counts now, and what follows for it."""
+    """Write the counts of a run, and complete, fail or pause it if they say so."""
     gate, status = GATE[run.gate], RUN_STATUS[run.status]
     follows = conclude(gate, status, run.on_failure, run.open, run.active, run.failed, run.tolerated)
     if follows is Conclusion.COMPLETED:
@@ -197,7 +182,7 @@ def _write_counts(tx: Transaction, run: _Counts) -> RunNews:
 
 
 def _lower(tx: Transaction, run: int, graph: int, parent: int) -> Sequence[tuple[int, int]]:
-    """Lower the children of a completed node; by lane, how many became READY."""
+    """Count down the open parents of a completed node's children. Returns how many became READY, by lane."""
     children = tx.all(_CHILDREN, (run, graph, parent))
     if not children:
         return ()
@@ -218,7 +203,7 @@ SELECT a.key, ?3, ?4, ?5, ?6 FROM claim c CROSS JOIN attempt a ON a.key = c.key 
 
 
 def append_few(tx: Transaction, ops: Sequence[Append]) -> bool:
-    """Append lines that are small and new, of attempts that run; False: the way for many decides on those that were left."""
+    """Append small new lines of running attempts. False if some were not appended: `settling.append` then decides on all."""
     if len(ops) > FEW or any(op.index < 0 or is_large(op.data) for op in ops):
         return False
     for op in ops:
@@ -241,9 +226,9 @@ class Candidate(NamedTuple):
     generation: int
     heals: int
     seq: int
-    """Of its run."""
+    """The `seq` of its run."""
     first: int
-    """Nothing of its run has been started before."""
+    """Whether no node of its run was started before, or the run is PENDING."""
     postponed: int
 
 
@@ -263,9 +248,9 @@ UPDATE run SET seq = ?, started_at = coalesce(started_at, ?),
 
 
 def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[int, list[Grant]] | None:
-    """Start an attempt at each candidate; the key of the claim, and the grants without their inputs.
+    """Start an attempt at each candidate. Returns the key of the claim, and the grants without their inputs.
 
-    None, and nothing has happened: the claim was granted before, or the worker has no lease.
+    None if it changed nothing, because the claim was granted before or the worker has no lease.
     """
     tx.execute(_CLAIM, (op.claim_id, op.worker, tx.now))
     if not tx.db.changes():
@@ -279,7 +264,7 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
         tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
     first = {node.run for node in candidates if node.first}
     for run, seq in counts.items():
-        if run in first:  # not every time: it touches an index
+        if run in first:  # not with every claim, because it updates an index
             tx.execute(_START_RUN, (seq, tx.now, run))
         else:
             tx.execute(_COUNT_STARTS, (seq, run))
@@ -323,7 +308,7 @@ SELECT DISTINCT lane, ?2, ?3, ?4, ?1 FROM node INDEXED BY node_ready WHERE run =
 def create_one(tx: Transaction, op: Create) -> Receipt | None:
     """Create a run that can be loaded at once.
 
-    None, and nothing has happened: it is there, its graph is not or is large, its input is large, it is a fork or has tags.
+    None if it changed nothing: the run exists, its graph is missing or large, its input is large, it is a fork or has tags.
     """
     if op.fork is not None or op.origin is not None or op.tags or is_large(op.input):
         return None

@@ -1,4 +1,4 @@
-"""Doors to what gives runs: what comes out is for coroutines too."""
+"""Awaited methods that give runs for coroutines."""
 
 from __future__ import annotations
 
@@ -9,25 +9,17 @@ from typing import Any, Concatenate, ParamSpec
 from ..checking import checked_limit
 from ..runs.listing import Runs
 from ..runs.run import Run
-from .doors import Awaited
+from .awaited import Awaited
 from .pool import Pool
 from .run import AsyncRun
 
 P = ParamSpec("P")
 
 
-def giving_a_run(method: Callable[Concatenate[Any, P], Run]) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
-        return AsyncRun(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
-
-
 def starting_and_waiting(
     method: Callable[Concatenate[Any, P], Run],
 ) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
-    """`engine.run` holds a thread while it waits; this one holds none."""
+    """`engine.run`, which here holds no thread while it waits."""
 
     @functools.wraps(method)
     async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
@@ -44,22 +36,8 @@ def starting_and_waiting(
     return awaited
 
 
-def giving_runs(
-    method: Callable[Concatenate[Any, P], list[Run]],
-) -> Callable[Concatenate[Any, P], Awaited[list[AsyncRun]]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> list[AsyncRun]:
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(method, self.sync, *args, **keywords)]
-
-    return awaited
-
-
-def giving_a_page(method: Callable[Concatenate[Any, P], Runs]) -> Callable[Concatenate[Any, P], Awaited[AsyncRuns]]:
-    @functools.wraps(method)
-    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRuns:
-        return AsyncRuns(await self._pool.call(method, self.sync, *args, **keywords), self._pool)
-
-    return awaited
+def async_runs(runs: list[Run], pool: Pool) -> list[AsyncRun]:
+    return [AsyncRun(run, pool) for run in runs]
 
 
 class AsyncRuns(list[AsyncRun]):

@@ -1,16 +1,20 @@
-"""Bytes that never change: by their hash, whole or in one range."""
+"""Answers that are no JSON objects: ranges of bytes, and graphs as text and as pictures."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 from fastapi import Response
 
 from ..codec import sha256
+from ..errors import InputError
+from ..graph import Graph, to_dot, to_mermaid
 from .problems import Problem
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
+Format: TypeAlias = Literal["json", "mermaid", "dot", "svg"]
 
 
 def ranged(data: bytes, headers: Mapping[str, str]) -> Response:
@@ -31,3 +35,22 @@ def ranged(data: bytes, headers: Mapping[str, str]) -> Response:
         raise Problem(416, f"the output has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
     more["Content-Range"] = f"bytes {first}-{last}/{size}"
     return Response(data[first : last + 1], 206, more, "application/json")
+
+
+def drawn(graph: Graph, statuses: Mapping[str, str] | None, form: Format) -> Response:
+    if form == "svg":
+        from ..graph.svg import MAX_SVG_NODES, to_svg
+
+        if len(graph) > MAX_SVG_NODES:
+            raise InputError(
+                f"the graph has {len(graph):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; "
+                f"format=json and format=dot are for programs that draw large graphs"
+            )
+        # Sandboxed: opened as a document, it could run scripts from the name of a node.
+        return Response(
+            to_svg(graph, statuses).encode(),
+            media_type="image/svg+xml",
+            headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"},
+        )
+    draw = to_dot if form == "dot" else to_mermaid
+    return Response(draw(graph, statuses), media_type="text/plain; charset=utf-8")

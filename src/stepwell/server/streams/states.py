@@ -61,7 +61,7 @@ class _Followed:
             try:
                 for _ in changes(self._pipeline, self.stop):
                     began = time.monotonic()
-                    found = look_at(self._pipeline)
+                    found = read_states(self._pipeline)
                     if found != self.states:
                         with self._lock:  # so that a new follower gets these states, one way or the other
                             self.states = found
@@ -76,7 +76,7 @@ class _Followed:
                 self.stop.wait(LOOK_SECONDS)
 
 
-def look_at(pipeline: Pipeline) -> States:
+def read_states(pipeline: Pipeline) -> States:
     """The status of all states, including orphans."""
     view = pipeline.view()
     return {(each.stage, each.entity): each.to_json() for each in (*view.states(), *view.orphans())}
@@ -120,7 +120,7 @@ def _changes_of_files(watchfiles: Any, root: str, stop: threading.Event) -> Iter
             yield
 
 
-class Looks:
+class StateFeed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followed: dict[str, _Followed] = {}

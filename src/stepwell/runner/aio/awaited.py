@@ -1,0 +1,73 @@
+"""Methods that coroutines await: the call is made in a thread of a small pool, while the loop goes on.
+
+Nothing is written twice: an awaited method is made from the blocking one, with its name, parameters and types.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+
+from .pool import Pool
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Made = TypeVar("Made")
+Behind = TypeVar("Behind")
+Behind_co = TypeVar("Behind_co", covariant=True)
+
+Awaited: TypeAlias = Coroutine[Any, Any, T]
+
+
+class Wrapper(Protocol[Behind_co]):
+    """The blocking object, and the pool in which it is called."""
+
+    @property
+    def sync(self) -> Behind_co: ...
+
+    @property
+    def _pool(self) -> Pool: ...
+
+
+def awaited_as(
+    method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made]
+) -> Callable[Concatenate[Any, P], Awaited[Made]]:
+    """An awaited method, made from a blocking one; `make` turns its result into something for coroutines.
+
+    It is looked up by its name, so that a subclass may have its own.
+    """
+
+    @functools.wraps(method)
+    async def call(self: Wrapper[Behind], /, *args: P.args, **keywords: P.kwargs) -> Made:
+        return make(await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
+
+    return call
+
+
+def awaited(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
+    """The same for a result that needs no wrapping."""
+    return awaited_as(method, lambda found, _: found)
+
+
+class reading(Generic[T]):
+    """A property that is awaited, `await run.status`, made from one that reads the store."""
+
+    def __init__(self, read: Callable[[Any], T], doc: str | None = None) -> None:
+        self._read = read
+        self._name = ""
+        self.__doc__ = doc
+
+    def __set_name__(self, kind: type, name: str) -> None:
+        self._name = f"{kind.__name__}.{name}"
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> reading[T]: ...
+    @overload
+    def __get__(self, owner: Wrapper[Any], kind: type) -> Awaited[T]: ...
+    def __get__(self, owner: Wrapper[Any] | None, kind: type) -> reading[T] | Awaited[T]:
+        if owner is None:
+            return self
+        awaited = owner._pool.call(self._read, owner.sync)
+        setattr(awaited, "__qualname__", self._name)  # noqa: B010  # for the warning when nobody awaits it
+        return awaited
