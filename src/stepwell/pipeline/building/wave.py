@@ -173,8 +173,9 @@ class Wave:
 
     def _look_at_all(self) -> None:
         """Find ready units among all, by stage and entity: directories are listed in no order."""
-        for units in self.view.model.units.values():
-            self._look(sorted(units.values(), key=attrgetter("key")))
+        self._look(self.view.model.all_units())
+        for stage, units in self._ready.items():
+            self._ready[stage] = {unit.id: unit for unit in sorted(units.values(), key=attrgetter("key"))}
 
     def _look(self, units: Iterable[Unit]) -> None:
         """Find ready units: stale, wanted, not tried yet, and nothing above them is stale or being made."""

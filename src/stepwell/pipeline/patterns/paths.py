@@ -22,6 +22,7 @@ TEMPORARY = ".stepwell-"
 """The prefix of the names of unfinished outputs. Patterns match nothing that begins with a dot."""
 
 _PLAIN_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.+@=-]*[A-Za-z0-9_+@=-])?"
+_PLAIN_FILE = re.compile(_PLAIN_NAME)
 _PLAIN = re.compile(rf"(?:{_PLAIN_NAME}/)*{_PLAIN_NAME}/?")
 """Paths that are safe if they are short."""
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|\u2028\u2029\ud800-\udfff]')
@@ -128,7 +129,7 @@ class SafeRoot:
         interrupted for as long between a check and the use of its result anyway.
         """
         known: dict[str, tuple[str, float]] = {}
-        is_plain = _PLAIN.fullmatch
+        is_plain = _PLAIN_FILE.fullmatch
 
         def join(path: str) -> str:
             folder, _, name = path.rpartition("/")
@@ -140,7 +141,7 @@ class SafeRoot:
                         known.clear()
                     known[folder] = joined[: -len(name)], monotonic() + LOOK_AGAIN_SECONDS
                 return joined
-            if len(path) > MAX_NAME_BYTES or not is_plain(path):
+            if len(path) > MAX_NAME_BYTES or not is_plain(name):  # the directory was checked when it was looked at
                 checked_path(path)
             return home + name
 

@@ -22,6 +22,8 @@ SMALL_BYTES = 16 * 1024
 FEW = 100
 VERSION = 1
 _TAIL = b"\n}}\n"
+_BEFORE_VALUE = b'","value":'
+_NO_LOG = (0, 0)
 
 Changes: TypeAlias = dict[str, bytes | None]
 """New values by key, as canonical JSON; None removes a key."""
@@ -35,6 +37,8 @@ class Logged:
         self.log_path = f"{base}.log"
         self._member = member
         self._pipeline = pipeline
+        self._own_log: tuple[int, int] | None = _NO_LOG
+        """The log as this object left it, if it has written all of it."""
 
     def read(self) -> dict[str, Any]:
         """The values by key."""
@@ -84,17 +88,20 @@ class Logged:
                 file.write(written)
             return temporary, self.json_path
         lines = [b'{"key":%s,"value":%s}' % (encode_checked(key), text or b"null") for key, text in changes.items()]
+        is_own = _log_now(self.log_path) == self._own_log
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             # The first newline ends a line that a crash left half written.
             write_all(descriptor, b"\n" + b"\n".join(lines) + b"\n")
         finally:
             os.close(descriptor)
+        self._own_log = _log_now(self.log_path) if is_own else None
         return self.log_path, None
 
     def written(self) -> None:
         """After what `write` wrote has been renamed: the log is part of it."""
         remove_if_there(self.log_path)
+        self._own_log = _NO_LOG
 
     def fold(self) -> None:
         """Merge the log into the `.json` if it has grown."""
@@ -115,12 +122,24 @@ class Logged:
     def _written_anew(self) -> dict[str, bytes]:
         """The lines by key; what the log has is not encoded anew."""
         lines = {key: _line(key, encode_checked(value)) for key, value in self._base().items()}
+        if _log_now(self.log_path) == self._own_log:  # then every line is whole, and need not be understood
+            with open(self.log_path, "rb") as file:
+                for text in filter(None, file.read().split(b"\n")):
+                    mark = text.index(_BEFORE_VALUE)
+                    written = text[7 : mark + 1]
+                    key = written[1:-1].decode() if b"\\" not in written else json.loads(written)
+                    value = text[mark + len(_BEFORE_VALUE) : -1]
+                    if value == b"null":
+                        lines.pop(key, None)
+                    else:
+                        lines[key] = b"%s: %s" % (written, value)
+            return lines
         for line, text in self._lines():
-            key, mark = line["key"], text.find(b'","value":')
+            key, mark = line["key"], text.find(_BEFORE_VALUE)
             if line.get("value") is None:
                 lines.pop(key, None)
             elif text.startswith(b'{"key":"') and mark > 0:
-                lines[key] = b"%s: %s" % (text[7 : mark + 1], text[mark + 10 : -1])
+                lines[key] = b"%s: %s" % (text[7 : mark + 1], text[mark + len(_BEFORE_VALUE) : -1])
             else:  # written by hand
                 lines[key] = _line(key, encode_checked(line["value"]))
         return lines
@@ -187,6 +206,15 @@ def _parsed_line(text: bytes) -> Any:
         return json.loads(text)
     except ValueError:
         return None  # what it would have said was never acknowledged
+
+
+def _log_now(path: str) -> tuple[int, int]:
+    """What tells a log from one that somebody else has written to."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return _NO_LOG
+    return found.st_ino, found.st_size
 
 
 def _size(path: str) -> int:

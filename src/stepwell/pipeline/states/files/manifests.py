@@ -20,7 +20,7 @@ class Manifests:
         self._root = root
         self._pipeline = pipeline
         self._lock = lock
-        self._changed: set[str] = set()
+        self._changed: dict[str, Logged] = {}
         """Directories whose log may have grown."""
 
     def read(self, folder: str) -> dict[str, Record]:
@@ -63,8 +63,9 @@ class Manifests:
             if folder not in folders:
                 folders[folder] = {}
             folders[folder][key] = None if record is None else encode_record(record)
-        store_changes([(self._logged(folder), changed) for folder, changed in folders.items()])
-        self._changed |= folders.keys()
+        for folder in folders.keys() - self._changed.keys():
+            self._changed[folder] = self._logged(folder)
+        store_changes([(self._changed[folder], changed) for folder, changed in folders.items()])
 
     @property
     def may_fold(self) -> bool:
@@ -73,7 +74,7 @@ class Manifests:
     def fold(self) -> None:
         """Rewrite manifests whose log has grown. The caller holds the lock of the root."""
         while self._changed:
-            self._logged(self._changed.pop()).fold()
+            self._changed.popitem()[1].fold()
 
     def _logged(self, folder: str) -> Logged:
         return Logged(os.path.join(self._root, folder, ".manifest"), "states", self._pipeline)
