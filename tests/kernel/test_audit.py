@@ -279,3 +279,11 @@ def test_a_node_that_is_gone_is_not_claimed_and_what_is_shared_is_a_first_attemp
     assert (sound.attempts, sound.problems) == ({(before.index["a"], 1): AttemptStatus.COMPLETED}, [])
     wrong = fold(after, [*journal, JournalRow(6, 0, "claimed", before.index["b"], 1, None)], {before.digest: before})
     assert wrong.problems == [f"node {before.index['b']} was claimed at 6 although it is no longer in the graph"]
+
+
+def test_a_join_of_which_one_parent_has_completed_is_sound() -> None:
+    store, of = MemoryStore(), graph(a="", b="", join="a b")
+    start(store, of)
+    enlist(store)
+    store.commit([completed(by_name(of, claim(store))["a"])])
+    assert list(audit(read(store, of))) == []

@@ -55,6 +55,11 @@ def test_every_problem_is_told_with_path_line_column_and_what_was_meant() -> Non
     assert problems(text)[2].as_json()["nearest"] == "fetch"
 
 
+def test_a_template_that_names_nothing_alike_is_told_what_there_is() -> None:
+    told = one([{**FINE, "config": {"template": "{{ something.else }}"}}]).message
+    assert told.endswith("there are input, run and the ancestors of the node")
+
+
 def test_the_problems_of_a_document_are_counted() -> None:
     def told(*nodes: dict[str, Any]) -> str:
         with pytest.raises(DocumentError) as raised:

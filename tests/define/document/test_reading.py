@@ -228,6 +228,7 @@ def test_both_names_of_a_field_are_one_and_defaults_are_not_written() -> None:
     same = Document({"name": "x", "nodes": [other], **defaults}, HANDLERS)
     assert document == same
     assert len({document, same}) == 1
+    assert "on_failure" not in document.canonical
     assert document.canonical["nodes"] == [
         {"id": "a", "handler": "transform", "config": {"template": 1}, "timeout_seconds": 5}
     ]
