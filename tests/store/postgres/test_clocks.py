@@ -5,6 +5,8 @@ import time
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry
+from stepwell.store.postgres.store import PostgresStore
+from stepwell.testing.ops import graph, start
 from tests.postgres_server import PostgresServer
 
 HOUR = 3600
@@ -32,3 +34,11 @@ def test_a_worker_whose_clock_is_wrong_by_hours_does_its_work_in_time(
         assert began - 60 < run.row.created_at / 1e6 < real() + 60
         assert run.row.deadline_at is not None
         assert began + 540 < run.row.deadline_at / 1e6 < real() + 660
+
+
+def test_the_time_of_a_store_is_known_before_and_after_a_commit(postgres: PostgresServer) -> None:
+    store = PostgresStore(postgres.new_url())
+    assert abs(store.now() / 1e6 - time.time()) < 60
+    start(store, graph(a=""))
+    assert abs(store.now() / 1e6 - time.time()) < 60
+    store.close()
