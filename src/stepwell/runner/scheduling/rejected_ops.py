@@ -120,7 +120,7 @@ class Isolation:
         apart.tries += 1
         apart.wait(now)
         self.add(apart)
-        if apart.tries != TRIES:
+        if apart.tries < TRIES:  # later too: somebody may have begun to wait since
             return None
         run, what = (apart.runs[0], f"run {apart.runs[0]}") if apart.runs else (None, f"runs of {apart.serves}")
         return Rejected(f"nodes of {what} cannot be claimed; the claim is tried again: {in_words(error)}", run)
