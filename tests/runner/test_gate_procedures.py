@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from stepwell.clock import ManualClock
-from stepwell.errors import RunBusy, RunConflict, RunNotFound
+from stepwell.errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
 from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import NodeId, RunId
+from stepwell.ids import Digest, NodeId, RunId
 from stepwell.kernel import settling
 from stepwell.model import HeldGate, NodeStatus, Refused, Rewrite, RunStatus, Settle, StoreLimits, Sweep, Swept
 from stepwell.runner.procedures import gates
-from stepwell.runner.procedures.procedure import Commit, Procedure, carry_out, perform
+from stepwell.runner.procedures.procedure import Commit, Procedure, carry_out, load_graph, perform
 from stepwell.runner.reports.audit import audit_run
 from stepwell.store import Store, reader
 from stepwell.store.memory import MemoryStore
@@ -243,3 +243,10 @@ def test_a_run_that_is_deleted_while_it_is_reattempted_is_not_found() -> None:
     carry_out(store, gates.delete(RUN))
     with pytest.raises(RunNotFound):
         go_on(store, procedure, perform(store, reading))
+
+
+def test_a_run_whose_graph_is_gone_is_told_with_both() -> None:
+    procedure = load_graph(RUN, Digest("0123"))
+    next(procedure)
+    with pytest.raises(StoreCorrupt, match=f"the graph 0123 of run {RUN} is missing"):
+        procedure.send([None])
