@@ -188,11 +188,11 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
 def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress, then how the run ended; every status but COMPLETED has an exit code. On Ctrl-C, running bodies may end."""
     nodes = count(len(engine.code.graphs.of(row)), "node")
-    typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
-    from ..show.progress import follow
-    from ..show.summary import print_end, print_result
-
     try:
+        typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
+        from ..show.progress import follow
+        from ..show.summary import print_end, print_result
+
         follow(engine, row)
     except KeyboardInterrupt:
         typer.echo(STOPPING, err=True)
