@@ -48,6 +48,8 @@ class Order(Workflow):
 def part(item):
     if item == 77:
         raise ValueError("77 is odd")
+    if item == 199:  # so that 77 is not the last to end: the node after all of them is drawn below that
+        time.sleep(0.5)
 
 def total(): ...
 """
