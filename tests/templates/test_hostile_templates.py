@@ -247,7 +247,7 @@ def test_what_costs_too_much_ends_soon(template: str) -> None:
     start = time.process_time()
     with pytest.raises(TemplateError) as told:
         compile_template(template).render(given)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 4  # a second at most on a machine with nothing else to do
     assert len(str(told.value)) < 1_000
 
 

@@ -20,6 +20,7 @@ BROKER_KEYS = {
     r"_kombu\.binding\.stepwell\.\w+": "kombu's list of queues; one for each queue that was ever used",
     r"stepwell\.\w+": "hints that were sent when nobody was there any more; at most 20 a queue, and harmless",
     r"_kombu\.binding\.(celeryev|.*celery\.pidbox)": "kombu's, of `celery inspect` and of events",
+    r"unacked(_index|_mutex)?": "kombu's: hints that a killed process had taken, kept until they are delivered again",
     r"_kombu\.binding_deadlines": "kombu's: when it looks for bindings of who is gone",
 }
 STORE_TABLES = {
