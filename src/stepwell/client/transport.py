@@ -8,8 +8,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from .. import errors
 from ..codec import decode
+from ..errors import (
+    InputError,
+    NotAllowed,
+    PipelineBusy,
+    RunBusy,
+    RunConflict,
+    RunNotFound,
+    ServerError,
+    StepwellError,
+    StoreError,
+)
 from ..types.codecs import encoded_by_type
 from ..version import __version__
 from ..words import shown
@@ -27,9 +37,9 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 def checked_url(url: Any) -> str:
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise errors.InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
+        raise InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
     if parts.username or parts.password:
-        raise errors.InputError("a token is given as token=, not in the URL")
+        raise InputError("a token is given as token=, not in the URL")
     return str(url).rstrip("/")
 
 
@@ -49,7 +59,7 @@ class Transport:
         self.headers = {"User-Agent": f"stepwell/{__version__}"}
         if token is not None:
             if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-                raise errors.InputError("the token is no text of a token: `stepwell token create` makes one")
+                raise InputError("the token is no text of a token: `stepwell token create` makes one")
             self.headers["Authorization"] = f"Bearer {token}"
         self.httpx = _httpx()
         self._client = self.httpx.Client(base_url=self.url, headers=self.headers, timeout=timeout)
@@ -129,12 +139,12 @@ def _httpx() -> Any:
     try:
         import httpx
     except ModuleNotFoundError:
-        raise errors.InputError("a client needs httpx: pip install 'stepwell[http]'") from None
+        raise InputError("a client needs httpx: pip install 'stepwell[http]'") from None
     return httpx
 
 
-def unreachable(url: str, error: BaseException) -> errors.ServerError:
-    return errors.ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
+def unreachable(url: str, error: BaseException) -> ServerError:
+    return ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
 
 
 def _json(answer: httpx.Response) -> Any:
@@ -142,7 +152,7 @@ def _json(answer: httpx.Response) -> Any:
         return decode(answer.content)
     except ValueError:
         told = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
-        raise errors.ServerError(told, status=answer.status_code) from None
+        raise ServerError(told, status=answer.status_code) from None
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:
@@ -153,22 +163,22 @@ def _problem(answer: httpx.Response) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"detail": answer.text[:300] or answer.reason_phrase}
 
 
-def error_of(status: int, problem: Mapping[str, Any], url: str) -> errors.StepwellError:
+def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError:
     """The error that the engine would have raised for a problem."""
     detail, run_id = str(problem.get("detail", "")), str(problem.get("run_id", ""))
     kind = problem.get("error")
     if status in (401, 403):
-        return errors.NotAllowed(f"{url} refuses: {detail}", status=status)
+        return NotAllowed(f"{url} refuses: {detail}", status=status)
     if kind == "RunNotFound":
-        return errors.RunNotFound(run_id, f"asked was {url}")
+        return RunNotFound(run_id, f"asked was {url}")
     if kind == "RunBusy":
-        return errors.RunBusy(detail, run_id=run_id)
+        return RunBusy(detail, run_id=run_id)
     if kind == "PipelineBusy":
-        return errors.PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
+        return PipelineBusy(detail, pipeline=str(problem.get("pipeline", "")))
     if status == 409 and run_id:
-        return errors.RunConflict(detail, run_id=run_id)
+        return RunConflict(detail, run_id=run_id)
     if status in (400, 404, 409, 413, 422):
-        return errors.InputError(detail)
+        return InputError(detail)
     if status in (503, 507):
-        return errors.StoreError(f"{url}: {detail}")
-    return errors.ServerError(f"{url} answers {status}: {detail}", status=status)
+        return StoreError(f"{url}: {detail}")
+    return ServerError(f"{url} answers {status}: {detail}", status=status)
