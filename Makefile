@@ -2,8 +2,9 @@
 
 BIN := .venv/bin
 # One file's tests stay together in one process, so that what a file starts is not started twice. Files are begun in the order of
-# tests/conftest.py: the slowest first, so that neither process waits for the other in the end.
-PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# tests/conftest.py: the slowest first, so that no process waits for another in the end. Three processes on two cores, because tests
+# of leases, timeouts and servers wait a lot.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # Tests start hundreds of processes, which would compile what they import each time where PYTHONDONTWRITEBYTECODE is set.
 COMPILE := $(BIN)/python -m compileall -q src tests examples
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepwell.pipeline.states.files.syncing import sync_file_system
+from stepwell.pipeline.building.wave import LARGEST_CHUNK
+from stepwell.pipeline.states.files.syncing import sync_file_system, sync_folders
 
 from .rows import Row
 
 ENTITIES = 10_000
 STAGES = ("a", "b", "c")
-BATCH = 1_000
 PROGRAM = """
 import json, re
 from stepwell import Pipeline
@@ -108,7 +108,7 @@ def _sources(tree: Path) -> None:
 
 
 def _bare_loop(folder: Path) -> float:
-    """Write, sync in the same batches, rename: what a first build cannot do without.
+    """Write, sync in the same batches, rename: what a first build cannot do without. In the end all of it is durable.
 
     The files stay: for minutes after so many were deleted, ext4 looks through their inodes with each file that is made.
     """
@@ -117,8 +117,8 @@ def _bare_loop(folder: Path) -> float:
     start = time.perf_counter()
     for name in STAGES:
         home = str(folder / name)  # with a Path for each file the loop would take twice as long, and not be bare
-        for first in range(0, ENTITIES, BATCH):
-            numbers = range(first, min(first + BATCH, ENTITIES))
+        for first in range(0, ENTITIES, LARGEST_CHUNK):
+            numbers = range(first, min(first + LARGEST_CHUNK, ENTITIES))
             for number in numbers:
                 descriptor = os.open(f"{home}/.{number}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
                 os.write(descriptor, b"entity %d\n" % number)
@@ -126,6 +126,7 @@ def _bare_loop(folder: Path) -> float:
             sync_file_system(home)
             for number in numbers:
                 os.rename(f"{home}/.{number}.new", f"{home}/{number}.txt")
+        sync_folders([home])
     return time.perf_counter() - start
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from stepwell import Builder, Context, Engine
 from stepwell.store import reader
-from stepwell.store.redis import RedisStore
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing import ops
 from tests.servers.redis_server import RedisServer
 

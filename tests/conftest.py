@@ -1,4 +1,5 @@
-"""What every test has: one PostgreSQL and one Redis server for each test process, started when a test first needs it.
+"""What every test has: one PostgreSQL and one Redis server, and one process to fork commands from, for each test process.
+They are started when a test first needs them.
 
 Every run of the tests draws the same examples, so that what passes here passes elsewhere. Set STEPWELL_EXPLORE=1, as
 `make explore` does, to draw others each time.
@@ -7,12 +8,14 @@ Every run of the tests draws the same examples, so that what passes here passes 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.forking.template import Template
 from tests.postgres_server import PostgresServer, postgres
 from tests.servers.redis_server import RedisServer
 
@@ -46,6 +49,14 @@ SLOW_FILES = (
     "store/sqlite/test_crashes.py",
     "store/postgres/test_transactions.py",
     "server/test_schema.py",
+    "server/test_fleet.py",
+    "store/sqlite/test_interleaving.py",
+    "store/postgres/test_processes.py",
+    "runner/test_logs.py",
+    "runner/test_state.py",
+    "define/test_large_classes.py",
+    "templates/test_hostile_templates.py",
+    "types/test_every_type.py",
 )
 """They are begun first, because one that is begun last keeps one process busy while the other has nothing to do any more."""
 
@@ -56,11 +67,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard() -> Iterator[None]:
+    """A shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     server = RedisServer()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def template() -> Iterator[Template]:
+    started = Template()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def utf8_template() -> Iterator[Template]:
+    """For tests of examples, which print more than ASCII."""
+    started = Template(PYTHONUTF8="1")
+    yield started
+    started.stop()
 
 
 @pytest.fixture(params=["postgres", "redis"])

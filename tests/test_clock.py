@@ -83,7 +83,7 @@ def test_setting_the_wall_clock_does_not_move_the_time_of_a_store(
 
 
 def test_a_system_without_a_boot_clock_uses_the_wall_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepwell.store.sqlite.store.has_boot_clock", lambda: False)
+    monkeypatch.setattr("stepwell.store.sqlite.database.has_boot_clock", lambda: False)
     store = SqliteStore(tmp_path / "runs.db")
     assert abs(store.now() - WallClock().now()) < SECOND
     store.close()

@@ -29,7 +29,7 @@ def statements(path: Path) -> Iterator[ast.AST]:
 
 
 def imported(name: str, path: Path, known: set[str]) -> set[str]:
-    """The modules that a module imports, wherever in it. `from . import x` is x, where that is a module."""
+    """The modules that a module imports, wherever in it. `from . import x` imports the package too."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
     for node in statements(path):
@@ -38,7 +38,7 @@ def imported(name: str, path: Path, known: set[str]) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             stem = ".".join([*base, *([node.module] if node.module else [])])
-            found |= {below if (below := f"{stem}.{alias.name}") in known else stem for alias in node.names}
+            found |= {stem} | {f"{stem}.{alias.name}" for alias in node.names}
     return (found & known) - {name}
 
 

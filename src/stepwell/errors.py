@@ -124,8 +124,8 @@ class MissingJob(DefinitionError):
             if frozen_at is not None
             else "  nothing was run"
         )
-        told = f"node {named}{of_run} cannot run here" if lacking else f"{what}{of_run} is missing"
-        super().__init__(f"{told}: {reason}{more}\n{ways_out}")
+        message = f"node {named}{of_run} cannot run here" if lacking else f"{what}{of_run} is missing"
+        super().__init__(f"{message}: {reason}{more}\n{ways_out}")
         self.reason = reason
         self.node = node
         self.node_id = node_id
@@ -135,6 +135,11 @@ class MissingJob(DefinitionError):
         self.attempted = attempted
         self.others = tuple(others)
         self.lacking = lacking
+
+    def with_facts(self, **facts: Any) -> MissingJob:
+        """The same error, with facts that who looked for the job did not know, such as its run."""
+        names = "reason", "node", "node_id", "job", "run_id", "frozen_at", "attempted", "others", "lacking"
+        return MissingJob(**{name: getattr(self, name) for name in names} | facts)
 
 
 class InputError(StepwellError):
@@ -154,8 +159,8 @@ class DataMisfit(StepwellError):
     """Stored data does not fit the annotation of its receiver. `problems` says where, as JSON paths."""
 
     def __init__(self, what: str, needed: str, problems: Sequence[str]) -> None:
-        told = "; ".join(problems[:MAX_SHOWN])
-        super().__init__(f"{what} asks for {needed}, and what is stored does not fit: {told}")
+        message = "; ".join(problems[:MAX_SHOWN])
+        super().__init__(f"{what} asks for {needed}, and what is stored does not fit: {message}")
         self.what = what
         self.needed = needed
         self.problems = tuple(problems)
@@ -228,8 +233,8 @@ class RunNotFound(RunError):
 
     def __init__(self, run_id: str, hint: str = "", *, store: str | None = None) -> None:
         listing = command("ls", store) or "engine.runs()"
-        told = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
-        super().__init__(f"{told}; {hint}" if hint else told, run_id=run_id)
+        message = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
+        super().__init__(f"{message}; {hint}" if hint else message, run_id=run_id)
 
 
 class NodeNotFound(RunError, KeyError):

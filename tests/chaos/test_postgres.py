@@ -21,6 +21,7 @@ from tests.chaos.conftest import StartChild
 from tests.chaos.test_killed_at_every_commit import BODIES, finish
 from tests.examples.conftest import Scheduler
 from tests.examples.test_examples import TARGETS
+from tests.forking.template import Template
 from tests.postgres_server import PostgresServer, Standby, empty, postgres  # noqa: F401
 from tests.runner.ledger import counted, noted
 from tests.runner.waiting import eventually
@@ -204,9 +205,9 @@ def test_real_graphs_run_in_a_legal_order(store: PostgresStore) -> None:
 
 @pytest.mark.parametrize(("target", "code"), TARGETS if FULL else TARGETS[:1])
 def test_the_workflow_of_an_example_runs_by_the_command_line(
-    store: PostgresStore, tmp_path: Path, target: str, code: int
+    store: PostgresStore, tmp_path: Path, utf8_template: Template, target: str, code: int
 ) -> None:
-    scheduler = Scheduler(tmp_path)
+    scheduler = Scheduler(tmp_path, utf8_template)
     try:
         scheduler(f"stepwell --store '{store.url}' run {target} --run-id it", code=code)
         assert "every invariant holds" in scheduler(f"stepwell --store '{store.url}' audit it").out

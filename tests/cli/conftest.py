@@ -1,4 +1,8 @@
-"""The real command, in real processes, each test in a folder of its own."""
+"""The real command, in real processes, each test in a folder of its own.
+
+A command that a test runs to its end is forked from a process that has imported everything (`tests/forking`); one that a test
+only starts is a new Python.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.forking.template import Template
 
 COMMAND = [sys.executable, "-m", "stepwell"]
 PATIENCE = 120.0
@@ -37,27 +43,35 @@ class Ended:
 class Shop:
     """A folder with `shop.py` in it, and the command line working there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, template: Template) -> None:
         self.folder = folder
+        self._template = template
         self._started: list[subprocess.Popen[str]] = []
         shutil.copy(Path(__file__).parent / "shop.py", folder / "shop.py")
 
     def __call__(self, *words: object, code: int = 0, stdin: str | None = None, **environment: str) -> Ended:
         """Run a command to its end, which must be this exit code."""
-        done = subprocess.run(
-            [*COMMAND, *map(str, words)],
+        done = self._run(list(map(str, words)), self._environment(environment), stdin)
+        ended = Ended(done.returncode, done.stdout, done.stderr)
+        assert ended.code == code, ended
+        assert environment.get("STEPWELL_DEBUG") or "Traceback" not in ended.err, ended
+        return ended
+
+    def _run(
+        self, words: list[str], environment: dict[str, str], stdin: str | None
+    ) -> subprocess.CompletedProcess[str]:
+        if stdin is None and self._template.can_run(environment):
+            return self._template.run(["-m", "stepwell", *words], cwd=self.folder, env=environment, timeout=PATIENCE)
+        return subprocess.run(
+            [*COMMAND, *words],
             cwd=self.folder,
-            env=self._environment(environment),
+            env=environment,
             input=stdin,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
             check=False,
         )
-        ended = Ended(done.returncode, done.stdout, done.stderr)
-        assert ended.code == code, ended
-        assert environment.get("STEPWELL_DEBUG") or "Traceback" not in ended.err, ended
-        return ended
 
     def start(self, *words: object, **environment: str) -> subprocess.Popen[str]:
         """Start a command in a process group of its own and leave it running."""
@@ -115,20 +129,10 @@ class Shop:
         return inherited | changes
 
 
-@pytest.fixture(scope="session", autouse=True)
-def ctrl_c_is_heard() -> Iterator[None]:
-    """A shell that starts the tests in the background has them ignore SIGINT, and what they start would inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture(scope="module")
-def old_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def old_shop(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[Shop]:
     """A shop that already has runs, for tests that only look. The names of the runs say what became of them."""
-    made = Shop(tmp_path_factory.mktemp("old_shop"))
+    made = Shop(tmp_path_factory.mktemp("old_shop"), template)
     made("run", "shop:Again", "--run-id", "again")
     made("run", "shop:fan", "-i", "width=12", "--run-id", "fan-12")
     made("run", "shop:Order", "-i", "order_id=-1", "--run-id", "shop:failed", "--key", "k", code=1)
@@ -139,7 +143,7 @@ def old_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    made = Shop(tmp_path)
+def shop(tmp_path: Path, template: Template) -> Iterator[Shop]:
+    made = Shop(tmp_path, template)
     yield made
     made.close()

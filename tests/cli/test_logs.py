@@ -10,14 +10,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Shop
+from tests.forking.template import Template
 
 LINE_KEYS = {"run", "node_id", "node", "attempt", "time", "level", "logger", "message"}
 FIRST = [f"number {number}" for number in range(3)] + ["not this time\nsecond line"]
 
 
 @pytest.fixture(scope="module")
-def chatty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    made = Shop(tmp_path_factory.mktemp("chatty"))
+def chatty(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[Shop]:
+    made = Shop(tmp_path_factory.mktemp("chatty"), template)
     made.touch("go")
     made("run", "shop:Chatty", "--run-id", "chat")
     made("run", "shop:Again", "--run-id", "quiet")

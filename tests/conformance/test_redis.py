@@ -7,7 +7,7 @@ import pytest
 
 from stepwell.errors import StoreError
 from stepwell.model import ListRuns, Sweep
-from stepwell.store.redis import RedisStore
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.clocks import RunningClock
 from stepwell.testing.conformance import *  # noqa: F403
 from tests.servers.redis_server import RedisServer

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell.define import Workflow, step
-from stepwell.define.classes.chain import Link, in_order
+from stepwell.define.classes.compile import Link, in_order
 from stepwell.graph import Graph
 
 

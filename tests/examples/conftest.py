@@ -1,8 +1,13 @@
-"""The examples as their readers run them: real commands in real processes, each test in a folder of its own."""
+"""The examples as their readers run them: real commands in real processes, each test in a folder of its own.
+
+A command that a test runs to its end is forked from a process that has imported Stepwell, unless it needs a shell.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,12 +19,14 @@ import pytest
 
 from stepwell import Engine, RunNotFound
 from stepwell.runner import NodeView
+from tests.forking.template import Template
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
 """Seconds until something is taken to hang; only a test that fails waits for so long."""
 
 
+SHELL = re.compile(r"[|&;<>$`*?#\n]")
 BEFORE = (None, "PENDING", "READY")
 TRIES = 20
 
@@ -42,13 +49,14 @@ class Ended:
 class Scheduler:
     """A folder in which commands are typed. `python` and `stepwell` are those that run the tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, template: Template) -> None:
         self.folder = folder
+        self._template = template
         self._started: list[subprocess.Popen[str]] = []
 
     def __call__(self, command: str, *, code: int | None = 0) -> Ended:
         """Type a command and wait for its end, which must be this exit code; None is any."""
-        ended = self.end(self.start(command))
+        ended = self._fork(command) or self.end(self.start(command))
         assert code is None or ended.code == code, ended
         assert "Traceback" not in ended.err, ended
         return ended
@@ -67,6 +75,16 @@ class Scheduler:
         )
         self._started.append(process)
         return process
+
+    def _fork(self, command: str) -> Ended | None:
+        """Run a command to its end, if nothing in it is for the shell."""
+        environment = self._environment()
+        program, *words = shlex.split(command)
+        if program not in ("python", "stepwell") or SHELL.search(command) or not self._template.can_run(environment):
+            return None
+        file = [] if program == "python" else [str(Path(sys.executable).with_name(program))]
+        done = self._template.run([*file, *words], cwd=self.folder, env=environment, timeout=PATIENCE)
+        return Ended(command, done.returncode, done.stdout, done.stderr)
 
     def end(self, process: subprocess.Popen[str]) -> Ended:
         out, err = process.communicate(timeout=PATIENCE)
@@ -121,12 +139,12 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def until_in_time(folder: Path, story: Callable[[Scheduler], None]) -> None:
+def until_in_time(folder: Path, template: Template, story: Callable[[Scheduler], None]) -> None:
     """Do it, each time in another folder, until a process was killed in time: nobody can promise that on a busy machine."""
     for number in range(TRIES):
         place = folder / str(number)
         place.mkdir()
-        scheduler = Scheduler(place)
+        scheduler = Scheduler(place, template)
         try:
             return story(scheduler)
         except Missed as missed:
@@ -137,7 +155,7 @@ def until_in_time(folder: Path, story: Callable[[Scheduler], None]) -> None:
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[Scheduler]:
-    made = Scheduler(tmp_path)
+def scheduler(tmp_path: Path, utf8_template: Template) -> Iterator[Scheduler]:
+    made = Scheduler(tmp_path, utf8_template)
     yield made
     made.close()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.examples.conftest import ROOT, Scheduler, until_in_time
+from tests.forking.template import Template
 
 PAGE = ROOT / "docs" / "examples.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -73,8 +74,8 @@ def test_the_core_of_every_example_is_on_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("console"), ids=at_line)
-def test_commands_on_the_page_print_what_is_below_them(block: Block, tmp_path: Path) -> None:
-    until_in_time(tmp_path, lambda scheduler: perform(block, scheduler))
+def test_commands_on_the_page_print_what_is_below_them(block: Block, tmp_path: Path, utf8_template: Template) -> None:
+    until_in_time(tmp_path, utf8_template, lambda scheduler: perform(block, scheduler))
 
 
 def perform(block: Block, scheduler: Scheduler) -> None:

@@ -9,6 +9,7 @@ import pytest
 from stepwell.runner import NodeView
 from tests.examples.conftest import Ended, Scheduler, until, until_in_time
 from tests.examples.test_examples import LINES
+from tests.forking.template import Template
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,9 @@ from tests.examples.test_examples import LINES
         ("report", "estimate"),
     ],
 )
-def test_a_killed_example_goes_on_with_the_same_command(tmp_path: Path, name: str, node: str) -> None:
+def test_a_killed_example_goes_on_with_the_same_command(
+    tmp_path: Path, utf8_template: Template, name: str, node: str
+) -> None:
     run_id, lines = LINES[name]
 
     def story(scheduler: Scheduler) -> None:
@@ -39,7 +42,7 @@ def test_a_killed_example_goes_on_with_the_same_command(tmp_path: Path, name: st
         after = scheduler.look("runs.db", run_id)
         assert [each for each in before if was_repeated(before[each], after.get(each))] == []
 
-    until_in_time(tmp_path, story)
+    until_in_time(tmp_path, utf8_template, story)
 
 
 def was_repeated(before: NodeView, after: NodeView | None) -> bool:
@@ -77,7 +80,7 @@ def go_on(scheduler: Scheduler, command: str) -> Ended:
     return ended
 
 
-def test_a_report_killed_in_its_sum_is_resumed_by_the_command_line(tmp_path: Path) -> None:
+def test_a_report_killed_in_its_sum_is_resumed_by_the_command_line(tmp_path: Path, utf8_template: Template) -> None:
     """What the shops said is there: nobody is asked again."""
 
     def story(scheduler: Scheduler) -> None:
@@ -92,4 +95,4 @@ def test_a_report_killed_in_its_sum_is_resumed_by_the_command_line(tmp_path: Pat
         assert {name: after[name] for name in fetched} == {name: before[name] for name in fetched}
         assert [attempt.status for attempt in after["estimate"].attempts] == ["LOST", "COMPLETED"]
 
-    until_in_time(tmp_path, story)
+    until_in_time(tmp_path, utf8_template, story)

@@ -22,12 +22,13 @@ from stepwell.pipeline.building.outputs import write_file
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.patterns.paths import LOOK_AGAIN_SECONDS, SafeRoot
 from stepwell.pipeline.staleness.judge import Current
-from stepwell.pipeline.states import listing
+from stepwell.pipeline.states import single
+from stepwell.pipeline.states.files import second_process
 from stepwell.pipeline.states.files.logged import Logged, store_changes
 from stepwell.pipeline.states.files.store import FileStates
-from stepwell.pipeline.states.listing import TICK_NS, Stamp
 from stepwell.pipeline.states.port import Draft, Publication, Published
 from stepwell.pipeline.states.records import Record, content_hash, encode_record
+from stepwell.pipeline.states.single import TICK_NS, Stamp
 from stepwell.pipeline.states.snapshot import Snapshot
 
 
@@ -68,9 +69,12 @@ def _not_long(content: bytes) -> bool:
 
 @pytest.mark.parametrize("body", [_as_bytes, _as_text, _as_path, _as_data, _sometimes])
 @pytest.mark.parametrize("is_checked", [False, True])
+@pytest.mark.parametrize("processes", [1, 2])
 def test_one_loop_makes_what_is_made_one_by_one(
-    root: Path, body: Callable[..., object], is_checked: bool, monkeypatch: pytest.MonkeyPatch
+    root: Path, body: Callable[..., object], is_checked: bool, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(second_process, "_has_two_cores", lambda: processes == 2)
+    monkeypatch.setattr(second_process, "MANY", 1)
     pipeline = Pipeline("p", root=root)
     checks = {"min_size": 3, "validate": _not_long} if is_checked else {}
     pipeline.stage("s", input="in/{x}/{y}.txt", output="out/{y}-{x}.txt", version="1", **checks)(body)
@@ -241,7 +245,7 @@ def test_a_first_build_reads_each_source_once(root: Path, engine: Engine, monkey
 
     def hash_file(file: str) -> str:
         hashed.append(file)
-        return listing.hash_file(file)
+        return single.hash_file(file)
 
     monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
     assert len(pipeline.build(engine=engine).produced) == 6
@@ -314,3 +318,21 @@ def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path, is_own: bool, monke
 
 def _encoded(changes: Mapping[str, object]) -> dict[str, bytes | None]:
     return {key: None if value is None else encode_checked(value) for key, value in changes.items()}
+
+
+def test_a_directory_is_synced_when_a_file_is_made_in_it_and_not_when_one_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[set[str]] = []
+    monkeypatch.setattr("stepwell.pipeline.states.files.logged.sync_folders", synced.append)
+    monkeypatch.setattr("stepwell.pipeline.states.files.logged.SMALL_BYTES", -1)
+    folder = {str(tmp_path)}
+    logged = Logged(str(tmp_path / ".manifest"), "states")
+    for number in range(3):
+        store_changes([(logged, {f"{number}": b"{}"})])
+    assert synced == [folder, set(), set()]
+    # Whoever made the log that somebody else finds may have died before it synced the directory.
+    store_changes([(Logged(str(tmp_path / ".manifest"), "states"), {"4": b"{}"})])
+    store_changes([(logged, {"5": b"{}"})])
+    assert synced[3:] == [folder, folder]
+    assert list(logged.read()) == ["0", "1", "2", "4", "5"]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.forking.template import Template
 from tests.pipeline.blog import write
 
 PIPELINE = """
@@ -22,14 +23,18 @@ def up(text: str) -> str:
 """
 
 
-def test_a_day_with_the_command_line(tmp_path: Path) -> None:
+def test_a_day_with_the_command_line(tmp_path: Path, template: Template) -> None:
     (tmp_path / "flow.py").write_text(PIPELINE)
 
     def ask(*words: str, code: int = 0, text: str = "") -> str:
-        ended = subprocess.run(
-            [sys.executable, "-m", "stepwell", "pipeline", *words, "-p", "flow:p"],
-            cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, input=text, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        command, environment = ["-m", "stepwell", "pipeline", *words, "-p", "flow:p"], {**os.environ, "NO_COLOR": "1"}
+        if text:
+            ended = subprocess.run(
+                [sys.executable, *command],
+                cwd=tmp_path, env=environment, input=text, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        else:
+            ended = template.run(command, cwd=tmp_path, env=environment, timeout=100)
         assert ended.returncode == code, ended.stderr
         return ended.stdout
 
@@ -69,16 +74,14 @@ p.trigger("publish", state="up", workflow=publish)
 """
 
 
-def test_scan_existing_fires_for_what_was_there_before_the_trigger(tmp_path: Path) -> None:
+def test_scan_existing_fires_for_what_was_there_before_the_trigger(tmp_path: Path, template: Template) -> None:
     (tmp_path / "flow.py").write_text(PIPELINE)
     (tmp_path / "triggered.py").write_text(TRIGGERED)
     write(tmp_path / "root", "in/a.txt", "hello")
 
     def ask(*words: str) -> str:
-        ended = subprocess.run(
-            [sys.executable, "-m", "stepwell", *words],
-            cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        environment = {**os.environ, "NO_COLOR": "1"}
+        ended = template.run(["-m", "stepwell", *words], cwd=tmp_path, env=environment, timeout=100)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 

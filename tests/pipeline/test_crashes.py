@@ -8,23 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
 
+from tests.forking.template import Template
 from tests.pipeline.blog import write
 
 PROGRAM = Path(__file__).parent / "crashing.py"
 NAMES = ("a", "b", "c")
 
 
-def run(folder: Path, *fault: str, **options: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CRASH_ROOT": str(folder / "root"), "PYTHONPATH": str(PROGRAM.parent)}
-    return subprocess.run(
-        [sys.executable, str(PROGRAM), str(folder / "engine.db"), *fault],
-        env=environment, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+@pytest.fixture
+def run(template: Template) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(folder: Path, *fault: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "CRASH_ROOT": str(folder / "root"), "PYTHONPATH": str(PROGRAM.parent)}
+        words = [str(PROGRAM), str(folder / "engine.db"), *fault]
+        return template.run(words, cwd=folder, env=environment, timeout=100)
+
+    return run
 
 
 def check(folder: Path) -> None:
@@ -66,7 +70,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_killed_between_any_two_steps(tmp_path: Path, seed: int) -> None:
+def test_killed_between_any_two_steps(
+    tmp_path: Path, run: Callable[..., subprocess.CompletedProcess[str]], seed: int
+) -> None:
     chance = random.Random(seed)
     for name in NAMES:
         write(tmp_path / "root", f"in/{name}.txt", f"{name} one")

@@ -19,6 +19,7 @@ from stepwell.pipeline.building.found import find_pipeline
 from stepwell.pipeline.building.verdict import Listed
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.states.notes import read_failures
+from tests.forking.template import Template
 from tests.pipeline.blog import statuses, write
 
 PROGRAM = """
@@ -42,7 +43,7 @@ if __name__ == "__main__":
 """
 
 
-def test_what_failed_backs_off_although_the_scanner_died(tmp_path: Path) -> None:
+def test_what_failed_backs_off_although_the_scanner_died(tmp_path: Path, template: Template) -> None:
     (tmp_path / "dying.py").write_text(PROGRAM)
     ledger = tmp_path / "ledger"
 
@@ -50,8 +51,8 @@ def test_what_failed_backs_off_although_the_scanner_died(tmp_path: Path) -> None
         environment = {
             **os.environ, "ROOT": str(tmp_path / "root"), "LEDGER": str(ledger), "PYTHONPATH": str(tmp_path)
         }  # fmt: skip
-        command = [sys.executable, str(tmp_path / "dying.py"), f"sqlite:///{tmp_path}/engine.db", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+        words = [str(tmp_path / "dying.py"), f"sqlite:///{tmp_path}/engine.db", *arguments]
+        return template.run(words, cwd=tmp_path, env=environment, timeout=100)
 
     for name in ("a", "b"):
         write(tmp_path / "root", f"in/{name}", "text")

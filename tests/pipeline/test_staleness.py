@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Pipeline
-from stepwell.pipeline.states import listing
+from stepwell.pipeline.states import single
 from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -47,6 +47,36 @@ def test_a_deleted_output_is_missing_and_made_again(blog: Pipeline, root: Path, 
     report = blog.build(engine=engine)
     assert ledger.take() == [f"digest {A}"]  # it came out as it was: the index does not run
     assert report.produced == (f"digest {A}",)
+
+
+def test_a_reader_of_two_stages_waits_for_the_slower_one(root: Path, engine: Engine, ledger: Ledger) -> None:
+    """Nothing is forced, so only its standing says that `title` is being made: also in the model that is made anew when the
+    files of `split` appear, whose names nobody could foresee.
+    """
+    books = Pipeline("books", root=root)
+
+    @books.stage(input="books/{book}.txt", output="chapters/{book}/{number}.txt", version="1")
+    def split(text: str):
+        return dict(enumerate(text.split()))
+
+    @books.stage(input="books/{book}.txt", output="titles/{book}.txt", version="1")
+    def title(text: str):
+        first = root / "chapters" / "moby" / "0.txt"
+        while not first.exists() or first.read_text() != text.split(maxsplit=1)[0]:  # until that is published
+            time.sleep(0.01)
+        return text.upper()
+
+    inputs = {"title": "titles/{book}.txt", "chapters": "chapters/{book}/{number}.txt"}
+
+    @books.stage(input=inputs, output="final/{book}.txt", collect="number", version="1")
+    def bind(title: str, chapters: list[str]):
+        ledger.ran.append(f"bind {title} {'+'.join(chapters)}")
+        return title
+
+    for text in ("call me", "a whale"):
+        write(root, "books/moby.txt", text)
+        assert books.build(engine=engine).ok
+        assert ledger.take() == [f"bind {text.upper()} {text.replace(' ', '+')}"]
 
 
 def test_an_edited_input_makes_everything_below_stale(
@@ -352,7 +382,7 @@ def test_what_did_not_change_is_not_read_again_however_many_builds_come(
 
     def hash_file(file: str) -> str:
         read.append(file)
-        return listing.hash_file(file)
+        return single.hash_file(file)
 
     monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
 

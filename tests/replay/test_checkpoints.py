@@ -12,7 +12,7 @@ from stepwell.codec import encode
 from stepwell.errors import InputError
 from stepwell.reducers import add, append
 from stepwell.replay.history.checkpoint import Frontiers, idempotency_key
-from stepwell.runner.reports import state_history
+from stepwell.runner.reports import checkpoints
 from stepwell.store import reader
 from tests.runner.conftest import OpenEngine
 
@@ -358,11 +358,11 @@ def found_by_key(run: Run) -> list[str]:
     return [each.idempotency_key for each in each_of_them]
 
 
-@pytest.mark.parametrize("ahead", [0, 1, state_history.AHEAD])
+@pytest.mark.parametrize("ahead", [0, 1, checkpoints.AHEAD])
 def test_a_key_finds_its_checkpoint_whatever_happened(
     open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    monkeypatch.setattr(state_history, "AHEAD", ahead)
+    monkeypatch.setattr(checkpoints, "AHEAD", ahead)
     old, new = versions()
     FAIL.add("last")
     with open_sqlite(workflows=[old]) as engine:

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from stepwell import Context, Engine, StoreError, Workflow, step
+from stepwell import Builder, Context, Engine, StoreError, Workflow, step, task
 from stepwell.model import Create
-from stepwell.runner.bodies.threads import BodyThreads
+from stepwell.runner.bodies import threads
+from stepwell.runner.bodies.threads import FEW, BodyThreads
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually, housekeeping_stopped
 
@@ -251,14 +252,14 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
                 thread.start()
                 thread.join(0.2)
 
-    threads = Watched(1, cast(Any, Runner()), lambda: 1)
-    threads._count = 1
-    threads.lose()
-    threads.find_again()
+    watched = Watched(1, cast(Any, Runner()), lambda: 1)
+    watched._count = 1
+    watched.lose()
+    watched.find_again()
     try:
         assert begun.wait(5)
     finally:
-        threads.close()
+        watched.close()
 
 
 async def forever() -> None:
@@ -290,3 +291,59 @@ def test_a_coroutine_that_is_stopped_before_the_loop_has_it_is_cancelled(engine:
     free.set()
     assert run.wait(30).status == "CANCELLED"
     assert time.monotonic() - before < 2  # and not when the time to obey is up
+
+
+MEETINGS: list[threading.Barrier] = []
+
+
+def short() -> None: ...
+
+
+def meet(item: int) -> None:
+    MEETINGS[-1].wait(30)
+
+
+@pytest.mark.parametrize("width", range(2, FEW + 3))
+def test_bodies_that_wait_for_each_other_begin_all_after_short_ones_too(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """After a short body its thread means to run the next ones by itself; one that takes long must not hold up the others."""
+    monkeypatch.setattr(threads, "SHORT_SECONDS", 10.0)  # also on a busy machine
+    MEETINGS.append(threading.Barrier(width))
+    builder = Builder("meeting")
+    for place in range(10):
+        builder.node(f"short{place}", job=short)
+    builder.fan_out(range(width), job=meet)
+    with open_sqlite(max_concurrent_nodes=width) as engine:
+        engine.run(Nothing())
+        began = time.monotonic()
+        assert engine.run(builder, wait=60).status == "COMPLETED"
+        assert time.monotonic() - began < 10
+
+
+def test_after_a_short_body_its_thread_runs_the_next_ones_by_itself(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "SHORT_SECONDS", 10.0)  # also on a busy machine
+    used: list[int] = []
+
+    class Short(Workflow):
+        @step
+        def first(self) -> None:
+            used.append(threading.get_ident())
+
+        @task(depends_on=first)
+        def left(self) -> None:
+            used.append(threading.get_ident())
+
+        @task(depends_on=first)
+        def right(self) -> None:
+            used.append(threading.get_ident())
+
+    with open_sqlite() as engine:
+        alone = 0
+        for _ in range(20):
+            used.clear()
+            engine.run(Short())
+            alone += len(set(used)) == 1
+    assert alone >= 10, "other threads were called although the bodies are short"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 
 import pytest
 
@@ -40,3 +41,16 @@ def test_what_it_was_asked_for_is_done_at_the_end_if_that_is_wanted(woken: bool,
         made.wake()
     made.end(30, last=last)
     assert len(acted) == times
+
+
+def test_while_it_stays_awake_it_acts_without_being_called_and_then_sleeps() -> None:
+    acted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    made = Debounce(lambda: acted.put(1), "stepwell-test", 0.01, rounds=3)
+    for pause in (0, 0, 0.005, 0.02, 0.2, 0, 0.2):  # while it is awake, and when it sleeps again
+        time.sleep(pause)
+        made.wake()
+        acted.get(timeout=30)
+    time.sleep(0.2)
+    assert made._calls.empty()
+    made.end(30)
+    assert acted.empty(), "it acted although nobody had asked"

@@ -35,7 +35,7 @@ PLACES: list[Place] = []
 @pytest.fixture
 def bodies(monkeypatch: pytest.MonkeyPatch) -> Any:
     PLACES.clear()
-    monkeypatch.setattr(process, "_Place", Place)
+    monkeypatch.setattr(process, "_Slot", Place)
     return ProcessBodies(2, lambda attempt: True, lambda held, settle: None)
 
 

@@ -61,17 +61,17 @@ def test_after_a_while_nothing_is_claimed_ahead() -> None:
 
 def test_the_pace_is_what_ended_in_this_window_and_the_one_before() -> None:
     pace = Pace()
-    pace.count(10 * AHEAD_WINDOW, 0)
-    pace.count(11 * AHEAD_WINDOW - 1, 0)
-    assert pace.recent(11 * AHEAD_WINDOW - 1) == 2
-    pace.count(11 * AHEAD_WINDOW, 0)
-    assert pace.recent(12 * AHEAD_WINDOW - 1) == 3
-    assert pace.recent(12 * AHEAD_WINDOW) == 1
-    assert pace.recent(13 * AHEAD_WINDOW) == 0
-    pace.count(20 * AHEAD_WINDOW, 0)
-    assert pace.recent(22 * AHEAD_WINDOW) == 0
-    pace.count(30 * AHEAD_WINDOW, 0)
-    assert pace.recent(32 * AHEAD_WINDOW - 1) == 1
+    pace.count(10 * AHEAD_WINDOW, 0, AHEAD_WINDOW)
+    pace.count(11 * AHEAD_WINDOW - 1, 0, AHEAD_WINDOW)
+    assert pace.recent(11 * AHEAD_WINDOW - 1, AHEAD_WINDOW) == 2
+    pace.count(11 * AHEAD_WINDOW, 0, AHEAD_WINDOW)
+    assert pace.recent(12 * AHEAD_WINDOW - 1, AHEAD_WINDOW) == 3
+    assert pace.recent(12 * AHEAD_WINDOW, AHEAD_WINDOW) == 1
+    assert pace.recent(13 * AHEAD_WINDOW, AHEAD_WINDOW) == 0
+    pace.count(20 * AHEAD_WINDOW, 0, AHEAD_WINDOW)
+    assert pace.recent(22 * AHEAD_WINDOW, AHEAD_WINDOW) == 0
+    pace.count(30 * AHEAD_WINDOW, 0, AHEAD_WINDOW)
+    assert pace.recent(32 * AHEAD_WINDOW - 1, AHEAD_WINDOW) == 1
 
 
 def wanted_in_turn(took: int, works: int) -> list[int]:

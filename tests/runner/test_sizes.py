@@ -194,7 +194,7 @@ def test_the_message_of_progress_is_kept_short_and_made_by_the_body(engine: Engi
 
 def test_a_batch_takes_no_more_than_a_store_can_write_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     d: Scheduler = a_desk(threads=4)
-    monkeypatch.setattr(d, "_takes", StoreLimits(batch_bytes=10))
+    monkeypatch.setattr(d._outbox, "_takes", StoreLimits(batch_bytes=10))
     d.know(facts(width=4))
     for held in hold(d, *(("r", index) for index in range(4))):
         end(d, held)

@@ -25,6 +25,7 @@ from tests.runner.waiting import eventually, in_time
 def write_lock(path: Path) -> Iterator[None]:
     """Another process writes, and takes its time."""
     other = apsw.Connection(str(path))
+    other.set_busy_timeout(10_000)
     other.execute("BEGIN IMMEDIATE")
     try:
         yield

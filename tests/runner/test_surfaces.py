@@ -14,10 +14,10 @@ import pytest
 import stepwell
 from stepwell import Builder, Context, Engine, NodeNotFound, Workflow, errors, step
 from stepwell.client import Client
-from stepwell.client.asynchronous import AsyncClient
+from stepwell.client.client import AsyncClient
+from stepwell.runner.aio.calls import AsyncTriggers
 from stepwell.runner.aio.engine import AsyncEngine
 from stepwell.runner.aio.run import AsyncRun
-from stepwell.runner.aio.triggers import AsyncTriggers
 from tests.runner.conftest import OpenEngine
 
 
@@ -79,8 +79,14 @@ def test_coroutines_have_the_same_names() -> None:
 
 def test_doors_have_the_keywords_of_what_they_lead_to() -> None:
     for door, method in (
-        *((vars(AsyncEngine)[name], getattr(Engine, name)) for name in ("run", "start", "start_many", "runs", "wait")),
-        *((vars(AsyncClient)[name], getattr(Engine, name)) for name in ("run", "start", "start_many", "runs", "wait")),
+        *(
+            (inspect.getattr_static(AsyncEngine, name), getattr(Engine, name))
+            for name in ("run", "start", "start_many", "runs", "wait")
+        ),
+        *(
+            (inspect.getattr_static(AsyncClient, name), getattr(Engine, name))
+            for name in ("run", "start", "start_many", "runs", "wait")
+        ),
         *((vars(AsyncRun)[name], getattr(stepwell.Run, name)) for name in ("wait", "retry", "fork", "resume", "logs")),
     ):
         assert list(inspect.signature(door).parameters) == list(inspect.signature(method).parameters), door

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -36,6 +36,19 @@ def test_a_month_of_waiting_is_over_at_once() -> None:
     assert "2026-03-02" < run.output("ask") < "2026-03-09"
     assert run.metrics.wall_seconds > 60 * DAY
     assert time.monotonic() - began < 30
+
+
+def test_stored_data_that_does_not_fit_fails_the_run() -> None:
+    class Misfit(Workflow):
+        @step
+        def read(self):
+            return "soon"
+
+        @step
+        def plan(self, read: date) -> None: ...
+
+    with pytest.raises(RunFailed, match="DataMisfit: its parameter 'read' asks for date"):
+        speedrun(Misfit())
 
 
 def test_it_is_the_same_every_time_and_the_same_as_the_engine() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Trigger, TriggerError, Workflow, step
-from stepwell.triggers.reading import FIELDS, KINDS, duration, moment
+from stepwell.triggers.reading import FIELDS, KIND_NAMES, duration, moment
 from stepwell.triggers.state import Backfill, State
 
 
@@ -107,7 +107,7 @@ NAMES = sorted({name for fields in FIELDS.values() for name in fields})
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=6), st.sampled_from(KINDS), ANYTHING)
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=6), st.sampled_from(KIND_NAMES), ANYTHING)
 def test_any_data_is_a_trigger_or_a_clear_error(data: dict[str, Any], kind: str, value: Any) -> None:
     try:
         made = Trigger.of({"name": "a", "workflow": "w", **data, kind: value})

@@ -9,15 +9,29 @@ from typing import Annotated
 import typer
 
 from ..version import __version__
-from . import options
 from .command import Where, declare
 from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands
 from .exits import ExitCode, prepare_streams, report
-from .fleet_commands import add_fleet_commands
-from .options import AsJson, DryRun, DryRunAsJson, Inputs, RunArgument, argument, flag, option
+from .options import (
+    Accept,
+    AsJson,
+    DryRun,
+    DryRunAsJson,
+    Inputs,
+    Modules,
+    NodeArgument,
+    NoWait,
+    RunArgument,
+    Server,
+    Store,
+    Target,
+    argument,
+    flag,
+    option,
+)
 from .pipeline import pipelines
-from .server import add_server_commands
+from .server import add_fleet_commands, add_server_commands
 from .triggers import triggers
 
 app = typer.Typer(
@@ -44,8 +58,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def stepwell(
     context: typer.Context,
-    store: options.Store = None,
-    server_url: options.Server = None,
+    store: Store = None,
+    server_url: Server = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -61,7 +75,7 @@ def init(folder: Annotated[str, argument("FOLDER", "Where to write it; it is mad
 
 @declare(app, "run")
 def run(
-    target: options.Target,
+    target: Target,
     inputs: Inputs = None,
     input_file: Annotated[str | None, option("FILE", "A JSON object of inputs; - reads stdin. --input wins.")] = None,
     run_id: Annotated[str | None, option("ID", "An id of your choice; the same id is the same run.")] = None,
@@ -195,10 +209,10 @@ def graph(
 @declare(app, "run", jobs=True)
 def retry(
     run: RunArgument,
-    accept: options.Accept = False,
+    accept: Accept = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    no_wait: options.NoWait = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Run again what did not complete of a failed, cancelled or paused run."""
 
@@ -206,11 +220,11 @@ def retry(
 @declare(app, "run", jobs=True)
 def reattempt(
     run: RunArgument,
-    node: options.NodeArgument,
+    node: NodeArgument,
     cascade: Annotated[bool, flag("--cascade", "Run again what completed below it, too.")] = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
-    no_wait: options.NoWait = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
 
@@ -225,7 +239,7 @@ def fork(
     at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
     inputs: Annotated[list[str] | None, option("NAME=VALUE", CHANGED_INPUT, "--input", "-i")] = None,
     run_id: Annotated[str | None, option("ID", "An id of your choice.")] = None,
-    no_wait: options.NoWait = False,
+    no_wait: NoWait = False,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
 ) -> None:
@@ -253,7 +267,7 @@ NEW_INPUT = "An input that its class has got since; may be repeated."
 @declare(app, "run", jobs=True)
 def resume(
     run: RunArgument,
-    accept: options.Accept = False,
+    accept: Accept = False,
     inputs: Annotated[list[str] | None, option("NAME=VALUE", NEW_INPUT, "--input", "-i")] = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
@@ -277,7 +291,7 @@ def import_graph(
 
 @declare(app, "run", jobs=True)
 def work(
-    modules: options.Modules = None,
+    modules: Modules = None,
     queues: Annotated[str | None, option("A,B", "Take only nodes of these queues; by default all.")] = None,
     once: Annotated[bool, flag("--once", "End when nothing is left that can be worked on here.")] = False,
 ) -> None:

@@ -68,12 +68,6 @@ def _store(context: typer.Context) -> Iterator[Store]:
 
 
 @_offered
-def runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    """Ids of runs, the newest first."""
-    return _runs(store)
-
-
-@_offered
 def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Names of the nodes of the run in the argument `run`."""
     from ..runner.runs.stored import StoredRun
@@ -95,22 +89,8 @@ def workflows(store: Store, context: typer.Context, incomplete: str) -> Offers:
         yield row.workflow, row.target or ""
 
 
-@_offered
-def documents(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    return _documents(store)
-
-
-@_offered
-def targets(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    return _targets(store)
-
-
-@_offered
-def targets_and_runs(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    return *_targets(store), *_runs(store)
-
-
 def _runs(store: Store) -> Offers:
+    """Ids of runs, the newest first."""
     return ((row.id, f"{row.status} {row.workflow}") for row in _newest(store))
 
 
@@ -124,6 +104,12 @@ def _targets(store: Store) -> Offers:
     """Targets that were run. Finding others would mean importing code."""
     yield from _documents(store)
     yield from ((row.target, row.workflow) for row in _newest(store) if row.target is not None)
+
+
+runs = _offered(lambda store, *_: _runs(store))
+documents = _offered(lambda store, *_: _documents(store))
+targets = _offered(lambda store, *_: _targets(store))
+targets_and_runs = _offered(lambda store, *_: (*_targets(store), *_runs(store)))
 
 
 @_offered

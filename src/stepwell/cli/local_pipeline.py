@@ -50,20 +50,8 @@ class LocalPipeline:
         existing: bool = False,
         progress: Callable[[Mapping[str, int]], None] | None = None,
     ) -> Mapping[str, Any]:
-        from ..pipeline.building.verdict import list_everything, nothing_to_do
+        from ..pipeline.building.build_once import build_once
 
-        pipeline = self.pipeline
-        listed = list_everything(pipeline)
-        if not targets and not force and not existing and (done := nothing_to_do(pipeline, listed)) is not None:
-            return done.to_json()
-        from ..pipeline.building.build import build
-
-        return build(
-            pipeline,
-            targets,
-            engine=self._settings.store,
-            force=force,
-            progress=None if progress is None else lambda tally: progress(tally._asdict()),
-            options=self._settings.for_workers,
-            existing=existing,
-        ).to_json()
+        tell = None if progress is None else lambda tally: progress(tally._asdict())
+        own = {"engine": self._settings.store, "options": self._settings.for_workers}
+        return build_once(self.pipeline, targets, force=force, existing=existing, progress=tell, **own).to_json()

@@ -1,7 +1,6 @@
 """The engine of another machine, over HTTP: `Client` has the verbs of `Engine`, and gives the same `Run`."""
 
-from .asynchronous import AsyncClient
-from .client import Client
+from .client import AsyncClient, Client
 from .events import Event
 
 __all__ = ["AsyncClient", "Client", "Event"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from ..clock import Duration
 from ..define import Builder, Workflow
@@ -14,21 +13,17 @@ from ..errors import InputError
 from ..graph import to_frozen
 from ..handlers import Handler, Handlers
 from ..ids import RunId, new_run_id
-from ..kernel.comparing import Comparison
-from ..model import RunStatus
 from ..runner import Engine, Run
 from ..runner.checking import checked_changes, checked_limit, checked_list, checked_seconds
-from ..runner.documents import Documents, SavedDocument, StoredWorkflow
-from ..runner.runs.listing import Runs, run_query
+from ..runner.documents import Documents
+from ..runner.shared_calls import SharedCalls
 from ..runner.starting import Startable, StartOptions
-from ..store import Store, reader
+from ..store import Store
 from ..words import shown
 from .events import Event, follow, path_of_events
-from .requests import RemoteRequests
-from .store import RemoteStore
+from .remote import RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
-from .waiting import RemoteWaiting
 
 if TYPE_CHECKING:
     from ..runner.runs.requests import Requests
@@ -40,7 +35,7 @@ _OFFERED = (
 """What people type after `client.`"""
 
 
-class BlockingClient:
+class BlockingClient(SharedCalls):
     """All that a client does for threads; `Client` can also be entered by coroutines."""
 
     def __init__(
@@ -57,7 +52,7 @@ class BlockingClient:
         # It has no runner: it keeps graphs that were read, and finds code for what needs some.
         engine = Engine(self.store, runner=None, jobs=jobs, handlers=handlers)
         self.code, self.checkpoint_keys = engine.code, engine.checkpoint_keys
-        # A `Run` needs only these two of its engine, so it is the same class.
+        # A `Run` and the shared calls need only these two of an engine.
         self.requests = cast("Requests", RemoteRequests(self.transport, self.store, self.code))
         self.waiting = cast("Waiting", RemoteWaiting(self.transport, self.store))
         self.documents: Documents = engine.documents
@@ -69,9 +64,6 @@ class BlockingClient:
 
     def __dir__(self) -> list[str]:
         return [*_OFFERED]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
@@ -135,41 +127,11 @@ class BlockingClient:
     ) -> list[Run]:
         return [self.start(each, priority=priority, tags=tags) for each in checked_list(workflows)]
 
-    def save(self, document: Document) -> SavedDocument:
-        """Store a document at the server; it is checked there too, by the handlers that the server has."""
-        return self.documents.save(document)
-
     # Looking
-
-    def workflows(self) -> list[StoredWorkflow]:
-        return list(self.documents.all())
-
-    def get(self, run_id: str) -> Run:
-        return Run(self, reader.require_run(self.store, run_id).id)
 
     def adopt(self, run_id: str) -> Run:
         """The run: the server's workers work on what has not ended."""
         return self.get(run_id)
-
-    def compare(self, first: Run | str, second: Run | str) -> Comparison:
-        one = first if isinstance(first, Run) else self.get(first)
-        return one.diff(second)
-
-    def runs(
-        self,
-        *,
-        tag: Mapping[str, str] | None = None,
-        workflow: str | None = None,
-        status: RunStatus | str | None = None,
-        since: datetime | timedelta | None = None,
-        prefix: str | None = None,
-        limit: int = 100,
-    ) -> Runs:
-        return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
-
-    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or is paused for a decision, and return its status."""
-        return self.waiting.wait(run_id, timeout).status
 
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from typing import Literal
 
+from ..clock import Duration
+from ..runner.aio.calls import AwaitedCalls
+from ..runner.aio.run import AsyncRun
+from ..words import offered
 from .blocking import BlockingClient
+from .events import Event, follow_on_loop, path_of_events
 
-if TYPE_CHECKING:
-    from .asynchronous import AsyncClient
+
+class AsyncClient(AwaitedCalls):
+    """A client for coroutines: what `async with Client(...)` gives.
+
+        async with Client("https://stepwell.example.com", token="sw_...") as client:
+            run = await client.run("summarise", input={"url": "https://example.com"})
+            print(await run.output("sum"))
+
+    Every call of `Client` is there under its name, and is awaited; `client.sync` is the client for threads.
+    """
+
+    sync: BlockingClient
+
+    def __init__(self, client: BlockingClient) -> None:
+        super().__init__(client, "stepwell-client")
+
+    def __repr__(self) -> str:
+        return repr(self.sync).replace("<Client", "<AsyncClient", 1)
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncClient, (), "sync")
+
+    def events(
+        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
+        path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
+        return follow_on_loop(self.sync.transport, path, last, asked)
+
+    async def close(self, timeout: Duration | None = None) -> None:
+        self._pool.close()
+        self.sync.close()
 
 
 class Client(BlockingClient):
@@ -25,8 +61,6 @@ class Client(BlockingClient):
 
     async def __aenter__(self) -> AsyncClient:
         """The same client for coroutines."""
-        from .asynchronous import AsyncClient
-
         self._async = AsyncClient(self)
         return self._async
 

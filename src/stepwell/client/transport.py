@@ -151,8 +151,8 @@ def _json(answer: httpx.Response) -> Any:
     try:
         return decode(answer.content)
     except ValueError:
-        told = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
-        raise ServerError(told, status=answer.status_code) from None
+        message = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
+        raise ServerError(message, status=answer.status_code) from None
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:

@@ -72,8 +72,8 @@ class Handler:
         written = references_of(config)
         problems = problems_of(self.config, written if self.keeps_secrets else config, later)
         if not self.takes_secrets:
-            told = f"{self.name} takes no secrets: what it is given it returns"
-            problems += [Problem(path, told) for path, leaf in leaves(written) if isinstance(leaf, SecretRef)]
+            message = f"{self.name} takes no secrets: what it is given it returns"
+            problems += [Problem(path, message) for path, leaf in leaves(written) if isinstance(leaf, SecretRef)]
         return problems
 
     def validated(self, config: Mapping[str, Any]) -> Any:

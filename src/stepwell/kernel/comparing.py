@@ -110,9 +110,9 @@ class Comparison(NamedTuple):
         return tuple(pair for pair in self.pairs if pair.differs)
 
     def __str__(self) -> str:
-        told = "the same outputs" if self.same_outputs else "different outputs"
+        verdict = "the same outputs" if self.same_outputs else "different outputs"
         deltas = "" if self.same_deltas else ", different deltas"
-        lines = [f"{self.first.run_id} and {self.second.run_id}: {told}{deltas}"]
+        lines = [f"{self.first.run_id} and {self.second.run_id}: {verdict}{deltas}"]
         lines += [f"input {change}" for change in self.input]
         lines += [f"graph {change}" for change in self.graph]
         for pair in self.different[:MOST_CHANGES]:

@@ -50,12 +50,12 @@ class PipelineDefinition:
         self.place = caller()
         problem = name_problem(name) if isinstance(name, str) else "some text is needed"
         if problem is not None or "#" in name:
-            told = f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}"
-            raise DefinitionError(told, where=str(self.place))
+            message = f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}"
+            raise DefinitionError(message, where=str(self.place))
         interval = in_seconds(scan_interval)
         if not is_seconds(interval, positive=True):
-            told = f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed"
-            raise DefinitionError(told, where=str(self.place))
+            message = f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed"
+            raise DefinitionError(message, where=str(self.place))
         self.name = name
         self.home = home or _calling_module()
         """The module that another process imports to have this pipeline, or the file of its document."""
@@ -117,21 +117,20 @@ class PipelineDefinition:
         """
         place = caller()
         given: dict[str, Any] = {
-            "input": input, "output": output, "collect": collect, "config": config, "entities": entities, "filter": filter,
-            "min_size": min_size, "validate": validate, "quiet": quiet, "priority": priority, "limit": limit,
-            "back_off": self.back_off if back_off is None else back_off, "version": version, "uses": uses, "options": options,
-            "place": place,
-        }  # fmt: skip
+            key: value for key, value in locals().items() if key not in ("self", "name", "handler")
+        }
+        if back_off is None:
+            given["back_off"] = self.back_off
 
         def add(function: Function) -> Function:
             if handler is not None:
-                told = f"stage {name!r} runs the handler {handler!r}, so it takes no function: leave one of them out"
-                raise DefinitionError(told, where=str(place))
+                message = f"stage {name!r} runs the handler {handler!r}, so it takes no function: leave one of them out"
+                raise DefinitionError(message, where=str(place))
             self.add(make_stage(name or function.__name__, function=function, **given))
             return function
 
         if handler is not None:
-            from .document.handled import handled_stage
+            from .document.bodies import handled_stage
 
             self.add(*handled_stage(name, handler, self.handlers, given))
         return add

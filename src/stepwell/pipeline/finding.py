@@ -72,8 +72,8 @@ def find_target(target: str, *, handlers: Callable[[], Handlers] | None = None, 
     try:
         module = importlib.import_module(target)
     except ModuleNotFoundError as error:
-        told = f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
-        raise DefinitionError(told) from None
+        message = f"{target}: there is no module {error.name!r} to import from here ({os.getcwd()})"
+        raise DefinitionError(message) from None
     alike = {id(each): (name, each) for name, each in vars(module).items() if isinstance(each, Pipeline)}
     if len(alike) == 1:
         return next(iter(alike.values()))[1]

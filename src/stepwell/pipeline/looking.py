@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from .staleness.model import Model
-from .staleness.standing import FRESH, STATUSES, Standing
+from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
 from .states.address import split_address
 from .states.listing import Folder
@@ -181,11 +181,12 @@ class View:
         return StateView(unit.stage.name, unit.entity, tuple(unit.outputs.values()), self.model.standing(unit))
 
     def orphans(self) -> list[StateView]:
-        standing = self.model.orphan_standing
-        return [
-            StateView(record.produced_by.partition("#")[2], record.entity, (address,), standing(address))
-            for address, record in self.model.orphans.items()
-        ]
+        found = []
+        for address, record in self.model.orphans.items():
+            stage = record.produced_by.partition("#")[2]
+            cause = Cause("orphan", f"what {stage} made it from is gone; `clean` removes it", address)
+            found.append(StateView(stage, record.entity, (address,), Standing("orphan", (cause,))))
+        return found
 
     def status(self, entity: str | None = None) -> PipelineStatus:
         counts: Counter[str] = Counter()

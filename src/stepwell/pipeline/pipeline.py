@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -60,15 +59,9 @@ class Pipeline(PipelineDefinition):
 
         With `existing`, triggers also fire for states older than the trigger, once for each content as always.
         """
-        from .building.verdict import list_everything, nothing_to_do
+        from .building.build_once import build_once
 
-        given, began = tuple(targets), time.monotonic()
-        listed = list_everything(self)
-        if not given and not force and not existing and (done := nothing_to_do(self, listed)) is not None:
-            return done._replace(seconds=time.monotonic() - began)
-        from .building.build import build
-
-        return build(self, given, engine=engine, force=force, patience=patience, listed=listed, existing=existing)
+        return build_once(self, targets, engine=engine, force=force, patience=patience, existing=existing)
 
     def accept(self, *targets: str) -> list[str]:
         """Take states as they are, also those that nobody recorded. Returns their addresses."""

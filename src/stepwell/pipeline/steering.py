@@ -56,12 +56,12 @@ def invalidate(pipeline: PipelineDefinition, targets: Iterable[str], *, stage: s
     if stage is not None and stage not in pipeline.stages:
         raise InputError(f"pipeline {pipeline.name!r} has no stage {stage!r}; it has {', '.join(pipeline.stages)}")
     changes: dict[str, Record | None] = {}
-    told = f"somebody invalidated it at {utc_text(time.time())}"
+    reason = f"somebody invalidated it at {utc_text(time.time())}"
     for unit in _found(view, targets):
         for name, address in unit.outputs.items() if stage in (None, unit.stage.name) else ():
             record = view.snapshot.records.get(address) or _as_it_is(pipeline, view, unit, name, address)
             if record is not None:
-                changes[address] = record._replace(stale=told)
+                changes[address] = record._replace(stale=reason)
     if changes:
         pipeline.store.records.change(changes)
     return list(changes)

@@ -6,10 +6,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from ..clock import Duration
 from ..commands import DEFAULT_STORE
@@ -17,26 +16,35 @@ from ..define import Builder, Definition, Workflow
 from ..define.document import Document
 from ..errors import EngineClosed, InputError
 from ..handlers import Handler, Handlers
-from ..ids import RunId, new_worker_id
-from ..kernel.comparing import Comparison
-from ..model import Create, RunRow, RunStatus
-from ..store import Store, open_store, public, reader
-from . import checking
+from ..ids import new_worker_id
+from ..model import Create, RunRow
+from ..store import Store, open_store, public
+from .checking import (
+    check_home,
+    check_limits,
+    checked_lease,
+    checked_limit,
+    checked_list,
+    checked_modules,
+    checked_queues,
+    checked_seconds,
+    checked_workflows,
+    refuse_while_importing_main,
+)
 from .code.code import Code
 from .code.registering import register_workflows
 from .code.serving import Serving
 from .code.versions import Versions
-from .documents import Documents, SavedDocument, StoredWorkflow
+from .documents import Documents
 from .events import Events, ObservedStore
 from .recent import Recent
-from .runs.listing import Runs, run_query
 from .runs.requests import Requests
-from .runs.run import Run, as_run
+from .runs.run import Run
 from .runs.unfinished import told_of_unfinished, unfinished_here
 from .scheduling.batches import Limits
+from .shared_calls import SharedCalls
 from .starting import Startable, Starting, StartOptions, create_op
-from .waiting import Waiting
-from .watch import Watch
+from .waiting import Waiting, Watch
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
@@ -65,13 +73,12 @@ def _opened(url: str | Store | None, broker: Any, *, brokered: bool) -> Store:
     if not brokered:
         return open()
     from .celery.app import app_of
-    from .celery.brokered import BrokeredStore
-    from .celery.sender import HintSender
+    from .celery.sender import BrokeredStore, HintSender
 
     return BrokeredStore(open, HintSender(app_of(broker)), patient=True)
 
 
-class BlockingEngine(Working):
+class BlockingEngine(Working, SharedCalls):
     """All that an engine does for threads; `Engine` can also be entered by coroutines."""
 
     def __init__(
@@ -93,19 +100,19 @@ class BlockingEngine(Working):
         queues: Iterable[str] | None = None,
         guard: bool = False,
     ) -> None:
-        checking.check_home(url, runner)
-        given, allowed = checking.checked_workflows(workflows), checking.checked_modules(jobs)
-        taken = checking.checked_queues(queues)
-        lease = checking.checked_lease(lease_seconds)
-        self._close_seconds = checking.checked_seconds("close_seconds", close_seconds)
-        node_limit = checking.checked_limit("node_timeout", node_timeout, positive=True)
-        checking.check_limits(
+        check_home(url, runner)
+        given, allowed = checked_workflows(workflows), checked_modules(jobs)
+        taken = checked_queues(queues)
+        lease = checked_lease(lease_seconds)
+        self._close_seconds = checked_seconds("close_seconds", close_seconds)
+        node_limit = checked_limit("node_timeout", node_timeout, positive=True)
+        check_limits(
             max_concurrent_nodes=max_concurrent_nodes,
             max_async_nodes=max_async_nodes,
             max_processes=max_processes,
             queue_depth=queue_depth,
         )
-        checking.refuse_while_importing_main()
+        refuse_while_importing_main()
         self.events = Events(lambda: self.metrics)
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         self.store: Store = ObservedStore(store, self.events)
@@ -114,7 +121,7 @@ class BlockingEngine(Working):
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
-        registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
+        registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
         self.code = Code(self.store, given, allowed, registered)
         self.documents = Documents(self.store, registered)
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
@@ -174,9 +181,6 @@ class BlockingEngine(Working):
     def __dir__(self) -> list[str]:
         return [*_OFFERED]
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -200,7 +204,7 @@ class BlockingEngine(Working):
 
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
-        limit = checking.checked_limit("timeout", timeout)  # before anything is closed
+        limit = checked_limit("timeout", timeout)  # before anything is closed
         with self._lock:  # the runner has started, or never will
             if self._closed:
                 return
@@ -231,7 +235,7 @@ class BlockingEngine(Working):
         Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
         returned whatever its status. The other options are those of `start`.
         """
-        checking.checked_limit("wait", wait)  # before anything is started
+        checked_limit("wait", wait)  # before anything is started
         run = self.start(workflow, input=input, **options)
         row = self.waiting.wait_for_started(run.id, wait)
         return run._checked(row) if check and row is not None else run
@@ -281,46 +285,14 @@ class BlockingEngine(Working):
         self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
     ) -> list[Run]:
         """Start many runs, hundreds in one commit."""
-        definitions = map(self._definition_of, checking.checked_list(workflows))
+        definitions = map(self._definition_of, checked_list(workflows))
         items = ((definition, create_op(definition, priority=priority, tags=tags)) for definition in definitions)
         runs: list[Run] = []
         while chunk := list(islice(items, RUNS_PER_COMMIT)):
             runs += [Run(self, run_id) for run_id in self._starting.start(chunk, fresh=True)]
         return runs
 
-    def save(self, document: Document) -> SavedDocument:
-        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
-
-        The same content is the same version. The newest version is active unless somebody has chosen another.
-        """
-        return self.documents.save(document)
-
     # Looking
-
-    def workflows(self) -> list[StoredWorkflow]:
-        """The documents that are stored, by name."""
-        return list(self.documents.all())
-
-    def get(self, run_id: str) -> Run:
-        """The run with this id; raises RunNotFound."""
-        return Run(self, reader.require_run(self.store, run_id).id)
-
-    def compare(self, first: Run | str, second: Run | str) -> Comparison:
-        """Two runs side by side; see `Run.diff`."""
-        return as_run(self, first).diff(second)
-
-    def runs(
-        self,
-        *,
-        tag: Mapping[str, str] | None = None,
-        workflow: str | None = None,
-        status: RunStatus | str | None = None,
-        since: datetime | timedelta | None = None,
-        prefix: str | None = None,
-        limit: int = 100,
-    ) -> Runs:
-        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
-        return Runs.find(self, run_query(limit, tag, workflow, status, since, prefix))
 
     @property
     def metrics(self) -> EngineMetrics:
@@ -336,14 +308,7 @@ class BlockingEngine(Working):
         a slow one delays the next event, but no work. What a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
-        self.events.on(event, callback, checking.checked_limit("every", every, positive=True))
-
-    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
-
-        Without a runner, somebody else must be working on it.
-        """
-        return self.waiting.wait(run_id, timeout).status
+        self.events.on(event, callback, checked_limit("every", every, positive=True))
 
     # Working
 
@@ -356,7 +321,7 @@ class BlockingEngine(Working):
 
         Other workers and servers learn of these `workflows` at once, and of any other with the first run that is found.
         """
-        given = checking.checked_workflows(workflows)
+        given = checked_workflows(workflows)
         self.code.introduce(given)
         register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
         self.serving.everything = True

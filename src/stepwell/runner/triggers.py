@@ -150,15 +150,10 @@ class EngineTriggers(Triggers):
 
 def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
     """The triggers that a JSON or YAML file describes."""
-    from ..define.document.problems import Unreadable
-    from ..define.document.text import form_of, read_file, read_text
+    from ..define.document.text import read_document
 
-    path = Path(file)
-    try:
-        read = read_text(read_file(path), form_of(path))
-    except Unreadable as error:
-        raise error.as_error(str(path)) from None
+    read = read_document(Path(file))
     if read.repeated:
-        raise InputError(f"{path}: the key {read.repeated[0][-1]!r} is there more than once")
+        raise InputError(f"{file}: the key {read.repeated[0][-1]!r} is there more than once")
     given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data
     return [Trigger.of(each) for each in (given if isinstance(given, list) else [given])]

@@ -1,25 +1,109 @@
 """Waiting for a run to end: threads wait in threads, coroutines on their loop.
 
-Waiting does not judge: it gives the status in which there is nothing more to wait for.
+`Watch` wakes those who wait. Waiting does not judge: it gives the status in which there is nothing more to wait for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..clock import LONGEST_WAIT, SECOND, Duration
 from ..errors import EngineClosed, InputError, RunStillActive
 from ..ids import RunId
-from ..model import RunRow, RunStatus, Sweep, Swept
+from ..model import RunNews, RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
 from .aio.pool import Pool
 from .checking import checked_limit
 from .procedures.gates import GATE_LEASE, finish
 from .procedures.procedure import carry_out
-from .watch import LoopWaiter, Waiter, Watch
+
+
+class Waiter:
+    """One thread that waits for one run."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._error: BaseException | None = None
+        self.completed = False
+        """News said that the run has completed."""
+
+    def wait(self, timeout: float | None) -> None:
+        self._event.wait(timeout)
+        self._event.clear()
+        if self._error is not None:
+            raise self._error
+
+    def wake(self, error: BaseException | None = None, *, completed: bool = False) -> None:
+        self._error, self.completed = error, completed
+        self._event.set()
+
+
+class LoopWaiter:
+    """One coroutine that waits for one run, on the loop it runs on."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._error: BaseException | None = None
+
+    async def wait(self, timeout: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), timeout)
+        self._event.clear()
+        if self._error is not None:
+            raise self._error
+
+    def wake(self, error: BaseException | None = None, *, completed: bool = False) -> None:
+        """From any thread."""
+        self._error = error
+        with contextlib.suppress(RuntimeError):  # its loop was closed
+            self._loop.call_soon_threadsafe(self._event.set)
+
+
+AnyWaiter = TypeVar("AnyWaiter", Waiter, LoopWaiter)
+
+
+class Watch:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiters: dict[RunId, list[Waiter | LoopWaiter]] = {}
+
+    @contextlib.contextmanager
+    def waiting(self, run_id: RunId, waiter: AnyWaiter) -> Iterator[AnyWaiter]:
+        with self._lock:
+            self._waiters.setdefault(run_id, []).append(waiter)
+        try:
+            yield waiter
+        finally:
+            with self._lock:
+                self._waiters[run_id].remove(waiter)
+                if not self._waiters[run_id]:
+                    del self._waiters[run_id]
+
+    def runs(self) -> tuple[RunId, ...]:
+        with self._lock:
+            return tuple(self._waiters)
+
+    def tell(self, news: Iterable[RunNews]) -> None:
+        for run in news:
+            if (run.status.terminal or run.status is RunStatus.PAUSED) and run.run_id in self._waiters:
+                with self._lock:
+                    for waiter in self._waiters.get(run.run_id, ()):
+                        waiter.wake(completed=run.status is RunStatus.COMPLETED)
+
+    def trouble(self, error: BaseException | None, runs: Collection[RunId] | None = None) -> None:
+        """Raise an error in those who wait for these runs, or for any; None: the trouble is over."""
+        with self._lock:
+            for run_id, waiters in self._waiters.items():
+                if error is not None and (runs is None or run_id in runs):
+                    for waiter in waiters:
+                        waiter.wake(error)
+
 
 P = ParamSpec("P")
 Found = TypeVar("Found")
@@ -129,8 +213,8 @@ class Waiting:
                     return look.row
                 left = None if timeout is None else began + timeout - time.monotonic()
                 if left is not None and left <= 0:
-                    told = f"run {run_id} is still {look.row.status} after {timeout:g} s"
-                    raise await self._elsewhere(self._still_active, look.row, told)
+                    message = f"run {run_id} is still {look.row.status} after {timeout:g} s"
+                    raise await self._elsewhere(self._still_active, look.row, message)
                 await waiter.wait(look.again_in if left is None else min(look.again_in, left))
 
     def once_it_goes_on(self, run_id: str) -> RunRow:

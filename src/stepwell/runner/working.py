@@ -19,7 +19,7 @@ from .code.versions import Versions
 from .events import Events
 from .reports.explain import served_by
 from .triggered import Triggered
-from .watch import Watch
+from .waiting import Watch
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -27,7 +27,7 @@ Everything needs a token, `Authorization: Bearer sw_...`, of a scope that each o
 those before it: """ + ", ".join(f"`{scope}` ({told})" for scope, told in MEANINGS.items())
 
 
-def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tuple[str, Routes]] = ()) -> ASGIApp:
+def make_app(service: Service, *, hosts: Collection[str] = ()) -> ASGIApp:
     """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses."""
 
     @asynccontextmanager
@@ -46,7 +46,7 @@ def make_app(service: Service, *, hosts: Collection[str] = (), more: Iterable[tu
         redirect_slashes=False,
     )
     app.state.service = service
-    for prefix, routes in (*parts(), *more):
+    for prefix, routes in parts():
         routes.add_to(app, prefix)
     _add_openapi(app)
     add_problems(app)

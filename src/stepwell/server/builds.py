@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ..errors import StepwellError
 from ..ids import new_run_id
 from ..pipeline import Pipeline
-from ..pipeline.building.build import build
+from ..pipeline.building.build_once import build_once
 from ..pipeline.building.report import BuildReport, Tally
-from ..pipeline.building.verdict import list_everything, nothing_to_do
 from ..runner import Engine
 from ..words import error_text
 
@@ -27,8 +27,10 @@ class Build:
         self, pipeline: Pipeline, engine: Engine, targets: Sequence[str], *, force: bool, existing: bool
     ) -> None:
         self.id = new_run_id()
-        self._pipeline, self._engine, self._targets = pipeline, engine, tuple(targets)
-        self._force, self._existing = force, existing
+        self._pipeline = pipeline
+        self._build = partial(
+            build_once, pipeline, targets, engine=engine, force=force, existing=existing, progress=self._note
+        )
         self.running = True
         self._progress: Tally | None = None
         self._report: BuildReport | None = None
@@ -46,21 +48,6 @@ class Build:
                 log.exception("the scan of %s failed", self._pipeline.name)
         finally:
             self.running = False
-
-    def _build(self) -> BuildReport:
-        pipeline, force, existing = self._pipeline, self._force, self._existing
-        listed = list_everything(pipeline)
-        if not (self._targets or force or existing) and (done := nothing_to_do(pipeline, listed)) is not None:
-            return done
-        return build(
-            pipeline,
-            self._targets,
-            engine=self._engine,
-            force=force,
-            existing=existing,
-            listed=listed,
-            progress=self._note,
-        )
 
     def _note(self, tally: Tally) -> None:
         self._progress = tally

@@ -49,13 +49,13 @@ def _runner_lines(metrics: EngineMetrics) -> Iterator[str]:
     for name, value in metrics._asdict().items():
         if not isinstance(value, int | float | ByKind):
             continue
-        told = f"stepwell_runner_{name}" if name in _NOW else f"stepwell_runner_{name}_total"
-        yield from _head(told, "gauge" if name in _NOW else "counter", "See docs/metrics.md.")
+        full_name = f"stepwell_runner_{name}" if name in _NOW else f"stepwell_runner_{name}_total"
+        yield from _head(full_name, "gauge" if name in _NOW else "counter", "See docs/metrics.md.")
         if isinstance(value, ByKind):
             for body, number in value._asdict().items():
-                yield f'{told}{{body="{body}"}} {number}'
+                yield f'{full_name}{{body="{body}"}} {number}'
         else:
-            yield f"{told} {value}"
+            yield f"{full_name} {value}"
 
 
 def _request_lines(requests: Requests) -> Iterator[str]:

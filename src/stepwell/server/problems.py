@@ -84,11 +84,11 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, DocumentError | errors.GraphError):
         return Problem(422, clean(str(error)), problems=_listed(error.problems))
     if isinstance(error, ValidationError):  # of what a route made of its parameters
-        told = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
-        return Problem(422, clean(f"the request is refused: {told}"))
+        message = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
+        return Problem(422, clean(f"the request is refused: {message}"))
     if isinstance(error, errors.RunNotFound):  # its message tells where the store is
-        told = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
-        return Problem(404, clean(told), error="RunNotFound", run_id=clean(error.run_id))
+        message = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
+        return Problem(404, clean(message), error="RunNotFound", run_id=clean(error.run_id))
     for kind, status in _STATUS:
         if isinstance(error, kind):
             more = {"run_id": clean(error.run_id)} if isinstance(error, errors.RunError) else {}

@@ -77,4 +77,4 @@ class Service:
 
 
 Given = Annotated[Service, "given"]
-"""The service, for a route that names it as a parameter; see `answering.py`."""
+"""The service, for a route that names it as a parameter; see `routes.py`."""

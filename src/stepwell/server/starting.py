@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..define import Bodies, Definition, Workflow
 from ..define.document import Document
-from ..define.document.inputs import checked_input
 from ..define.document.repairing import with_templates_read
 from ..errors import InputError, MissingJob
-from ..graph import Graph, from_frozen
+from ..graph import from_frozen
 from ..ids import checked_run_id, new_run_id
 from ..kernel.healing import arrange
-from ..model import OnFailure, RunRow, parted
+from ..model import RunRow, parted
 from ..runner import Engine
-from ..runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
+from ..runner.code import registering
 from ..runner.starting import create_op
 from ..store import reader
 from ..words import suggestion
@@ -61,33 +60,25 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
         given = None if engine is None else engine.code.given.get(name)
         if engine is not None and given is not None:
             return _start(service, engine, engine.code.definition_of(_instance(given, asked.input)), asked, key)
-    registered = registered_workflow(service.store, name)
+    registered = registering.registered_workflow(service.store, name)
     if registered is not None:
         return _start_registered(service, registered, asked, key)
     raise unknown_workflow(service, name)
 
 
 def _start_registered(
-    service: Service, workflow: RegisteredWorkflow, asked: StartRequest, key: str | None
+    service: Service, workflow: registering.RegisteredWorkflow, asked: StartRequest, key: str | None
 ) -> tuple[RunRow, bool]:
     """A run of a class that only workers have: its input is checked against the schema they registered."""
-    document = reader.get_graph(service.store, workflow.digest)
-    if document is None:
+    if not reader.get_graph_ages(service.store, workflow.digest):
         raise Problem(
             503,
             f"the graph of {workflow.name} is not here any more: it is stored again when a worker that has the class starts",
             headers={"Retry-After": "30"},
         )
-    definition = Definition(
-        workflow.name,
-        workflow.target,
-        Graph.load(document),
-        checked_input(workflow.name, workflow.input, asked.input),
-        cast("OnFailure", workflow.on_failure),
-        workflow.timeout,
-        Bodies(),
+    return _start(
+        service, service.engine, registering.registered_definition(service.store, workflow, asked.input), asked, key
     )
-    return _start(service, service.engine, definition, asked, key)
 
 
 def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
@@ -141,6 +132,6 @@ def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
 
 def unknown_workflow(service: Service, name: str) -> Problem:
     names = [row.name for row in reader.all_names(service.store, "document")]
-    names += [each.name for each in registered_workflows(service.store, None, 1_000)]
+    names += [each.name for each in registering.registered_workflows(service.store, None, 1_000)]
     meant = suggestion(name, names, "GET /api/v1/workflows lists what there is")
     return Problem(404, f"no workflow {name[:200]!r} is known here; {meant}")

@@ -63,7 +63,7 @@ def _open_redis(url: str, clock: Clock | None, connections: int | None) -> Store
     if clock is not None:
         raise InputError("a Redis store goes by the clock of its server: no other can be given")
     try:
-        from .redis import RedisStore
+        from .redis.store import RedisStore
     except ModuleNotFoundError as error:
         if error.name not in ("redis", "hiredis"):
             raise

@@ -14,8 +14,19 @@ from ..ids import checked_run_id
 from ..secrets import SecretRef
 from ..templates import TemplateError, compile_config, compile_expression
 from ..words import shown, suggestion
-from . import kinds
-from .kinds import GRACE_SECONDS, Interval, Path, Problem, RunFinished, StateWritten, Webhook, When
+from .kinds import (
+    GRACE_SECONDS,
+    KINDS,
+    CatchUp,
+    Interval,
+    Overlap,
+    Path,
+    Problem,
+    RunFinished,
+    StateWritten,
+    Webhook,
+    When,
+)
 from .schedule import Cron, time_zone
 from .schemes import SCHEMES
 
@@ -25,7 +36,7 @@ MAX_INPUT = 1024 * 1024
 MAX_TAGS = 16
 MAX_TAG = 100
 MAX_RATE = 100_000
-KINDS = tuple(kinds.KINDS.values())
+KIND_NAMES = tuple(KINDS.values())
 _ANY = ("name", "workflow", "input", "priority", "tags", "description")
 _SCHEDULED = ("catch_up", "overlap", "grace_seconds")
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -121,13 +132,13 @@ class Fields:
 def read(data: Any, problems: list[Problem]) -> dict[str, Any] | None:
     """The attributes of a trigger; None, and problems, if it is written wrongly."""
     if not isinstance(data, dict):
-        problems.append(Problem((), f"an object with name, workflow and one of {', '.join(KINDS)} is needed"))
+        problems.append(Problem((), f"an object with name, workflow and one of {', '.join(KIND_NAMES)} is needed"))
         return None
     fields = Fields(data, problems)
-    present = [kind for kind in KINDS if kind in data]
+    present = [kind for kind in KIND_NAMES if kind in data]
     if len(present) != 1:
         what = " and ".join(present) if present else "none of them"
-        fields.refuse(f"one of {', '.join(KINDS)} says when it fires; this has {what}")
+        fields.refuse(f"one of {', '.join(KIND_NAMES)} says when it fires; this has {what}")
         fields.check_names(sorted({name for names in FIELDS.values() for name in names}), "a trigger")
         return None
     (kind,) = present
@@ -137,8 +148,8 @@ def read(data: Any, problems: list[Problem]) -> dict[str, Any] | None:
         "workflow": fields.workflow(),
         "when": _WHEN[kind](fields),
         "input": data.get("input", DEFAULT_INPUT.get(kind, {})),
-        "catch_up": fields.choice("catch_up", get_args(kinds.CatchUp), "last"),
-        "overlap": fields.choice("overlap", get_args(kinds.Overlap), "allow"),
+        "catch_up": fields.choice("catch_up", get_args(CatchUp), "last"),
+        "overlap": fields.choice("overlap", get_args(Overlap), "allow"),
         "grace_seconds": fields.seconds("grace_seconds", GRACE_SECONDS),
         "priority": fields.whole("priority", 0, -(2**31), 2**31 - 1),
         "tags": _tags(fields),

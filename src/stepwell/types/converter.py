@@ -13,12 +13,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
 
 from . import classes, containers, scalars
+from .containers import is_union
 from .fields import kind_of
 from .foreign import registered, when_registered
 from .kinds import DICTS, LISTS, SETS
 from .leaves import LEAVES
 from .scalars import Read, Write
-from .unions import is_union
 
 if TYPE_CHECKING:
     from cattrs import Converter

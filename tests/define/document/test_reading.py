@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from stepwell import Document, DocumentError, Graph
 from stepwell.define.document import text as reading
 from stepwell.define.document.text import read_text
 from stepwell.handlers import Handlers
+from tests import processor_time
 
 HANDLERS = Handlers()
 YAML = """
@@ -150,10 +150,8 @@ def test_a_bad_file_gets_one_clear_message_soon(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(data)
-    start = time.process_time()
-    with pytest.raises(DocumentError) as told:
+    with processor_time.at_most(processor_time.SECOND), pytest.raises(DocumentError) as told:
         Document.load(file, HANDLERS)
-    assert time.process_time() - start < 1
     first = told.value.problems[0]
     assert message in str(first)
     assert first.line == line  # type: ignore[attr-defined]
@@ -164,10 +162,11 @@ def test_a_file_of_100_megabytes_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "large.json"
     with file.open("wb") as opened:
         opened.truncate(100 * 1024 * 1024)
-    start = time.process_time()
-    with pytest.raises(DocumentError, match="104,857,600 bytes; at most"):
+    with (
+        processor_time.at_most(processor_time.SECOND / 2),
+        pytest.raises(DocumentError, match="104,857,600 bytes; at most"),
+    ):
         Document.load(file, HANDLERS)
-    assert time.process_time() - start < 0.5
 
 
 def test_a_file_may_be_as_large_as_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,10 +200,11 @@ def test_a_key_that_is_there_twice_is_told_in_both_languages() -> None:
 
 def test_a_template_of_a_megabyte_is_refused_soon() -> None:
     config = {"template": "{{ input.x }}" + "x" * 1_000_000}
-    start = time.process_time()
-    with pytest.raises(DocumentError, match="at most 100,000 are allowed"):
+    with (
+        processor_time.at_most(processor_time.SECOND),
+        pytest.raises(DocumentError, match="at most 100,000 are allowed"),
+    ):
         Document({"name": "x", "nodes": [{"id": "a", "handler": "transform", "config": config}]}, HANDLERS)
-    assert time.process_time() - start < 1
 
 
 def test_json_and_yaml_are_the_same_document() -> None:
@@ -257,7 +257,6 @@ def test_checking_is_fast_enough() -> None:
         for i in range(10_000)
     ]
     text = json.dumps({"name": "long", "nodes": nodes})
-    start = time.process_time()
-    document = Document.parse(text, HANDLERS)
+    with processor_time.at_most(processor_time.SECOND):  # half of it is usual
+        document = Document.parse(text, HANDLERS)
     assert len(document.graph) == 10_000
-    assert time.process_time() - start < 4  # the bar is 1 s, which bench measures; here others run beside it

@@ -15,7 +15,7 @@ from celery.utils.dispatch import Signal
 from stepwell import InputError
 from stepwell.celery import install
 from stepwell.runner.celery.checks import check_pool, problems
-from stepwell.runner.celery.messages import broker_queue
+from stepwell.runner.celery.sender import broker_queue
 from tests.runner.celery import work
 from tests.runner.waiting import eventually
 from tests.servers.fleet import Fleet

@@ -11,8 +11,7 @@ import pytest
 
 from stepwell import Builder, Document, Engine
 from stepwell.runner.celery.app import make_app
-from stepwell.runner.celery.messages import MOST_QUEUED
-from stepwell.runner.celery.sender import publish
+from stepwell.runner.celery.sender import MOST_QUEUED, publish
 from tests.runner.celery import work
 from tests.runner.ledger import noted
 from tests.runner.waiting import eventually

@@ -9,8 +9,7 @@ import pytest
 
 from stepwell import Engine, InputError
 from stepwell.runner.celery.app import make_app
-from stepwell.runner.celery.messages import MOST_QUEUED
-from stepwell.runner.celery.sender import HintSender
+from stepwell.runner.celery.sender import MOST_QUEUED, HintSender
 from tests.runner.celery import work
 from tests.runner.waiting import eventually, in_time
 from tests.servers.fleet import Fleet

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from stepwell.runner.celery.messages import TASK
+from stepwell.runner.celery.sender import TASK
 from stepwell.runner.procedures.collect_graphs import collect_graphs
 from stepwell.testing.audit import audit
 from tests.chaos.fleet.leftovers import BROKER_KEYS, MOST_HINTS, STORE_KEYS, keys_of, unnamed

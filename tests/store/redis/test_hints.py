@@ -4,7 +4,7 @@ import time
 
 from stepwell.ids import RunId, WorkerId
 from stepwell.model import Hint
-from stepwell.store.redis import RedisStore
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing import ops
 from tests.servers.redis_server import RedisServer
 

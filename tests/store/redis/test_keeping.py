@@ -3,7 +3,7 @@
 from stepwell.clock import SECOND
 from stepwell.model import Append, DeleteGraph, Dismiss, Refused
 from stepwell.store import reader
-from stepwell.store.redis import RedisStore
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.ops import WORKER, claim, completed, enlist, graph, serve, start, sweep, work
 from tests.servers.redis_server import RedisServer
 

@@ -9,7 +9,8 @@ from stepwell import Builder, Engine
 from stepwell.errors import StoreError, StoreReplaced
 from stepwell.model import Claimed, Created, Settled
 from stepwell.store import reader
-from stepwell.store.redis import RedisStore, calling
+from stepwell.store.redis import calling
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, add_graph, claim_op, completed, create, enlist, graph
 from tests.runner import jobs

@@ -8,7 +8,7 @@ from stepwell.ids import RunId
 from stepwell.model import Create, Delete, ListRuns, NodeStatus, RunStatus
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
-from stepwell.store.redis import RedisStore
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.ops import RUN, add_graph, create, enlist, graph, serve, work
 from tests.servers.redis_server import RedisServer
 

@@ -9,8 +9,8 @@ from stepwell.cli.connect import Connection
 from stepwell.clock import ManualClock
 from stepwell.errors import InputError, SchemaTooNew, StoreError
 from stepwell.store import open_store
-from stepwell.store.redis import RedisStore
 from stepwell.store.redis.connecting import read_url
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.ops import enlist, graph, serve, work
 from tests.servers.redis_server import TLS, NoServer, RedisServer, TlsServer, free_port
 

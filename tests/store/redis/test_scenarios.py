@@ -15,8 +15,8 @@ from stepwell.ids import AttemptId, ClaimId, RunId
 from stepwell.model import Answer, AttemptStatus, Claim, Claimed, NodeStatus, Op, Refused, RunStatus, Settle, Settled
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
-from stepwell.store.redis import RedisStore
 from stepwell.store.redis.settlements import decode_step, encode_step
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import (
     RUN,

@@ -15,9 +15,8 @@ from stepwell.errors import StoreError, StoreFull, StoreReplaced
 from stepwell.ids import RunId, WorkerId
 from stepwell.model import Enlist, GetRun, Settle, Sweep
 from stepwell.store import open_store, reader
-from stepwell.store.redis import RedisStore
 from stepwell.store.redis.library import library
-from stepwell.store.redis.store import LAYOUT
+from stepwell.store.redis.store import LAYOUT, RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
 from tests.runner import jobs

@@ -17,8 +17,9 @@ from stepwell.model import (
     RunStatus,
 )
 from stepwell.store import reader
-from stepwell.store.redis import RedisStore, encoding
+from stepwell.store.redis import encoding
 from stepwell.store.redis.limits import DERIVED, SLICE
+from stepwell.store.redis.store import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.conformance.arranging import arrange_op
 from stepwell.testing.conformance.gates import rewrite

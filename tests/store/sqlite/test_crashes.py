@@ -16,7 +16,7 @@ from stepwell.ids import RunId
 from stepwell.model import Batch, ListAttempts, ListJournal, ListNodes, ListRuns, Query, Receipt, RunStatus
 from stepwell.store import reader
 from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite.store import migrations
+from stepwell.store.sqlite.database import migrations
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, enlist, graph, start, statuses, work
 from tests.runner.waiting import eventually
@@ -104,7 +104,7 @@ def after_power_cut(folder: Path, recorded: Recorded, log: bytes, monkeypatch: p
     folder.mkdir()
     (folder / "runs.db").write_bytes(recorded.database)
     (folder / "runs.db-wal").write_bytes(log)
-    monkeypatch.setattr("stepwell.store.sqlite.store.boot_id", lambda: "the boot after the power cut")
+    monkeypatch.setattr("stepwell.store.sqlite.database.boot_id", lambda: "the boot after the power cut")
     return f"sqlite:///{folder}/runs.db"
 
 
@@ -147,6 +147,7 @@ def test_a_log_that_lost_its_tail_leaves_the_commits_before_it(
 
 OPENERS = """
 import random, signal, time
+from stepwell.store.sqlite import database
 
 def opened_by_another(path, before=lambda: None):
     "A process that opens the file and ends."
@@ -164,7 +165,7 @@ def ended(forked):
 """
 
 DIE_BEFORE_STATEMENT = """
-configure = SqliteStore._configure
+configure = database.configure
 
 def fragile(count):
     left = [count]
@@ -173,10 +174,10 @@ def fragile(count):
         if left[0] < 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return True
-    def configured(self, db, synchronous):
+    def configured(db, *how):
         db.exec_trace = before
-        configure(self, db, synchronous)
-    SqliteStore._configure = configured
+        configure(db, *how)
+    database.configure = configured
 
 count = 0
 while ended(opened_by_another(f"{path}-{count}.db", lambda: fragile(count))):

@@ -195,7 +195,7 @@ def test_the_leases_of_an_earlier_boot_are_over(tmp_path: Path, monkeypatch: pyt
     for file in lock_files(path):
         os.rename(file, file.with_suffix(".gone"))
     store.close()
-    monkeypatch.setattr("stepwell.store.sqlite.store.boot_id", lambda: "another boot")
+    monkeypatch.setattr("stepwell.store.sqlite.database.boot_id", lambda: "another boot")
     after = SqliteStore(path)
     assert after.commit([Renew(WorkerId("w"), 1, None)])[0][0] == "lease_expired"
     assert sweep(after).lost == 1

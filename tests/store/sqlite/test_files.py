@@ -10,8 +10,8 @@ import pytest
 from stepwell.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from stepwell.model import Created, Settled
 from stepwell.store import open_store, reader
-from stepwell.store.sqlite import SqliteStore
-from stepwell.store.sqlite.store import migrations
+from stepwell.store.sqlite import SqliteStore, database
+from stepwell.store.sqlite.database import migrations
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, claim, completed, create, enlist, graph, start, statuses, work
 from tests.store.sqlite.mounts import read_only, run, small_disk
@@ -85,14 +85,14 @@ def test_migrations_are_numbered_and_applied_once(tmp_path: Path) -> None:
 def test_a_file_that_another_process_migrates_first_is_used_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, begin, others = tmp_path / "runs.db", SqliteStore._begin, list[SqliteStore]()
+    path, begin, others = tmp_path / "runs.db", database._begin, list[SqliteStore]()
 
-    def begin_late(self: SqliteStore) -> None:
+    def begin_late(db: apsw.Connection) -> None:
         monkeypatch.undo()
         others.append(SqliteStore(path))
-        begin(self)
+        begin(db)
 
-    monkeypatch.setattr(SqliteStore, "_begin", begin_late)
+    monkeypatch.setattr(database, "_begin", begin_late)
     store = SqliteStore(path)
     start(store, graph(a=""))
     assert [reader.require_run(each, RUN).nodes for each in (store, *others)] == [1, 1]

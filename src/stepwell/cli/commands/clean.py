@@ -51,7 +51,9 @@ def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_
     age = parse_age(older_than)
     with connection.store() as store:
         now = store.now()
-        rows = list(_old(store, now - microseconds(age), keep))
+        newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
+        old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=now - microseconds(age), limit=_PAGE)
+        rows = [row for row in old if row.id not in newest]
         if not dry_run:
             rows = _deleted(store, rows)
         graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
@@ -92,9 +94,3 @@ def _batches(rows: Sequence[RunRow]) -> Iterator[list[RunRow]]:
         batch.append(row)
     if batch:
         yield batch
-
-
-def _old(store: Store, ended_before: int, keep: int) -> Iterator[RunRow]:
-    newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
-    old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=ended_before, limit=_PAGE)
-    return (row for row in old if row.id not in newest)

@@ -42,13 +42,12 @@ def worker(
     _check_level(log_level)
     workflows = import_all(modules or ())
     from ...runner.celery.app import make_app
-    from ...runner.celery.command import run_worker
-    from ...runner.celery.install import install
+    from ...runner.celery.install import install, run_worker
 
     broker = broker or connection.settings.broker
     if broker is None:
-        told = "--broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml"
-        raise InputError(f"a Celery worker needs a broker: {told}. `stepwell work` needs none")
+        message = "--broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml"
+        raise InputError(f"a Celery worker needs a broker: {message}. `stepwell work` needs none")
     app = make_app(broker)
     options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
     installed = install(
@@ -91,8 +90,7 @@ def hinting_store(connection: Connection, broker: str | None = None) -> Store:
     if broker is None:
         return open_store(url)
     from ...runner.celery.app import make_app
-    from ...runner.celery.brokered import BrokeredStore
-    from ...runner.celery.sender import HintSender
+    from ...runner.celery.sender import BrokeredStore, HintSender
 
     return BrokeredStore(lambda: open_store(url), HintSender(make_app(broker)), patient=True)
 

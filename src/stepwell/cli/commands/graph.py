@@ -87,7 +87,4 @@ def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph,
         if stored is not None:
             return stored.name, stored.graph, None
         run = StoredRun(store, find_run(store, what))
-        removed = run.graph.removed
-        nodes = (node for node in reader.all_nodes(store, run.row.id) if node.index not in removed)
-        found = Graph(list(run.graph)) if removed else run.graph
-        return run.row.workflow, found, {node.id: node.status for node in nodes}
+        return run.row.workflow, *run.present_graph()

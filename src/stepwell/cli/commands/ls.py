@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import typer
 
-from ...clock import SECOND
+from ...clock import microseconds
 from ...errors import InputError
 from ...model import ListRuns, RunRow, RunStatus
 from ...runner.runs.records import run_record
@@ -16,7 +15,7 @@ from ...store import Store, reader
 from ..connect import Connection
 from ..find import tag_of
 from ..show.advice import pause_reason
-from ..show.words import ago, duration, plain
+from ..show.words import ago, duration, parse_age, plain
 from ..streams import json_text, say
 
 PAGE = 1_000
@@ -37,7 +36,7 @@ def ls(
 ) -> None:
     tags = tuple(sorted(map(tag_of, tag or ())))
     with connection.store() as store:
-        created = None if since is None else store.now() - _microseconds(since)
+        created = None if since is None else store.now() - microseconds(parse_age(since))
         statuses = () if status is None else (_status(status),)
         asked = ListRuns(workflow=workflow, statuses=statuses, tags=tags, since=created, prefix=prefix)
         runs = [StoredRun(store, row) for row in _newest(store, asked, limit)]
@@ -55,17 +54,6 @@ def _status(given: str) -> RunStatus:
         return RunStatus(given.upper())
     except ValueError:
         raise InputError(f"--status {given}: there are {', '.join(RunStatus)}") from None
-
-
-def _microseconds(given: str) -> int:
-    """
-    >>> _microseconds("90m") // SECOND
-    5400
-    """
-    found = re.fullmatch(r"(\d+)([smhd])", given)
-    if found is None:
-        raise InputError(f"--since {given}: how long ago is needed, as in 90m, 12h or 7d")
-    return int(found[1]) * {"s": 1, "m": 60, "h": 3_600, "d": 86_400}[found[2]] * SECOND
 
 
 def _newest(store: Store, asked: ListRuns, limit: int) -> list[RunRow]:

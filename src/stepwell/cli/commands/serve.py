@@ -54,12 +54,12 @@ def serve(
             pipelines=pipelines,
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"
-        told = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
+        message = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
 
         def begin() -> None:
             # What exists now lives as long as the process, and collecting it would pause everything for 60 ms.
             gc.collect()
             gc.freeze()
-            typer.echo(told, err=True)
+            typer.echo(message, err=True)
 
         serving.run(begin)

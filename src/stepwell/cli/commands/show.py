@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,22 +12,21 @@ from ...runner.runs.stored import StoredRun
 from ..connect import Connection
 from ..documents import is_file, load_file, stored_document
 from ..find import find_node, find_run
-from ..show.words import count, plain
+from ..show.words import count, one_line, plain
 from ..streams import json_text, say
+
+if TYPE_CHECKING:
+    from ...define.document import Document
 
 
 def show(connection: Connection, text: str, node: str | None, *, traceback: bool, whole: bool, as_json: bool) -> None:
     if is_file(text):
-        from ..show.document import print_document
-
-        return print_document(load_file(connection, text), None, as_json=as_json)
+        return _print_document(load_file(connection, text), None, as_json=as_json)
     with connection.store() as store:
         stored = stored_document(connection, store, text)
         if stored is not None:
-            from ..show.document import print_document
-
             version = connection.engine(store).documents.version_of(stored.name, stored.digest)
-            return print_document(stored, version, as_json=as_json)
+            return _print_document(stored, version, as_json=as_json)
         run = StoredRun(store, find_run(store, text))
         if node is not None:
             from ..show.node import node_data, print_node
@@ -42,6 +41,25 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
         from ..show.screen import console
 
         print_run(console(), run, connection.command, tracebacks=traceback, whole=whole)
+
+
+def _print_document(document: Document, version: int | None, *, as_json: bool) -> None:
+    """A document, what it takes, and its nodes."""
+    if as_json:
+        more: dict[str, Any] = {} if version is None else {"version": version}
+        say(json_text({"digest": document.digest, **more, "document": document.canonical}))
+        return
+    named = document.name if version is None else f"{document.name}@{version}"
+    say(plain(f"{named}  {count(len(document.nodes), 'node')}  {document.digest[:12]}"))
+    if document.description:
+        say(plain(one_line(document.description)))
+    for name, field in (document.input or {}).get("properties", {}).items():
+        default = f" = {json_line(field['default'])}" if isinstance(field, dict) and "default" in field else ""
+        kind = field.get("type", "anything") if isinstance(field, dict) else "anything"
+        say(plain(f"  input.{name}: {kind}{default}"))
+    for node in document.nodes:
+        after = f"  after {', '.join(node.dependencies)}" if node.dependencies else ""
+        say(plain(f"  {node.id}  {node.handler}{after}"))
 
 
 def audit(connection: Connection, text: str, *, as_json: bool) -> None:

@@ -50,9 +50,9 @@ def copy(
     else:
         outcomes = Counter(each.outcome for each in done)
         nodes, attempts = sum(each.nodes for each in done), sum(each.attempts for each in done)
-        told = ", ".join(f"{number} {_WORDS[outcome]}" for outcome, number in sorted(outcomes.items()))
+        message = ", ".join(f"{number} {_WORDS[outcome]}" for outcome, number in sorted(outcomes.items()))
         say(
-            f"{count(len(done), 'run')}: {told or 'nothing to copy'} ({count(nodes, 'node')}, {count(attempts, 'attempt')})"
+            f"{count(len(done), 'run')}: {message or 'nothing to copy'} ({count(nodes, 'node')}, {count(attempts, 'attempt')})"
         )
     if any(each.outcome == "refused" for each in done):
         raise typer.Exit(ExitCode.CONFLICT)

@@ -53,12 +53,12 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
 def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
     """When it fires next, and its state."""
-    told = "paused" if each.paused else "active"
+    state = "paused" if each.paused else "active"
     if each.error is not None:
-        told = f"in trouble: {one_line(plain(each.error))}"
+        state = f"in trouble: {one_line(plain(each.error))}"
     elif each.waiting:
-        told += f", {each.waiting} waiting"
-    return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), told
+        state += f", {each.waiting} waiting"
+    return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), state
 
 
 def when(trigger: Trigger) -> str:
@@ -128,8 +128,8 @@ def add(
         for trigger in wanted:
             stored = triggers.add(trigger, paused=True if paused else None)
             following = stored.next_fires()
-            told = f", next {time_text(int(following[0] * SECOND))}" if following else ""
-            say(f"{stored.name}@{stored.version} {'paused' if stored.paused else 'active'}{told}")
+            next_time = f", next {time_text(int(following[0] * SECOND))}" if following else ""
+            say(f"{stored.name}@{stored.version} {'paused' if stored.paused else 'active'}{next_time}")
             if (missing := triggers.lacks(trigger)) is not None:
                 typer.echo(f"warning: {missing}", err=True)
 

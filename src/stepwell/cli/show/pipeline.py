@@ -125,8 +125,8 @@ def report_text(report: Mapping[str, Any]) -> str:
     for status in report["left"].values():
         kinds[status] = kinds.get(status, 0) + 1
     if kinds:
-        told = ", ".join(f"{number:,} {status}" for status, number in kinds.items())
-        lines.append(f"  left: {told}; `stepwell pipeline status` says why")
+        counted = ", ".join(f"{number:,} {status}" for status, number in kinds.items())
+        lines.append(f"  left: {counted}; `stepwell pipeline status` says why")
     return plain("\n".join(lines))
 
 

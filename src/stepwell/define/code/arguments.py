@@ -56,8 +56,8 @@ class Arguments:
                 raise Misfit(shape.misfits(value))
             return shape.codec.encode(value)
         except Misfit as misfit:
-            told = "; ".join(problem.below(name) for problem in misfit.problems[:10])
-            raise DefinitionError(f"the args of {node!r} do not fit {self._address}: {told}") from None
+            message = "; ".join(problem.below(name) for problem in misfit.problems[:10])
+            raise DefinitionError(f"the args of {node!r} do not fit {self._address}: {message}") from None
 
     def _check_names(self, node: str, names: Collection[str], own: Collection[str]) -> None:
         takes = f"{self._address} takes {', '.join(name for name in self._names if name not in own) or 'none'}"

@@ -16,12 +16,23 @@ from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
 from ...ids import NodeId
 from ..options import OnFailure
-from . import nodes as fields
 from .checking import check_nodes
 from .inputs import checked_input, read_schema
-from .nodes import Node, Reader, canonical_node
+from .nodes import (
+    NAME_NEEDED,
+    Node,
+    Reader,
+    canonical_node,
+    description,
+    is_name,
+    needs,
+    one_of,
+    plain_number,
+    read_node,
+    seconds,
+)
 from .problems import Collected, DocumentError, Problem, Unreadable
-from .text import Form, form_of, read_file, read_text
+from .text import Form, Read, read_document, read_text
 
 if TYPE_CHECKING:
     from ...triggers import Trigger
@@ -33,7 +44,7 @@ MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
 FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
-_NAME = fields.needs(f"{fields.NAME_NEEDED} without @", partial(fields.is_name, without="@"))
+_NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
 
 
 class Document:
@@ -58,11 +69,7 @@ class Document:
     def load(cls, path: str | os.PathLike[str], handlers: Handlers | None = None) -> Document:
         """The document in a file: JSON, or YAML if it is called .yaml or .yml."""
         file = FilePath(path)
-        try:
-            data = read_file(file)
-        except Unreadable as error:
-            raise error.as_error(str(file)) from None
-        return cls.parse(data, handlers, form=form_of(file), source=str(file))
+        return cls._of(read_document(file), handlers, str(file))
 
     @classmethod
     def parse(
@@ -78,10 +85,12 @@ class Document:
             read = read_text(text, form)
         except Unreadable as error:
             raise error.as_error(source) from None
+        return cls._of(read, handlers, source)
+
+    @classmethod
+    def _of(cls, read: Read, handlers: Handlers | None, source: str) -> Document:
         made = cls.__new__(cls)
-        problems = Collected()
-        for path in read.repeated:
-            problems.add(path, "this key is there more than once", found=path[-1])
+        problems = Collected(read.repeated)
         made._read(read.data, Handlers() if handlers is None else handlers, problems)
         if problems:
             raise DocumentError(source, problems.placed(read.marks()))
@@ -97,7 +106,7 @@ class Document:
             found = read(data[name], (name,), problems) if name in data else None
             return default if found is None else found
 
-        self.mode: str = field("mode", fields.one_of(MODES), "workflow")
+        self.mode: str = field("mode", one_of(MODES), "workflow")
         if self.mode == "pipeline":
             problems.add(("mode",), IS_PIPELINE, found="pipeline")
             return
@@ -107,9 +116,9 @@ class Document:
         if "name" not in data:
             problems.add((), "a document needs its name", expected="name")
         self.name: str = field("name", _NAME, "")
-        self.description: str | None = field("description", fields.description)
-        self.on_failure: OnFailure = field("on_failure", fields.one_of(get_args(OnFailure)), "fail_fast")
-        timeout = field("timeout", fields.seconds)
+        self.description: str | None = field("description", description)
+        self.on_failure: OnFailure = field("on_failure", one_of(get_args(OnFailure)), "fail_fast")
+        timeout = field("timeout", seconds)
         self.timeout: float | None = None if timeout is None else float(timeout)
         self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
         self.input: dict[str, Any] | None = field("input", read_schema)
@@ -141,7 +150,7 @@ class Document:
             "description": self.description,
             "input": self.input,
             "on_failure": None if self.on_failure == "fail_fast" else self.on_failure,
-            "timeout": None if self.timeout is None else fields.plain_number(self.timeout),
+            "timeout": None if self.timeout is None else plain_number(self.timeout),
             "tags": tags or None,
             "triggers": triggers,
             "nodes": [canonical_node(node) for node in self.nodes],
@@ -228,7 +237,7 @@ def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
     if len(given) > MAX_NODES:
         problems.add(("nodes",), f"it has {len(given):,} nodes; at most {MAX_NODES:,} are allowed")
         return []
-    read = (fields.read_node(each, place, problems) for place, each in enumerate(given))
+    read = (read_node(each, place, problems) for place, each in enumerate(given))
     found = [node for node in read if node is not None]
     edges = sum(len(node.dependencies) for node in found)
     if edges > MAX_EDGES:

@@ -66,8 +66,11 @@ class Marks(Protocol):
 class Collected:
     """Problems found so far. Their lines and columns are looked up at the end: mostly there are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeated: Iterable[Path] = ()) -> None:
+        """`repeated` are keys that an object has more than once."""
         self.found: list[tuple[Path, Problem]] = []
+        for path in repeated:
+            self.add(path, "this key is there more than once", found=path[-1])
 
     def add(
         self,

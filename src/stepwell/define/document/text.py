@@ -70,6 +70,14 @@ def read_text(data: str | bytes, form: Form | None = None) -> Read:
     return found
 
 
+def read_document(path: FilePath) -> Read:
+    """What the JSON or YAML in a file says; a DocumentError if it cannot be read."""
+    try:
+        return read_text(read_file(path), form_of(path))
+    except Unreadable as error:
+        raise error.as_error(str(path)) from None
+
+
 def _too_large(size: int) -> Unreadable:
     return Unreadable(f"it has {size:,} bytes; at most {MAX_BYTES:,} are allowed")
 

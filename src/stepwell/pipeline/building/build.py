@@ -12,7 +12,7 @@ from ..registry import enter
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
 from .recovery import Recovery
-from .report import BuildReport, Outcome, StateEvent, Tally
+from .report import BuildReport, Outcome, StateEvent
 from .verdict import Listed, concerned, list_everything, nothing_to_do, save_verdict
 from .wave import Progress, Wave
 from .work import Runs
@@ -20,25 +20,6 @@ from .work import Runs
 if TYPE_CHECKING:
     from ...runner import Engine
     from ..definition import PipelineDefinition
-
-__all__ = ["BuildReport", "Scanner", "StateEvent", "Tally", "build"]
-
-
-def build(
-    pipeline: PipelineDefinition,
-    targets: Iterable[str] = (),
-    *,
-    engine: Engine | str | None = None,
-    force: bool = False,
-    patience: float = 3_600.0,
-    progress: Progress | None = None,
-    options: Mapping[str, Any] | None = None,
-    listed: Listed | None = None,
-    existing: bool = False,
-) -> BuildReport:
-    """Make what is missing or stale."""
-    with Scanner(pipeline, engine, patience=patience, progress=progress, options=options) as scanner:
-        return scanner.scan(targets, force=force, listed=listed, once=True, existing=existing)
 
 
 class Scanner:
@@ -68,9 +49,6 @@ class Scanner:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         self._stack.close()
 
     def scan(

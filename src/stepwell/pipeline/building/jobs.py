@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,11 +21,12 @@ from ..entity import Entity
 from ..stage import Stage
 from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
 from ..states.port import Draft
-from ..states.records import EXISTS, content_hash
+from ..states.records import EXISTS
+from ..states.single import Stamp
 from .arguments import Signature, converted, entities_of
 from .found import find_pipeline
 from .made import FilesMade, Source, UnitMade, files_settled, many_settled, one_settled
-from .outputs import described, store_file, store_result
+from .outputs import checked_hash, described, file_content, store_result
 
 if TYPE_CHECKING:
     from ...runner import Context
@@ -36,6 +36,8 @@ log = logging.getLogger("stepwell.pipeline")
 
 CHANGED_WHILE_READ = 10
 """How often a body runs again because an input changed meanwhile, before it fails."""
+FIRST_PART, LARGEST_PART, PART_SECONDS = 32, 256, 0.1
+"""Of how many files the contents are in memory at once: as many as are read, made and written in this time."""
 
 
 def produce(
@@ -87,41 +89,61 @@ def produce_many(
 
 
 def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
-    """Do what `_Work` does in one loop, for units that read one file and return another: there may be very many."""
-    stage, ctx, files, drafts = job.stage, job.ctx, job.store.files, job.store.drafts
-    ((parameter, taken),) = job.signature.inputs.items()
-    (reads,), (writes,) = job.formats.values(), job.outputs.values()
-    function, form = stage.function, taken.form
-    assert function is not None
+    """Do what `_Work` does for units that read one file and return another: there may be very many, so many files are read
+    and written at once.
+    """
     made = FilesMade()
     failed: Failed = {}
-    for entity in entities:
-        ctx.check()
-        key = split_entity(entity)
-        path, draft = reads.format(*key), None
+    start, size = 0, FIRST_PART
+    while start < len(entities):
+        began = time.monotonic()
+        _produce_part(job, entities[start : start + size], made, failed)
+        start += size
+        # What is read ahead of slow bodies may change meanwhile, and the contents of large files take memory.
+        size = max(1, min(LARGEST_PART, int(size * PART_SECONDS / max(time.monotonic() - began, 0.000_1)), size * 4))
+    return files_settled(job.source(), made, failed, [job.reads], [job.writes])
+
+
+def _produce_part(job: _Job, entities: Sequence[str], made: FilesMade, failed: Failed) -> None:
+    stage, check, files, drafts = job.stage, job.ctx.check, job.store.files, job.store.drafts
+    ((parameter, taken),) = job.signature.inputs.items()
+    function, form, writes = stage.function, taken.form, job.writes
+    assert function is not None
+    keys = [split_entity(entity) for entity in entities]
+    paths = [job.reads.format(*key) for key in keys]
+    written: list[tuple[str, Draft, bytes]] = []
+    reads: list[tuple[str, Stamp, str]] = []
+    for entity, key, path, read in zip(entities, keys, paths, files.read_many(paths), strict=True):
+        check()
         try:
-            try:
-                content, stamp = files.read_with_stamp(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # there is nothing to do any more
-            digest = sha256(content).hexdigest()
+            if isinstance(read, Exception):
+                if isinstance(read, FileNotFoundError | NotADirectoryError):
+                    continue  # there is nothing to do any more
+                raise read
+            content, stamp, digest = read
             given = content if form is bytes else files.local(path) if form is Path else converted(content, form, path)
             draft = drafts.open(writes.format(*key), job.next_token())
-            result = function(**{parameter: given})
-            made_hash = store_file(stage, draft, result)
-            place = drafts.keep(draft)
-            if not files.still_is(path, stamp, digest):
-                raise _changed_while_read(path, stage)
-            made.entities.append(entity)
-            made.inputs.append(digest)
-            made.places.append(place)
-            made.hashes.append(made_hash)
+            written.append((entity, draft, file_content(stage, draft, function(**{parameter: given}))))
+            reads.append((path, stamp, digest))
         except Exception as error:
-            if draft is not None:
-                drafts.discard(draft)
             if not isinstance(error, RetryLater):
                 _note_failure(failed, unit_id(stage.name, key), error)
-    return files_settled(job.source(), made, failed, [reads], [writes])
+    problems = drafts.write_many([(draft, content) for _, draft, content in written])
+    same = files.still_are(reads)
+    for (entity, draft, content), problem, (path, _, digest), is_same in zip(
+        written, problems, reads, same, strict=True
+    ):
+        try:
+            if problem is not None:
+                raise problem
+            made_hash = checked_hash(stage, draft, content)
+            if not is_same:
+                raise _changed_while_read(path, stage)
+            made.add_file(entity, digest, drafts.keep(draft), made_hash)
+        except Exception as error:
+            drafts.discard(draft)
+            if not isinstance(error, RetryLater):
+                _note_failure(failed, unit_id(stage.name, split_entity(entity)), error)
 
 
 Failed: TypeAlias = dict[str, list[str]]
@@ -185,6 +207,17 @@ class _Job:
         return (reads, list(self.outputs.values())) if files and len(set(reads)) == len(reads) > 0 else ()
 
     @property
+    def reads(self) -> str:
+        """Of a plain unit: the path of the file that it reads, for `str.format`."""
+        (path,) = self.formats.values()
+        return path
+
+    @property
+    def writes(self) -> str:
+        (address,) = self.outputs.values()
+        return address
+
+    @property
     def is_plain(self) -> bool:
         """Whether each unit reads one file, returns the content of another, and wants nothing else."""
         return bool(
@@ -229,12 +262,12 @@ class _Work:
                         return False
                     self.hashes[path] = digest
                 else:
-                    try:
-                        content, self.stamps[path] = files.read_with_stamp(path)
-                    except (FileNotFoundError, NotADirectoryError):
+                    read = files.read_many([path])[0]
+                    if isinstance(read, FileNotFoundError | NotADirectoryError):
                         return False
-                    self.hashes[path] = content_hash(content)
-                    contents[path] = content
+                    if isinstance(read, Exception):
+                        raise read
+                    contents[path], self.stamps[path], self.hashes[path] = read
         for parameter, taken in self.job.signature.inputs.items():
             given = [
                 files.local(path)
@@ -286,7 +319,7 @@ class _Work:
                 if path[-1] == "/":
                     same = self.store.files.directory_hash(path, self.job.excluded[name]) == self.hashes[path]
                 else:
-                    same = self.store.files.still_is(path, self.stamps[path], self.hashes[path])
+                    same = self.store.files.still_are([(path, self.stamps[path], self.hashes[path])])[0]
                 if not same:
                     raise _changed_while_read(path, self.stage)
 

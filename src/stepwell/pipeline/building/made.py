@@ -83,6 +83,13 @@ class FilesMade:
         self.hashes: list[str] = []
         """The hash of its content."""
 
+    def add_file(self, entity: str, read: str, place: str, digest: str) -> None:
+        """Add a unit that reads one file and writes one."""
+        self.entities.append(entity)
+        self.inputs.append(read)
+        self.places.append(place)
+        self.hashes.append(digest)
+
     def add(self, unit: UnitMade) -> None:
         self.entities.append(unit.entity)
         self.inputs += unit.inputs.values()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..stage import SOLE, Output, Stage
 from ..states.address import split_address
 from ..states.port import Draft
 from ..states.records import members_hash
+from ..states.single import write_file
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -43,21 +43,6 @@ class InvalidOutputValue(InvalidOutput):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, pipeline="")
-
-
-_creating = threading.Lock()
-"""Threads that create files in one directory wait for each other in any case: in the system they burn time while they do."""
-
-
-def write_file(place: str, content: bytes) -> None:
-    with _creating:
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    try:
-        done = os.write(descriptor, content)
-        while done < len(content):
-            done += os.write(descriptor, content[done:])
-    finally:
-        os.close(descriptor)
 
 
 def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft]) -> dict[str, bytes]:
@@ -110,16 +95,15 @@ def _member_name(output: Output, key: str, name: Any, what: str) -> str:
     return made
 
 
-def store_file(stage: Stage, draft: Draft, result: Any) -> str:
-    """Write what a body returned into the draft of its one file. Return the content hash, or raise InvalidOutput."""
+def file_content(stage: Stage, draft: Draft, result: Any) -> bytes:
+    """Return what a body returned as the content of its one file, or raise InvalidOutput."""
     if result is None:
         raise _not_made(stage, draft)
-    content = as_bytes(result, f"stage {stage.name!r}")
-    write_file(draft.place, content)
-    return _checked_hash(stage, draft, content)
+    return result if type(result) is bytes else as_bytes(result, f"stage {stage.name!r}")
 
 
-def _checked_hash(stage: Stage, draft: Draft, content: bytes) -> str:
+def checked_hash(stage: Stage, draft: Draft, content: bytes) -> str:
+    """Check what was written into the draft of a file. Return the content hash, or raise InvalidOutput."""
     _check_size(stage, draft, len(content))
     _validate(stage, draft, draft.place, content)
     return sha256(content).hexdigest()
@@ -132,12 +116,13 @@ def described(
     what was just written to it, if it was not the body that did.
     """
     if output.kind == "file":
-        try:
-            if content is None:
-                content = _written_by_body(stage, draft)
-        except FileNotFoundError:
-            raise _not_made(stage, draft) from None
-        return _checked_hash(stage, draft, content), None
+        if content is None:
+            if os.path.islink(draft.place):
+                raise _refused(stage, draft, "it is a symbolic link")
+            if not os.path.exists(draft.place):
+                raise _not_made(stage, draft)
+            content = Path(draft.place).read_bytes()
+        return checked_hash(stage, draft, content), None
     members: dict[str, str] = {}
     for folder, _, names in os.walk(draft.place):
         for name in names:
@@ -146,8 +131,7 @@ def described(
             checked_path(relative)
             if os.path.islink(path):
                 raise _refused(stage, draft, f"{relative} is a symbolic link")
-            with open(path, "rb") as file:
-                content = file.read()
+            content = Path(path).read_bytes()
             if output.kind == "members":
                 _check_size(stage, draft, len(content))
                 _validate(stage, draft, path, content)
@@ -156,13 +140,6 @@ def described(
         _check_size(stage, draft, sum(os.path.getsize(os.path.join(draft.place, each)) for each in members))
         _validate(stage, draft, draft.place, b"")
     return members_hash(members), members
-
-
-def _written_by_body(stage: Stage, draft: Draft) -> bytes:
-    if os.path.islink(draft.place):
-        raise _refused(stage, draft, "it is a symbolic link")
-    with open(draft.place, "rb") as file:
-        return file.read()
 
 
 def _check_size(stage: Stage, draft: Draft, size: int) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..codehash.loaded import loaded
-from ..states.listing import Stamp, stamp_of
+from ..states.single import Stamp, stamp_of
 
 if TYPE_CHECKING:
     from ..definition import PipelineDefinition

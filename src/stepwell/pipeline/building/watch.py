@@ -67,14 +67,12 @@ class Watcher:
         from ..connected import check_together
 
         check_together(pipelines)
-        return [Scanner(pipeline, self._engine, on_state=self._heard) for pipeline in pipelines]
+        return [Scanner(pipeline, self._engine, on_state=self._written.append) for pipeline in pipelines]
 
     def __enter__(self) -> Watcher:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for scanner in self.scanners:
-            scanner.close()
         self._stack.close()
 
     def stop(self) -> None:
@@ -131,8 +129,6 @@ class Watcher:
         except Exception as error:  # whatever the module raises
             self._problem(error)
             return False
-        for scanner in self.scanners:
-            scanner.close()
         self.scanners = scanners
         self._marks.clear()
         self._scan_at = 0.0
@@ -156,13 +152,11 @@ class Watcher:
             if paths:
                 self._tell(scanner.changed(paths))
 
-    def _heard(self, event: StateEvent) -> None:
-        self._written.append(event)
-
     def pass_on(self) -> None:
         """Tell the other pipelines of the same root what was written, until nothing new is."""
         while self._written:
-            events, self._written = self._written, []
+            events = list(self._written)
+            self._written.clear()
             for scanner in self.scanners:
                 concerns = scanner.pipeline.connections.concerns
                 here = [

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...errors import PipelineBusy
 from ..looking import View, no_collections
 from ..staleness.shortcuts import is_plainly_missing
-from ..staleness.standing import FRESH, Standing
+from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .report import Outcome, Tally
 from .work import Open, Runs
@@ -110,6 +110,7 @@ class Wave:
         """Settle a run that ended, and find what is ready because of it."""
         if self.runs.settle(ended, self.view, self.outcome, self._forced):
             self.view.model = self.view.make_model()
+            self.runs.switch_model(self.view.model)
             self._ready.clear()
             self._chosen = self.view.chosen(self.targets)
             self._look_at_all()
@@ -196,13 +197,15 @@ class Wave:
             ):
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
-            if (standing is None or self._is_due(unit, standing)) and not (self._forced and self._waits(unit)):
+            is_due = (
+                standing is None
+                or standing.status == "stale"
+                or (unit.id in self._forced and standing.status != "blocked")
+            )
+            if is_due and not (self._forced and self._waits(unit)):
                 ready[unit.id] = unit
             else:
                 ready.pop(unit.id, None)
-
-    def _is_due(self, unit: Unit, standing: Standing) -> bool:
-        return standing.status == "stale" or (unit.id in self._forced and standing.status != "blocked")
 
     def _waits(self, unit: Unit) -> bool:
         """Whether something above it is being made, or will be because it is forced, even if it is fresh."""

@@ -8,11 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...define import Builder
 from ...model import RunStatus
 from ..staleness.judge import identity
+from ..staleness.model import Model
 from ..staleness.shortcuts import take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
@@ -116,7 +118,9 @@ class Runs:
             # With a limit the nodes are in lanes, each of which runs one after the other.
             members = units[start : start + limit]
             if not before:
-                before = builder.fan_out(members, job=job, name=_id_of, args=args, depends_on=None, **stage.options)
+                before = builder.fan_out(
+                    members, job=job, name=attrgetter("id"), args=args, depends_on=None, **stage.options
+                )
                 continue
             before = [
                 builder.node(unit.id, job=job, args=args(unit), depends_on=above, **stage.options)
@@ -174,29 +178,36 @@ class Runs:
             self.body_seconds = seconds / len(made)
         published = self._publish(made, before, replace)
         if ended.run.status == RunStatus.PAUSED:
-            done = {*made, *failed}
-            self.paused |= {unit.id: ended.run.id for unit in ended.units if unit.id not in done}
+            self.paused |= {
+                unit.id: ended.run.id for unit in ended.units if unit.id not in made and unit.id not in failed
+            }
         failures: dict[str, Failure | None] = {}
-        for unit in ended.units:
-            if failed and unit.id in failed:
+        for unit in ended.units if failed else ():
+            if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
-            elif unit.id in made:
-                if unit.id in view.snapshot.failures:
-                    failures[unit.id] = None
-                if self._enter(unit, published, view.snapshot, ended.began_ns):
-                    outcome.produced.append(unit.id)
-                    if self.tell_states:
-                        outcome.events += self._events(unit, published)
-                    if before and all(
-                        before.get(address) == records[address].content_hash for address in unit.outputs.values()
-                    ):
-                        outcome.unchanged.append(unit.id)
+        done = [unit for unit in ended.units if unit.id in made and unit.id not in failed]
+        if view.snapshot.failures:
+            failures |= {unit.id: None for unit in done if unit.id in view.snapshot.failures}
+        whole = self._enter(done, published, view.snapshot, ended.began_ns)
+        outcome.produced += [unit.id for unit in whole]
+        if self.tell_states:
+            outcome.events += [event for unit in whole for event in self._events(unit, published)]
+        for unit in whole if before else ():
+            if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
+                outcome.unchanged.append(unit.id)
         self.note(failures, view)
         if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
             return True
         take_in_made(view.model, ended.units)
         return False
+
+    def switch_model(self, model: Model) -> None:
+        """Settle the units of a new model when the open runs end: nobody looks at those of the former one any more."""
+        self.open = [
+            run._replace(units=[model.units[unit.stage.name].get(unit.key, unit) for unit in run.units])
+            for run in self.open
+        ]
 
     def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
         """Record what failed; None removes a failure."""
@@ -235,31 +246,41 @@ class Runs:
             if (record := published.get(address)) is not None
         ]
 
-    def _enter(self, unit: Unit, published: Mapping[str, Record], snapshot: Snapshot, began_ns: int) -> bool:
-        """Enter what was published, and its inputs, into the snapshot. Return whether all outputs of the unit were."""
-        stamp, records, hashes = self.pipeline.store.files.stamp, snapshot.records, snapshot.hashes
-        whole = True
-        for address in unit.outputs.values():
-            record = published.get(address)
-            if record is None:
-                whole = False
-                if address[-1] != "/" and "{" not in address:
-                    snapshot.changed(address, stamp(address))
-                continue
-            for path, digest in record.inputs.items():
-                if path not in hashes and digest != EXISTS:
-                    snapshot.was_read(path, digest, stamp(path), began_ns)
-            former = records.get(address)
-            records[address] = record
-            if record.members is None:
-                snapshot.changed(address, stamp(address), record.content_hash)
-                continue
-            for path in member_paths(address, () if former is None else former.members or ()):
-                snapshot.changed(path, stamp(path))
-            for path, digest in zip(member_paths(address, record.members), record.members.values(), strict=True):
-                snapshot.changed(path, stamp(path), digest)
-            snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
-        return whole
+    def _enter(
+        self, units: Sequence[Unit], published: Mapping[str, Record], snapshot: Snapshot, began_ns: int
+    ) -> Sequence[Unit]:
+        """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
+        files, hashes = self.pipeline.store.files, snapshot.hashes
+        refused = [address for unit in units for address in unit.outputs.values() if address not in published]
+        for address in refused:
+            if address[-1] != "/" and "{" not in address:
+                snapshot.changed(address, files.stamp(address))
+        read = {
+            path: digest
+            for record in published.values()
+            for path, digest in record.inputs.items()
+            if path not in hashes and digest != EXISTS
+        }
+        for (path, digest), stamp in zip(read.items(), files.stamps(list(read)), strict=True):
+            snapshot.was_read(path, digest, stamp, began_ns)
+        for address, record in published.items():
+            if record.members is not None:
+                self._enter_members(address, record.members, snapshot)
+        single = [(address, record.content_hash) for address, record in published.items() if record.members is None]
+        for (address, digest), stamp in zip(single, files.stamps([each[0] for each in single]), strict=True):
+            snapshot.changed(address, stamp, digest)
+        snapshot.records.update(published)
+        if not refused:
+            return units
+        return [unit for unit in units if all(address in published for address in unit.outputs.values())]
+
+    def _enter_members(self, address: str, members: Mapping[str, str], snapshot: Snapshot) -> None:
+        stamp, former = self.pipeline.store.files.stamp, snapshot.records.get(address)
+        for path in member_paths(address, () if former is None else former.members or ()):
+            snapshot.changed(path, stamp(path))
+        for path, digest in zip(member_paths(address, members), members.values(), strict=True):
+            snapshot.changed(path, stamp(path), digest)
+        snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
         """Count one more failure, and set when it is tried again: by the schedule, as long as nothing else changed."""
@@ -284,7 +305,3 @@ def _together(units: Sequence[Unit], formats: Mapping[str, str]) -> dict[str, An
     follows = all(unit.inputs == filled_inputs(formats, unit.key) for unit in units)
     inputs = None if follows else [{name: list(paths) for name, paths in unit.inputs.items()} for unit in units]
     return {"entities": [unit.entity for unit in units], "inputs": inputs}
-
-
-def _id_of(unit: Unit) -> str:
-    return unit.id

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...importable import importable_name, module_of
-from ..states.listing import Stamp, stamp_of
+from ..states.single import Stamp, stamp_of
 from . import syntax
 from .loaded import is_project_file
 from .syntax import written
@@ -97,8 +97,8 @@ class Follower:
         where = f"{code.co_filename}:{code.co_firstlineno}"
         if node is None:
             self.parts[name] = (_hash(repr((code.co_code, code.co_names, _constants(code)))), where)
-            told = "its source is not there; its bytecode was hashed, which differs from one Python to another"
-            self._not_followed(name, f"{where}: {told}")
+            message = "its source is not there; its bytecode was hashed, which differs from one Python to another"
+            self._not_followed(name, f"{where}: {message}")
             self.is_static = False
             return
         cells = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}

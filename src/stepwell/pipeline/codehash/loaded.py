@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Iterable
 from types import ModuleType
 
-from ..states.listing import Stamp, stamp_of
+from ..states.single import Stamp, stamp_of
 
 _ELSEWHERE = tuple(
     os.path.normcase(path) + os.sep

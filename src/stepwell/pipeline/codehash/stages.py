@@ -12,9 +12,9 @@ from ...errors import DefinitionError
 from ...version import __version__
 from ..stage import Stage
 from ..staleness.judge import Current
-from ..states.listing import is_recent, stamp_of
 from ..states.notes import keep_code, known_code
 from ..states.port import StateStore
+from ..states.single import is_recent, stamp_of
 from .loaded import loaded
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from ...clock import is_seconds
 from ...define.document import DocumentError
-from ...define.document.problems import Collected, Unreadable
-from ...define.document.text import Read, form_of, read_file, read_text
+from ...define.document.problems import Collected
+from ...define.document.text import Read, read_document, read_text
 from ...handlers import Handlers
 from ..definition import PipelineDefinition
-from .handled import found_handlers
+from .bodies import found_handlers
 from .nodes import Nodes
 from .schema import FIELDS, STORES
 
@@ -33,7 +33,7 @@ def read_pipeline(
     """Read the pipeline in a file, as an object of the class `make`. For the options see `load_pipeline`."""
     file = FilePath(path)
     read_nodes = partial(Nodes, handlers=found_handlers(handlers), jobs=tuple(jobs), check_handlers=check_handlers)
-    return _load(make, _read_file(file), str(file), file.stem, os.path.abspath(file), root, read_nodes)
+    return _load(make, read_document(file), str(file), file.stem, os.path.abspath(file), root, read_nodes)
 
 
 def read_pipeline_text(
@@ -47,24 +47,17 @@ def read_pipeline_text(
 def content_of_file(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
     """Return the name of the pipeline in a file, by default that of the file, and the data to save."""
     file = FilePath(path)
-    data = _read_file(file).data
+    data = read_document(file).data
     return data.get("name", file.stem), {"name": file.stem, **data}
 
 
 def is_pipeline(path: str | os.PathLike[str]) -> bool:
     """Whether the mode of a document is that of a pipeline."""
     try:
-        data = _read_file(FilePath(path)).data
+        data = read_document(FilePath(path)).data
     except DocumentError:
         return False
     return isinstance(data, dict) and data.get("mode") == "pipeline"
-
-
-def _read_file(file: FilePath) -> Read:
-    try:
-        return read_text(read_file(file), form_of(file))
-    except Unreadable as error:
-        raise error.as_error(str(file)) from None
 
 
 def _load(
@@ -76,9 +69,7 @@ def _load(
     root: str | None,
     read_nodes: Callable[[Mapping[str, Any], Collected], Nodes],
 ) -> Made:
-    problems = Collected()
-    for repeated in read.repeated:
-        problems.add(repeated, "this key is there more than once", found=repeated[-1])
+    problems = Collected(read.repeated)
     if not isinstance(read.data, dict):
         problems.needed((), "an object with mode and nodes", read.data)
     else:

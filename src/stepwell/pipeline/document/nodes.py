@@ -28,8 +28,7 @@ from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
 from ..staleness.connections import find_cycle
-from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody
-from .handled import handler_signature
+from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody, handler_signature
 from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
 from .schema import DATA, NODE_FIELDS
 
@@ -157,8 +156,8 @@ class Nodes:
         if node.type == "state_scan":
             self._pattern(node, "pattern", node.data.get("pattern"))
             if node.data.get("filter") not in (None, *FILTERS):
-                told = f"there is no filter {node.data['filter']!r}"
-                self.problems.unknown(("nodes", node.at, "data", "filter"), told, str(node.data["filter"]), FILTERS)
+                message = f"there is no filter {node.data['filter']!r}"
+                self.problems.unknown(("nodes", node.at, "data", "filter"), message, str(node.data["filter"]), FILTERS)
         elif node.type in _READS:
             self._state(node)
         elif node.type in _STAGES:
@@ -312,8 +311,8 @@ class Nodes:
                 self.problems.add((*path, "transform"), str(error))
                 return None
         if self.check_handlers and transform not in self.handlers():
-            told = f"there is no handler {transform!r} here"
-            self.problems.unknown((*path, "transform"), told, transform, list(self.handlers()))
+            message = f"there is no handler {transform!r} here"
+            self.problems.unknown((*path, "transform"), message, transform, list(self.handlers()))
             return None
         return HandlerBody(transform, self.handlers, config)
 

@@ -62,8 +62,8 @@ def judge(facts: UnitFacts, now: float) -> Standing:
         return Standing("blocked", (Cause("name_clash", text, facts.clash),))
     unrecorded = [each.address for each in facts.outputs if each.record is None and each.content_hash is not None]
     if unrecorded:
-        told = "nobody recorded it: `accept` takes it as it is, `invalidate` lets it be replaced"
-        return Standing("unrecorded", tuple(Cause("unrecorded", f"{each}: {told}", each) for each in unrecorded))
+        message = "nobody recorded it: `accept` takes it as it is, `invalidate` lets it be replaced"
+        return Standing("unrecorded", tuple(Cause("unrecorded", f"{each}: {message}", each) for each in unrecorded))
     if facts.missing_inputs:
         missing = (Cause("input_missing", f"{path} is not there", path) for path in facts.missing_inputs)
         return Standing("blocked", tuple(missing))
@@ -138,25 +138,25 @@ def _input_causes(record: Record, inputs: Mapping[str, str | None]) -> list[Caus
     ]
     if not changes or len(inputs) > MANY_INPUTS or (not known and record.inputs_hash):
         return [Cause("input_changed", "its inputs changed")]
-    told = "; ".join(f"{path} was {what}" for what, path in changes[:3])
+    listed = "; ".join(f"{path} was {what}" for what, path in changes[:3])
     more = f" and {count(len(changes) - 3, 'more change')}" if len(changes) > 3 else ""
-    return [Cause("input_changed", told + more, changes[0][1])]
+    return [Cause("input_changed", listed + more, changes[0][1])]
 
 
 def _blocked(upstream: Upstream) -> Cause:
     root = upstream.standing.causes[0] if upstream.standing.causes else None
     if root is not None and root.code == "blocked":
         return root  # the first cause is what people want to know
-    told = f": {root.text}" if root is not None else ""
-    text = f"it waits for {upstream.path} ({upstream.stage}, {upstream.standing.status}){told}"
+    reason = f": {root.text}" if root is not None else ""
+    text = f"it waits for {upstream.path} ({upstream.stage}, {upstream.standing.status}){reason}"
     return Cause("blocked", text, upstream.path)
 
 
 def _failed(failure: Failure) -> Cause:
-    told = one_line(f"{failure.error_type}: {failure.error}")
+    error = one_line(f"{failure.error_type}: {failure.error}")
     due = failure.next_retry_at
     again = "it stays failed until `retry`" if due is None else f"it is tried again at {utc_text(due)}"
-    return Cause("failed", f"{told} ({count(failure.attempts, 'failure')} in a row; {again})", failure.run_id)
+    return Cause("failed", f"{error} ({count(failure.attempts, 'failure')} in a row; {again})", failure.run_id)
 
 
 def _first_due(upstream: Sequence[Upstream]) -> float | None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..patterns.paths import folded
 from ..patterns.pattern import Pattern
 from ..states.address import member_paths
-from ..states.listing import Stamp
 from ..states.records import EXISTS, Record, members_hash
+from ..states.single import Stamp
 from ..states.snapshot import Snapshot
 from .connections import Connections, Reading
 from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
-from .standing import FRESH, Cause, Standing
+from .standing import FRESH, Standing
 from .units import Feeding, Found, Key, Unit, key_variables, units_of
 
 
@@ -325,11 +325,6 @@ class Model:
             else:
                 yield path
 
-    def orphan_standing(self, address: str) -> Standing:
-        record = self.orphans[address]
-        text = f"what {record.produced_by.partition('#')[2]} made it from is gone; `clean` removes it"
-        return Standing("orphan", (Cause("orphan", text, address),))
-
     def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
         """Mark as fresh all that the last scan found fresh: all but `others`. Then judge what `changed` concerns again."""
         for unit in self.all_units():
@@ -354,10 +349,12 @@ class Model:
                     waiting += self.readers(path)
         return list(touched.values())
 
-    def readers(self, path: str) -> list[Unit]:
+    def readers(self, path: str) -> Sequence[Unit]:
         """The units that read a file, by itself or as part of a directory."""
+        if not self.has_directories:
+            return self.consumers.get(path, ())
         readers = list(self.consumers.get(path, ()))
-        above = path.rstrip("/") if self.has_directories else ""
+        above = path.rstrip("/")
         while "/" in above:
             above = above.rpartition("/")[0]
             readers += self.consumers.get(f"{above}/", ())

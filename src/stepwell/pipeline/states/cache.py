@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...codec import encode_checked
-from .listing import Folder, Stamp
+from .listing import Folder
+from .single import Stamp
 
 _MAGIC = b"stepwell-cache 1 "
 UNKNOWN = b"\0" * 32

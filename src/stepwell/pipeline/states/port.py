@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from ..patterns.pattern import Pattern
 from .cache import Cache
-from .listing import Folder, Stamp
+from .listing import Folder
 from .records import Record
+from .single import Read, Stamp
 from .snapshot import Snapshot
 
 Wanted: TypeAlias = Callable[[Sequence[str]], bool]
@@ -60,12 +61,19 @@ class Files(Protocol):
         """What is in a file; FileNotFoundError if there is none."""
         ...
 
-    def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]: ...
-    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
-        """Whether what is at a path is what was read with this stamp."""
+    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
+        """What is in each of these files, or why it cannot be read."""
+        ...
+
+    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
+        """Whether what is at each path is what was read, with this stamp and of this hash."""
         ...
 
     def stamp(self, path: str) -> Stamp | None: ...
+    def stamps(self, paths: Sequence[str]) -> list[Stamp | None]:
+        """The same for many."""
+        ...
+
     def below(self, path: str) -> list[str] | None:
         """The files of a directory and below it; None if it is none."""
         ...
@@ -103,6 +111,10 @@ class Drafts(Protocol):
 
     def open(self, address: str, token: str) -> Draft:
         """`token` tells it from all other drafts."""
+        ...
+
+    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | None]:
+        """Write drafts of single files. Return why each could not be written."""
         ...
 
     def keep(self, draft: Draft) -> str:

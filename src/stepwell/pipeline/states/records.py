@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from json.encoder import encode_basestring
@@ -37,23 +38,13 @@ class Record(NamedTuple):
     """Why it was invalidated."""
 
     def to_json(self) -> dict[str, Any]:
-        written: dict[str, Any] = {
-            "codeHash": self.code_hash,
-            "configHash": self.config_hash,
-            "contentHash": self.content_hash,
-            "inputsHash": self.inputs_hash,
-            "producedAt": self.produced_at,
-            "producedBy": self.produced_by,
-            "entity": self.entity,
-            "inputs": dict(self.inputs),
+        """Fields at their default are left out."""
+        defaults = self._field_defaults
+        return {
+            key: dict(value) if isinstance(value, Mapping) else value
+            for key, name, value in zip(_keys(self), self._fields, self, strict=True)
+            if name not in defaults or value != defaults[name]
         }
-        if self.members is not None:
-            written["members"] = dict(self.members)
-        if self.check_hash:
-            written["checkHash"] = self.check_hash
-        if self.stale:
-            written["stale"] = self.stale
-        return written
 
 
 def encode_record(record: Record) -> bytes:
@@ -111,29 +102,17 @@ class Failure(NamedTuple):
     run_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "error": self.error,
-            "errorType": self.error_type,
-            "attempts": self.attempts,
-            "firstFailedAt": self.first_failed_at,
-            "lastFailedAt": self.last_failed_at,
-            "nextRetryAt": self.next_retry_at,
-            "identity": self.identity,
-            "runId": self.run_id,
-        }
+        return dict(zip(_keys(self), self, strict=True))
 
 
 def failure_from(written: Mapping[str, Any]) -> Failure:
-    return Failure(
-        written["error"],
-        written["errorType"],
-        int(written["attempts"]),
-        written["firstFailedAt"],
-        written["lastFailedAt"],
-        written["nextRetryAt"],
-        written["identity"],
-        written.get("runId", ""),
-    )
+    """Read a failure from its JSON. KeyError if it is not one; it need not have a run."""
+    return Failure._make([*(written[key] for key in _keys(Failure)[:-1]), written.get("runId", "")])
+
+
+def _keys(kind: Record | Failure | type[Record | Failure]) -> list[str]:
+    """The names of the fields in JSON: `codeHash` is `code_hash`."""
+    return [re.sub("_([a-z])", lambda found: found[1].upper(), name) for name in kind._fields]
 
 
 def content_hash(content: bytes) -> str:

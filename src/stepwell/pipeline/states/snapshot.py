@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .listing import Stamp, is_recent
 from .records import Failure, Record
+from .single import Stamp, is_recent
 
 
 class Snapshot:
@@ -47,12 +47,13 @@ class Snapshot:
     def changed(self, path: str, stamp: Stamp | None, digest: str | None = None) -> None:
         """A file is there, is gone, or has other content."""
         folder, _, name = path.rpartition("/")
-        self.hashes.pop(path, None)
         if stamp is None:
             self.tree.get(folder, {}).pop(name, None)
-            return
-        self.tree.setdefault(folder, {})[name] = stamp
-        if digest is not None:
+        else:
+            self.tree.setdefault(folder, {})[name] = stamp
+        if stamp is None or digest is None:
+            self.hashes.pop(path, None)
+        else:
             self.hashes[path] = digest
 
     def was_read(self, path: str, digest: str, stamp: Stamp | None, since_ns: int) -> None:

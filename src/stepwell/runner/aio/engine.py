@@ -6,34 +6,22 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...ids import RunId
-from ...kernel.comparing import Comparison
-from ...model import RunStatus
+from ...clock import Duration
 from ...store import public
 from ...words import offered
 from ..blocking import BlockingEngine, EventName
 from ..checking import checked_limit
-from ..runs.run import Run
 from ..worker.metrics import EngineMetrics
-from .awaited import awaited, awaited_as
-from .pool import Pool
-from .run import AsyncRun, behind
-from .runs import AsyncRuns, async_runs, starting_and_waiting
+from .awaited import awaited
+from .calls import AwaitedCalls
 
-if TYPE_CHECKING:
-    from ...clock import Duration
-    from .triggers import AsyncTriggers
-
-THREADS = 8
-"""Calls at once; their commits are grouped."""
 CANCELLED_SECONDS = 5.0
 """How long closing waits for cancelled async bodies, which may ignore that."""
 
 
-class AsyncEngine:
+class AsyncEngine(AwaitedCalls):
     """An engine for coroutines: what `async with Engine(...)` gives.
 
         async with Engine("sqlite:///orders.db") as engine:
@@ -44,11 +32,12 @@ class AsyncEngine:
     `async def` bodies run on this loop, beside the rest of the application. `engine.sync` is the engine for threads.
     """
 
+    sync: BlockingEngine
+
     def __init__(self, engine: BlockingEngine) -> None:
         """To be called on the loop that async bodies are to run on."""
-        self.sync = engine
         self._bodies = engine.use_loop(asyncio.get_running_loop())
-        self._pool = Pool(THREADS, "stepwell-async")
+        super().__init__(engine, "stepwell-async")
         engine.waiting.use_loop()
         self._closing: asyncio.Future[None] | None = None
 
@@ -58,16 +47,7 @@ class AsyncEngine:
     def __dir__(self) -> list[str]:
         return offered(AsyncEngine, ("shut",), "sync")
 
-    run = starting_and_waiting(BlockingEngine.run)
-    start = awaited_as(BlockingEngine.start, AsyncRun)
-    get = awaited_as(BlockingEngine.get, AsyncRun)
-    adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
     serve = awaited(BlockingEngine.serve)
-    save = awaited(BlockingEngine.save)
-    workflows = awaited(BlockingEngine.workflows)
-
-    start_many = awaited_as(BlockingEngine.start_many, async_runs)
-    runs = awaited_as(BlockingEngine.runs, AsyncRuns)
 
     def on(
         self,
@@ -82,21 +62,6 @@ class AsyncEngine:
         if inspect.iscoroutinefunction(callback):
             listener = functools.partial(_tell_on, asyncio.get_running_loop(), callback)
         self.sync.on(event, listener, every=every)
-
-    @cached_property
-    def triggers(self) -> AsyncTriggers:
-        """What starts runs by itself, as in `Engine.triggers`; its verbs are awaited."""
-        from .triggers import AsyncTriggers
-
-        return AsyncTriggers(self.sync.triggers, self._pool)
-
-    async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
-        return (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
-
-    async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
-        """Two runs side by side; see `Run.diff`."""
-        return await self._pool.call(self.sync.compare, behind(first), behind(second))
 
     @property
     def metrics(self) -> EngineMetrics:

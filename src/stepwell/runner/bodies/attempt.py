@@ -269,7 +269,7 @@ def kept_output(result: object, node: str, host: Host, returns: Shape | None = N
     output = _encoded(result if delta is None else delta.output, node, returns)
     if delta is not None:
         if host.bodies.state is None:
-            raise no_state(host.told.workflow)
+            raise no_state(host.info.workflow)
         output = host.bodies.state.encoded(delta, output, node)
     if len(output) > MAX_OUTPUT:
         advice = f"at most {MAX_OUTPUT} can be stored: keep it elsewhere and return where it is"

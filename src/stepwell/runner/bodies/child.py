@@ -29,7 +29,7 @@ from ...replay.effects.repeatable import Outside
 from ..worker.debounce import Debounce
 from .attempt import Course, leave_body
 from .capture import start_capture
-from .host import Host, Told
+from .host import AttemptInfo, Host
 from .log_lines import BodyOutput
 from .outputs import Outputs
 from .raised import Raised
@@ -45,7 +45,7 @@ class Request(NamedTuple):
     state: str | None
     node: bytes
     """The node as a document."""
-    told: Told
+    info: AttemptInfo
     needs: Mapping[str, bytes]
     """The outputs that the body takes, by node."""
     secrets: Any
@@ -154,8 +154,8 @@ class ParentHost(Host):
         self._output = PipeOutput(pipe)
 
     @property
-    def told(self) -> Told:
-        return self._request.told
+    def info(self) -> AttemptInfo:
+        return self._request.info
 
     @cached_property
     def spec(self) -> NodeSpec:
@@ -166,7 +166,7 @@ class ParentHost(Host):
         return bodies_for(self._request.target, self._request.state)
 
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
-        return self.told.input, {name: decode(output) for name, output in self._request.needs.items()}
+        return self.info.input, {name: decode(output) for name, output in self._request.needs.items()}
 
     def outputs(self) -> Outputs:
         return PipeOutputs(self._pipe)
@@ -176,7 +176,7 @@ class ParentHost(Host):
         return found
 
     def outside(self) -> Outside:
-        return Recorder(self.told.node_name, self.told.attempt, PipeSink(self._pipe))
+        return Recorder(self.info.node_name, self.info.attempt, PipeSink(self._pipe))
 
     def output(self) -> PipeOutput:
         return self._output

@@ -52,24 +52,24 @@ class Context(Repeatable):
 
     @property
     def run_id(self) -> RunId:
-        return self._host.told.run_id
+        return self._host.info.run_id
 
     @property
     def workflow(self) -> str:
-        return self._host.told.workflow
+        return self._host.info.workflow
 
     @property
     def input(self) -> Mapping[str, Any]:
         """A copy of the input of the run: no other attempt sees what this one changes in it."""
-        return copied_values(self._host.told.input)
+        return copied_values(self._host.info.input)
 
     @property
     def node_id(self) -> NodeId:
-        return self._host.told.node_id
+        return self._host.info.node_id
 
     @property
     def node_name(self) -> str:
-        return self._host.told.node_name
+        return self._host.info.node_name
 
     @property
     def parents(self) -> tuple[NodeId, ...]:
@@ -79,7 +79,7 @@ class Context(Repeatable):
     @property
     def attempt(self) -> int:
         """1 for the first try at this node."""
-        return self._host.told.attempt
+        return self._host.info.attempt
 
     @property
     def idempotency_key(self) -> str:
@@ -88,9 +88,9 @@ class Context(Repeatable):
         It changes only when somebody reruns the node after it had completed. A node may have its own:
         `@step(idempotency_key=lambda self: f"order-{self.order_id}")`.
         """
-        told = self._host.told
-        key = self._key or f"{told.run_id}:{told.identity}"
-        return f"{key}:{told.generation}" if told.generation else key
+        info = self._host.info
+        key = self._key or f"{info.run_id}:{info.identity}"
+        return f"{key}:{info.generation}" if info.generation else key
 
     def use_key(self, key: object) -> None:
         """Use the key that the node declares."""
@@ -101,16 +101,16 @@ class Context(Repeatable):
     @property
     def seed(self) -> int:
         """The seed of the run."""
-        return self._host.told.seed
+        return self._host.info.seed
 
     @property
     def order_key(self) -> int:
         """The position of the node among those of its level, wherever an order is needed; 0 if it was removed."""
-        return self._host.told.order_key
+        return self._host.info.order_key
 
     @property
     def _identity(self) -> str:
-        return self._host.told.identity
+        return self._host.info.identity
 
     def _open_outside(self) -> Outside:
         return self._host.outside()

@@ -22,7 +22,7 @@ from .recording import AttemptSink, Ledger
 from .visible_state import ReadOutputs, VisibleState
 
 
-class Told(NamedTuple):
+class AttemptInfo(NamedTuple):
     """What a body is told about its attempt. Plain data, so it can be sent to a child process."""
 
     run_id: RunId
@@ -47,7 +47,7 @@ class Host(ABC):
 
     @property
     @abstractmethod
-    def told(self) -> Told: ...
+    def info(self) -> AttemptInfo: ...
 
     @property
     @abstractmethod
@@ -99,22 +99,22 @@ class Services(NamedTuple):
 class EngineHost(Host):
     """Answers `ctx` from the engine of this process."""
 
-    __slots__ = ("_services", "_told", "held", "spec")
+    __slots__ = ("_info", "_services", "held", "spec")
     spec: NodeSpec
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held
         self.spec = held.facts.specs[held.index]
         self._services = services
-        self._told: Told | None = None
+        self._info: AttemptInfo | None = None
 
     @property
-    def told(self) -> Told:
-        if self._told is None:
+    def info(self) -> AttemptInfo:
+        if self._info is None:
             held, facts = self.held, self.held.facts
             graph, index = facts.graph, held.index
             node = graph.order[index]
-            self._told = Told(
+            self._info = AttemptInfo(
                 facts.run_id,
                 facts.workflow,
                 facts.input,
@@ -126,7 +126,7 @@ class EngineHost(Host):
                 facts.seed,
                 0 if index in graph.removed else graph.order_key(node),
             )
-        return self._told
+        return self._info
 
     @property
     def bodies(self) -> Bodies:
@@ -153,7 +153,7 @@ class EngineHost(Host):
         return facts.visible_state.by(self.held.index, self.held.number)
 
     def outside(self) -> Outside:
-        return Recorder(self.told.node_name, self.told.attempt, self.sink())
+        return Recorder(self.info.node_name, self.info.attempt, self.sink())
 
     def sink(self) -> AttemptSink:
         return AttemptSink(self.held, self._services.lines, self._services.ledger)

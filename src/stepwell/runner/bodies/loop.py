@@ -160,13 +160,10 @@ class LoopBodies:
         )
         leave_body()
         self._tasks[task] = attempt.held
-        task.add_done_callback(self._forget)
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
         attempt.held.interrupt = partial(_cancel, asyncio.get_running_loop(), task)
         if attempt.held.stop:
             attempt.held.interrupt()  # it was asked to stop before there was a task to cancel
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task, None)
 
     async def _run(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         held = attempt.held

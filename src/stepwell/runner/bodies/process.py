@@ -46,12 +46,12 @@ class ProcessBodies:
     `begins` says whether a body may begin: it may have been stopped or given back while its process started.
     """
 
-    def __init__(self, places: int, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
+    def __init__(self, slots: int, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
         self._lock = threading.Lock()
         self._waiting: list[Attempt] = []
-        self._idle: list[_Place] = []
-        self._places = [_Place(begins, settled, self._next) for _ in range(places)]
-        self._idle.extend(reversed(self._places))
+        self._idle: list[_Slot] = []
+        self._slots = [_Slot(begins, settled, self._next) for _ in range(slots)]
+        self._idle.extend(reversed(self._slots))
 
     def put(self, attempt: Attempt) -> None:
         with self._lock:
@@ -61,26 +61,26 @@ class ProcessBodies:
                 self._waiting.append(attempt)
 
     def close(self) -> None:
-        for place in self._places:
-            place.close()
+        for slot in self._slots:
+            slot.close()
 
-    def _next(self, place: _Place) -> None:
+    def _next(self, slot: _Slot) -> None:
         """A slot is free. The one used last is used next, so that no process is started without need."""
         with self._lock:
             if self._waiting:
-                place.give(self._waiting.pop(0))
+                slot.give(self._waiting.pop(0))
             else:
-                self._idle.append(place)
+                self._idle.append(slot)
 
 
-class _Place:
+class _Slot:
     """One child process at a time, and the thread that talks to it."""
 
     def __init__(
         self,
         begins: Callable[[Attempt], bool],
         settled: Callable[[Held, Settle], None],
-        free: Callable[[_Place], None],
+        free: Callable[[_Slot], None],
     ) -> None:
         self._begins = begins
         self._settled = settled
@@ -256,8 +256,8 @@ def _request(attempt: Attempt) -> Request:
     facts = held.facts
     needs: dict[str, bytes] = {facts.specs[index].id: output_of(output) for index, output in held.inputs}
     node = encode(node_document(spec))
-    told = host.told._replace(input=dict(facts.input))
-    return Request(facts.target, facts.graph.state, node, told, needs, hidden(), attempt.guarded)
+    info = host.info._replace(input=dict(facts.input))
+    return Request(facts.target, facts.graph.state, node, info, needs, hidden(), attempt.guarded)
 
 
 def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | None:

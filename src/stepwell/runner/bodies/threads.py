@@ -3,12 +3,16 @@
 A thread that ends a body takes no lock. If other bodies are ready, it runs the next one, and the settlement is committed a
 moment later, together with others. Otherwise the thread leads the commit itself and keeps one of the nodes that become ready.
 So a chain never changes threads, and the nodes of a wide graph are not committed one by one.
+
+Waking another thread takes longer than a short body does. So after a short one its thread runs a few others by itself; if one
+of them takes long after all, another thread notices soon (`call_if_stuck`).
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
@@ -16,6 +20,11 @@ from typing import Any, Protocol
 from ...model import Settle
 from .attempt import Attempt, leave_body
 from .held import Held
+
+SHORT_SECONDS = 0.0001
+"""A body that ends sooner is over before another thread is awake."""
+FEW = 3
+"""After a short body its thread runs this many others by itself, and calls other threads only if one of them takes long."""
 
 
 class Runner(Protocol):
@@ -33,7 +42,7 @@ class Runner(Protocol):
         """Commit everything, unless another thread leads a commit. With `keep`, return one body for this thread to run."""
 
     def commit_soon(self) -> None:
-        """Have the settlements committed in a moment, by another thread."""
+        """In a moment, have another thread call `call_if_stuck` and commit the settlements."""
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """A body returned a coroutine: run it on the loop."""
@@ -56,6 +65,10 @@ class BodyThreads:
         """Each item wakes an idle thread, to look for ready bodies or to end."""
         self._lock = threading.Lock()
         self._count = 0
+        self._short = False
+        """Whether the body that ended last was a short one."""
+        self._ended = self._ended_before = 0
+        """How many bodies have ended, now and when `call_if_stuck` was asked for."""
         self.lost = 0
         """How many threads are occupied by a body that overran its time limit."""
         self._closed = False
@@ -79,9 +92,23 @@ class BodyThreads:
         if not count:
             return None
         kept = self.take() if keep else None
-        if kept is None or count > 1:
-            self.call(count - (kept is not None))
+        others = count - (kept is not None)
+        if kept is not None and others <= FEW and self._short:
+            if others:
+                self._ended_before = self._ended
+                self._runner.commit_soon()
+        elif others:
+            self.call(others)
         return kept
+
+    def call_if_stuck(self) -> None:
+        """Call more threads if bodies are ready and none has ended lately: what runs now is not short."""
+        if self._ready:
+            if self._ended == self._ended_before:
+                self.call(len(self._ready))
+            else:
+                self._ended_before = self._ended
+                self._runner.commit_soon()
 
     def put_back(self, held: Held) -> None:
         """Let another thread run this body. It goes to the front again."""
@@ -134,9 +161,12 @@ class BodyThreads:
                 self._calls.get()
                 held = self.take()
                 continue
+            began = time.monotonic()
             if self._run(held):
                 self._runner.pump()
                 return
+            self._short = time.monotonic() - began < SHORT_SECONDS
+            self._ended += 1
             # A body that runs at most once is settled at once: its worker could die in the moment it would wait.
             if self._ready and held.spec.on_lost != "interrupt":
                 self._runner.commit_soon()

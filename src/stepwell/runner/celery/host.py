@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from ...errors import StepwellError
 from ...store import open_store
 from ..worker.lookout import Lookout, dismiss_dead
-from .brokered import BrokeredStore
 from .plan import Plan, with_pipelines
-from .sender import HintSender
+from .sender import BrokeredStore, HintSender
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -1,11 +1,19 @@
-"""Hosting Stepwell in a Celery application: one task, queues of its own, and a runner in each process of its workers."""
+"""Hosting Stepwell in a Celery application: one task, queues of its own, and a runner in each process of its workers.
+
+`stepwell worker` runs such an application of its own.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from ...clock import MAX_SECONDS, Duration
 from ...define import Workflow
@@ -15,10 +23,60 @@ from ...store import open_store
 from .. import checking
 from ..reports.workers import describe_workers, worker_record
 from .checks import check_pool, problems
-from .end_pipe import EndPipe
 from .host import Host
-from .messages import PREFIX, TASK, broker_queue, broker_queue_name
 from .plan import IDLE_SECONDS, Plan
+from .sender import PREFIX, TASK, broker_queue, broker_queue_name
+
+_ENOUGH = 4_096
+"""Bytes that the parent writes when it ends, one for each child. Later children find the pipe closed."""
+
+
+class EndPipe:
+    """A pipe from the parent to its processes: written to and closed when the worker ends, and closed if the parent dies.
+
+    Celery's own signal reaches only the parent. The pipe is made before the first child is forked.
+    """
+
+    def __init__(self) -> None:
+        self._parent = os.getpid()
+        self._reading, self._writing = os.pipe()
+        self._requests, self._requesting = os.pipe()
+        os.set_blocking(self._requests, False)
+
+    def watch(self, ends: Callable[[], None]) -> None:
+        """Call `ends`, in a thread, when the worker ends. A child closes its copy of the other end."""
+        if os.getpid() != self._parent:
+            with suppress(OSError):
+                os.close(self._writing)
+
+        def wait() -> None:
+            with suppress(OSError):
+                os.read(self._reading, 1)
+            ends()
+
+        threading.Thread(target=wait, name="stepwell-end-pipe", daemon=True).start()
+
+    def ask_to_end(self) -> None:
+        """Ask the worker to end, because this process cannot go on; a supervisor starts it again."""
+        os.write(self._requesting, b"!")
+        os.kill(self._parent, signal.SIGTERM)
+
+    @property
+    def end_asked(self) -> bool:
+        """Whether a process has asked for the end. True only once, in the parent."""
+        with suppress(BlockingIOError):
+            return bool(os.read(self._requests, 1))
+        return False
+
+    def end(self) -> None:
+        """The worker ends. May be called from a signal handler."""
+        if os.getpid() == self._parent and self._writing >= 0:
+            writing, self._writing = self._writing, -1
+            with suppress(OSError):
+                os.set_blocking(writing, False)
+                os.write(writing, b"." * _ENOUGH)
+                os.close(writing)
+
 
 log = logging.getLogger("stepwell")
 
@@ -210,14 +268,41 @@ def _declare(known: Any, queue: str) -> None:
 def _control_info() -> Any:
     from celery.worker.control import controller_info_t
 
-    told = "The runners of workflows in this worker: leases, versions, what they hold."
+    message = "The runners of workflows in this worker: leases, versions, what they hold."
     return controller_info_t(
         alias=None,
         type="inspect",
         visible=True,
         default_timeout=5.0,
-        help=told,
+        help=message,
         signature=None,
         args=None,
         variadic=None,
     )
+
+
+Pool = Literal["prefork", "threads", "solo"]
+
+
+def run_worker(installed: Installed, *, concurrency: int, pool: str, name: str | None, log_level: str) -> int:
+    """Run a Celery worker until it is told to end; its exit code."""
+    plan = installed.plan
+    if log_level.upper() != "DEBUG":  # two lines for every hint are of no use
+        for noisy in ("celery.worker.strategy", "celery.app.trace"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+    from celery.utils.nodenames import default_nodename, host_format
+
+    worker: Any = plan.app.Worker(
+        hostname=host_format(default_nodename(name)),
+        pool_cls=pool,
+        pool=pool,
+        concurrency=concurrency,
+        queues=[broker_queue_name(queue) for queue in plan.queues],
+        loglevel=log_level.upper(),
+        optimization="fair",
+        without_gossip=True,
+        without_mingle=True,
+        quiet=not sys.stderr.isatty(),
+    )
+    worker.start()
+    return installed.exit_code or int(worker.exitcode or 0)

@@ -1,4 +1,7 @@
-"""Sends hints to the broker from a thread, so that callers never wait long and never fail for it."""
+"""Hints to a broker. They are the only message: there may be work on a queue. They carry nothing that must be trusted.
+
+They are sent from a thread, so that callers never wait long and never fail for it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,36 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from .messages import MOST_QUEUED, TASK, broker_queue, broker_queue_name
+from ...model import Hint
+from ...store import Store
+from ..wrapped_store import WrappedStore
+
+TASK = "stepwell.hint"
+"""The name of the Celery task that a hint is for."""
+PREFIX = "stepwell."
+MOST_QUEUED = 20
+"""Hints on one queue: whoever works one off passes on what is left, so a few are as good as thousands."""
+
+
+def broker_queue_name(queue: str) -> str:
+    """The broker's queue for the nodes of a queue: hints are not mixed with the tasks of an application."""
+    return PREFIX + queue
+
+
+def broker_queue(queue: str) -> Any:
+    """The queue without an exchange, so that a flushed broker needs no new binding.
+
+    RabbitMQ limits its length. Redis has no such limit, so there the sender looks first.
+    """
+    from kombu import Exchange, Queue
+
+    name = broker_queue_name(queue)
+    limits = {"x-max-length": MOST_QUEUED, "x-overflow": "drop-head"}
+    return Queue(name, Exchange(""), routing_key=name, durable=True, queue_arguments=limits)
+
 
 log = logging.getLogger("stepwell")
 
@@ -165,3 +194,47 @@ def publish(app: Any, connection: Any, queue: str) -> None:
         retry=False,
         **message.properties,
     )
+
+
+class BrokeredStore(WrappedStore):
+    """The same store, but hints about work on queues go to Celery workers. Those about runs and workers stay with the store.
+
+    `patient`, for those who only start runs: they wait a moment until a hint is sent, and closing the store closes the sender.
+    """
+
+    def __init__(self, open: Callable[[], Store], sender: HintSender, *, patient: bool = False) -> None:
+        super().__init__(open())
+        self._open = open
+        self._sender = sender
+        self._patient = patient
+        self._lock = threading.Lock()
+        self._usable = True
+        begin_after_fork(self)
+
+    def begin(self) -> None:
+        """In a process that was forked: connections cannot be shared, so the store is opened anew when it is needed."""
+        self._lock, self._usable = threading.Lock(), False
+
+    @property
+    def store(self) -> Store:
+        if not self._usable:
+            with self._lock:
+                if not self._usable:
+                    self._store, self._usable = self._open(), True
+        return self._store
+
+    @property
+    def needs_hints(self) -> bool:
+        return True
+
+    def send_hint(self, hint: Hint) -> None:
+        if hint.queues:
+            self._sender.send(hint.queues, WAIT_SECONDS if self._patient else 0.0)
+        if (hint.runs or hint.workers) and self.store.needs_hints:
+            self.store.send_hint(hint._replace(queues=()))
+
+    def close(self) -> None:
+        if self._patient:
+            self._sender.close()
+        if self._usable:
+            self._store.close()

@@ -295,18 +295,9 @@ class Code:
 
     def _refuse_if(self, missing: list[MissingJob], row: RunRow | None = None) -> None:
         if missing:
-            first = missing[0]
-            raise MissingJob(
-                first.reason,
-                node=first.node,
-                node_id=first.node_id,
-                job=first.job,
-                run_id=None if row is None else row.id,
-                frozen_at=None if row is None else row.created_at / SECOND,
-                attempted=False,
-                others=[each.job or str(each.node) for each in missing[1:]],
-                lacking=first.lacking,
-            )
+            facts = {} if row is None else {"run_id": row.id, "frozen_at": row.created_at / SECOND}
+            others = [each.job or str(each.node) for each in missing[1:]]
+            raise missing[0].with_facts(**facts, attempted=False, others=others)
 
     def lanes_if_complete(self, workflow: str, target: str | None, graph: Graph) -> frozenset[Lane] | None:
         """The lanes of a graph if all its code is here, else None."""

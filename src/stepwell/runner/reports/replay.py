@@ -61,11 +61,11 @@ class Replayed(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        told = (
+        message = (
             f"replayed run {self.run_id}: {len(self.executed)} executed, {len(self.stubbed)} stubbed, "
             f"{self.effects} effects served, in {self.seconds:.3f} s"
         )
-        return told if self.executed else f"{told}\n{NOTHING_REPEATABLE}"
+        return message if self.executed else f"{message}\n{NOTHING_REPEATABLE}"
 
 
 def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
@@ -121,14 +121,7 @@ def _check_registered(recorded: RecordedRun, bodies: Bodies) -> None:
     specs = [node.graph.in_order[node.index] for node in executed]
     for missing in bodies.missing(specs) if specs else ():
         if isinstance(missing.__cause__, NotRegistered):
-            raise MissingJob(
-                missing.reason,
-                node=missing.node,
-                node_id=missing.node_id,
-                job=missing.job,
-                run_id=recorded.run_id,
-                attempted=False,
-            )
+            raise missing.with_facts(run_id=recorded.run_id, attempted=False)
 
 
 def _stub(recorded: RecordedRun, node: RecordedNode) -> str | None:

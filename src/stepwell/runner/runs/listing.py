@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator
 
-from ...model import ListRuns, RunStatus
+from ...model import ListRuns
 from ...store import reader
-from ..checking import check_page, check_prefix, checked_status, checked_tags, checked_time
 from .control import EnginePort
 from .run import Run
 
@@ -36,25 +34,3 @@ class Runs(list[Run]):
         while page:
             yield from page
             page = page.next()
-
-
-def run_query(
-    limit: int = 100,
-    tag: Mapping[str, str] | None = None,
-    workflow: str | None = None,
-    status: RunStatus | str | None = None,
-    since: datetime | timedelta | None = None,
-    prefix: str | None = None,
-) -> ListRuns:
-    check_page(limit, workflow)
-    check_prefix(prefix)
-    statuses = () if status is None else (checked_status(status),)
-    created = checked_time("since", since)
-    return ListRuns(
-        limit,
-        workflow=workflow,
-        statuses=statuses,
-        prefix=prefix or None,
-        tags=checked_tags(tag),
-        since=created,
-    )

@@ -52,8 +52,8 @@ class NodeOutputs(dict[str, Any]):
         if key in self._repeated:
             raise NodeNotFound(too_many(self._run_id, key, self._repeated[key]), run_id=self._run_id, node=key)
         known = ", ".join(list(self)[:10]) + (" ..." if len(self) > 10 else "") or "none"
-        told = f"no completed node of run {self._run_id} is {shown(key)}: there are {known}"
-        raise NodeNotFound(told, run_id=self._run_id, node=key)
+        message = f"no completed node of run {self._run_id} is {shown(key)}: there are {known}"
+        raise NodeNotFound(message, run_id=self._run_id, node=key)
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key) or key in self._by_id

@@ -50,7 +50,7 @@ def _origin_record(run: StoredRun) -> dict[str, Any] | None:
     return {"run": origin.run_id, "seq": origin.seq, "node": before}
 
 
-def _document_record(run: StoredRun) -> dict[str, Any] | None:
+def document_record(run: StoredRun) -> dict[str, Any] | None:
     """Of a run of a document: which one, and its version if that was saved."""
     source = run.graph.source
     return None if source is None else {"digest": source.digest, "version": run.document_version}
@@ -63,7 +63,7 @@ def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
         **run_record(run),
         "input": decode(run.row.input),
         "digest": run.row.digest,
-        "document": _document_record(run),
+        "document": document_record(run),
         "counts": {status: counts.get(status, 0) for status in NodeStatus},
         "result": run.result(),
         "heals": run.row.heals,

@@ -166,6 +166,12 @@ class StoredRun:
             self._view(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows
         )
 
+    def present_graph(self) -> tuple[Graph, dict[str, str]]:
+        """Its graph without nodes that only earlier versions had, and the status of each node."""
+        removed = self.graph.removed
+        rows = (row for row in reader.all_nodes(self.store, self.row.id) if row.index not in removed)
+        return Graph(list(self.graph)) if removed else self.graph, {row.id: row.status for row in rows}
+
     def declared(self, nodes: Iterable[NodeView]) -> list[NodeView]:
         """The nodes of its graph in the order people read: by level, then as declared."""
         graph = self.graph

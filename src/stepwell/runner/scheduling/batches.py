@@ -12,7 +12,7 @@ from ...model import Lane, Op, Receipt, RunNews, Settle
 from ..bodies.held import Held, RunFacts
 
 if TYPE_CHECKING:
-    from .rejected_ops import Apart
+    from .rejected_ops import IsolatedOp
 
 
 class Limits(NamedTuple):
@@ -91,7 +91,7 @@ class CommitBatch:
     """How many of its ops are lines of bodies. After the settlement of their attempt the store would refuse them."""
     since: int = 0
     """When it was sent, in microseconds."""
-    apart: Apart | None = None
+    apart: IsolatedOp | None = None
     """The isolated op that this batch retries, if any."""
 
     def halves(self) -> tuple[CommitBatch, CommitBatch] | None:
@@ -129,7 +129,7 @@ class _Unit(NamedTuple):
     asked: ClaimScope | None = None
 
 
-def _joined(units: list[_Unit], apart: Apart | None) -> CommitBatch:
+def _joined(units: list[_Unit], apart: IsolatedOp | None) -> CommitBatch:
     return CommitBatch(
         [op for unit in units for op in unit.ops],
         [unit.submission for unit in units if unit.submission is not None],

@@ -12,25 +12,25 @@ MOST_TIMES = 4
 class Pace:
     """Counts the bodies of one kind that finished lately."""
 
-    __slots__ = ("_before", "_current", "_since", "lasted", "window")
+    __slots__ = ("_before", "_current", "_since", "lasted")
 
     def __init__(self) -> None:
-        self.window = AHEAD_WINDOW
         self.lasted = 0
         """Microseconds from claim to end of the body that finished last."""
         self._since = self._current = self._before = 0
 
-    def count(self, now: int, claimed_at: int) -> None:
-        self._turn(now)
-        self._current += 1
+    def count(self, now: int, claimed_at: int, window: int) -> None:
         self.lasted = now - claimed_at
+        if now - self._since >= window:
+            self._turn(now, window)
+        self._current += 1
 
-    def recent(self, now: int) -> int:
-        self._turn(now)
+    def recent(self, now: int, window: int) -> int:
+        """How many finished in this window of time and the one before."""
+        if now - self._since >= window:
+            self._turn(now, window)
         return self._current + self._before
 
-    def _turn(self, now: int) -> None:
-        age = now - self._since
-        if age >= self.window:
-            self._before = self._current if age < 2 * self.window else 0
-            self._since, self._current = now, 0
+    def _turn(self, now: int, window: int) -> None:
+        self._before = self._current if now - self._since < 2 * window else 0
+        self._since, self._current = now, 0

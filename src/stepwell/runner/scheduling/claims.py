@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 from ...ids import ClaimId, RunId, WorkerId
 from ...model import Claim, Lane, ListReady, StoreLimits
@@ -12,7 +11,7 @@ from ..bodies.run_queue import first_of
 from .backpressure import KINDS
 from .batches import ClaimScope, CommitBatch, Limits, Window
 from .ready_pools import POOLS, ReadyPools
-from .rejected_ops import Apart
+from .rejected_ops import IsolatedOp
 from .slots import Slots
 from .suspects import Suspects
 
@@ -49,7 +48,8 @@ class Claims:
     def committed(self, took: int) -> None:
         """A commit took this many microseconds: a slow store is asked for more at once, and less often for others' runs."""
         self.slots.committed(took)
-        self._served_every = max(SERVED_EVERY, SERVED_COMMITS * took)
+        pause = SERVED_COMMITS * took
+        self._served_every = pause if pause > SERVED_EVERY else SERVED_EVERY
 
     def are_due(self, *, busy: bool) -> bool:
         """Whether there is something to claim, if there is room."""
@@ -70,17 +70,19 @@ class Claims:
         for kind, (careful, others) in POOLS.items():
             if careful in pools or others in pools:
                 self._add_known(batch, kind, now)
-        if self.ready.windows and not batch.ops:
+        if batch.ops:
+            return
+        if self.ready.windows:
             self._add_served(batch, now)
         self._add_suspects(batch, busy=busy)
 
-    def add_apart(self, batch: CommitBatch, apart: Apart, now: int) -> None:
+    def add_apart(self, batch: CommitBatch, apart: IsolatedOp, now: int) -> None:
         """Claim alone what the store could not apply together with other claims."""
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}
-        scope = {"runs": apart.runs} if apart.runs else {"serves": apart.serves}
         for kind, pools in POOLS.items():
             own = [pool for pool in pools if any(pool in self.ready.lanes_by_pool(lanes) for lanes in graphs)]
-            self._add(batch, self._with_room(kind, own, now), graphs, **scope)
+            pools_with_room = self._with_room(kind, own, now)
+            self._add(batch, pools_with_room, graphs, apart.runs, None if apart.runs else apart.serves)
 
     def ask_for_suspects(self) -> ListReady:
         """The query that finds out whether there are suspects."""
@@ -89,11 +91,11 @@ class Claims:
         return ListReady(lanes, tuple(self.facts), tuple(sorted(self.serves)), limit=1)
 
     def _add_known(self, batch: CommitBatch, kind: str, now: int) -> None:
-        pools = [pool for pool in POOLS[kind] if pool in self.ready.pools]
-        with_room = self._with_room(kind, pools, now)
-        if with_room:
-            runs = first_of([self.ready.by_pool[pool] for pool, _ in with_room], self._takes.runs)
-            self._add(batch, with_room, {self.facts[run].graph.lanes for run in runs}, runs=runs)
+        ready, facts = self.ready, self.facts
+        pools = self._with_room(kind, [pool for pool in POOLS[kind] if pool in ready.pools], now)
+        if pools:
+            runs = first_of([ready.by_pool[pool] for pool, _ in pools], self._takes.runs)
+            self._add(batch, pools, {facts[run].graph.lanes for run in runs}, runs)
 
     def _add_served(self, batch: CommitBatch, now: int) -> None:
         """Claim from one window; the next call takes the next window."""
@@ -104,7 +106,7 @@ class Claims:
             windows.rotate(-1)
             for kind in KINDS:
                 pools = self._with_room(kind, [pool for pool in POOLS[kind] if pool in window.pools], now)
-                self._add(batch, pools, window.graphs, window, serves=window.pairs)
+                self._add(batch, pools, set(window.graphs), (), window.pairs, window)
             if batch.ops:
                 return
 
@@ -115,16 +117,16 @@ class Claims:
         self,
         batch: CommitBatch,
         pools: tuple[tuple[str, int], ...],
-        graphs: Iterable[frozenset[Lane]],
+        graphs: set[frozenset[Lane]],
+        runs: tuple[RunId, ...],
+        serves: tuple[tuple[str, str], ...] | None = None,
         window: Window | None = None,
-        **scope: Any,
     ) -> None:
         """Claim nodes of these pools. The limits are cumulative, so that all pools share the free slots."""
-        distinct = set(graphs)
-        wanted = tuple([(lane, limit) for pool, limit in pools for lane in self.ready.lanes_of(pool, distinct)])
+        wanted = tuple([(lane, limit) for pool, limit in pools for lane in self.ready.lanes_of(pool, graphs)])
         if wanted:
-            batch.claims.append(ClaimScope(pools, scope.get("runs", ()), window))
-            batch.ops.append(Claim(self._new_claim_id(), self._worker, wanted, **scope))
+            batch.claims.append(ClaimScope(pools, runs, window))
+            batch.ops.append(Claim(self._new_claim_id(), self._worker, wanted, runs, serves))
 
     def _add_suspects(self, batch: CommitBatch, *, busy: bool) -> None:
         suspects = self.suspects
@@ -135,11 +137,11 @@ class Claims:
         """Claim a node that may have killed its worker, in a batch without other ops."""
         if scope == "known":
             lanes = self.ready.suspect_lanes(facts.graph.lanes for facts in self.facts.values())
-            asked: dict[str, Any] = {"runs": tuple(self.facts)}
+            runs, serves = tuple(self.facts), None
         else:
             lanes = self.ready.suspect_lanes(self.serves.values())
-            asked = {"serves": tuple(sorted(self.serves))}
+            runs, serves = (), tuple(sorted(self.serves))
         if lanes:
             batch.claims.append(ClaimScope((), suspect=True))
             wanted = tuple((lane, 1) for lane in lanes)
-            batch.ops.append(Claim(self._new_claim_id(), self._worker, wanted, **asked))
+            batch.ops.append(Claim(self._new_claim_id(), self._worker, wanted, runs, serves))

@@ -19,6 +19,7 @@ from .batches import ClaimScope, Window, windows
 POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
 """The pools of each kind of body. The careful one comes first: if the other were claimed ahead first, no slot would ever be
 free for it."""
+CAREFUL = frozenset(careful for careful, _ in POOLS.values())
 
 
 class ReadyPools:

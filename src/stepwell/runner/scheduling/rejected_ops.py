@@ -36,7 +36,7 @@ class Rejected(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Apart:
+class IsolatedOp:
     """A settlement, or the scope of a claim, that the store could not apply."""
 
     tries: int = 0
@@ -54,13 +54,13 @@ class Apart:
     def wait(self, now: int) -> None:
         self.due = now + min(LONGEST_PAUSE, FIRST_PAUSE * 4 ** min(self.tries - 1, 10))
 
-    def halves(self) -> tuple[Apart, Apart] | None:
+    def halves(self) -> tuple[IsolatedOp, IsolatedOp] | None:
         """Split the scope of a claim in two. None if it is a single run or pair."""
         for field in ("runs", "serves"):
             whole = getattr(self, field)
             if len(whole) > 1:
                 middle = len(whole) // 2
-                return Apart(**{field: whole[:middle]}), Apart(**{field: whole[middle:]})
+                return IsolatedOp(**{field: whole[:middle]}), IsolatedOp(**{field: whole[middle:]})
         return None
 
 
@@ -68,12 +68,12 @@ class Isolation:
     """Everything that is isolated."""
 
     def __init__(self) -> None:
-        self.apart: list[Apart] = []
+        self.apart: list[IsolatedOp] = []
 
-    def add(self, *apart: Apart) -> None:
+    def add(self, *apart: IsolatedOp) -> None:
         self.apart += apart
 
-    def take_due(self, now: int) -> Apart | None:
+    def take_due(self, now: int) -> IsolatedOp | None:
         for place, apart in enumerate(self.apart):
             if apart.due <= now:
                 return self.apart.pop(place)
@@ -85,9 +85,11 @@ class Isolation:
     def has_run(self, run: RunId) -> bool:
         return any(run in apart.runs for apart in self.apart)
 
-    def not_settled(self, held: Held, op: Settle, apart: Apart | None, error: Exception, now: int) -> Rejected | None:
+    def not_settled(
+        self, held: Held, op: Settle, apart: IsolatedOp | None, error: Exception, now: int
+    ) -> Rejected | None:
         """Isolate a settlement that failed alone. After some tries its attempt is settled as failed, or it would never end."""
-        apart = apart or Apart(held=held, settle=op)
+        apart = apart or IsolatedOp(held=held, settle=op)
         apart.tries += 1
         apart.wait(now)
         self.add(apart)
@@ -104,12 +106,12 @@ class Isolation:
         return Rejected(f"{place}: its result cannot be stored, so the attempt has failed: {in_words(error)}")
 
     def not_claimed(
-        self, op: Claim, apart: Apart | None, error: Exception, now: int, *, suspect: bool
+        self, op: Claim, apart: IsolatedOp | None, error: Exception, now: int, *, suspect: bool
     ) -> Rejected | None:
         """Isolate a claim that failed alone. Its scope is split until a single run or pair is left that cannot be claimed."""
         if suspect:
             return Rejected(f"nodes that may have killed their workers cannot be claimed: {in_words(error)}")
-        apart = apart or Apart(runs=op.runs or (), serves=op.serves or ())
+        apart = apart or IsolatedOp(runs=op.runs or (), serves=op.serves or ())
         if apart in self.apart or apart.divided:  # another claim of the same batch has isolated it
             return None
         halves = apart.halves()

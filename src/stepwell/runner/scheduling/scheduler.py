@@ -9,7 +9,6 @@ that follow from it. So a chain costs one transaction per node, and a wide graph
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from ...errors import NotStored
@@ -17,13 +16,13 @@ from ...ids import AttemptId, ClaimId, RunId, WorkerId
 from ...model import AttemptStatus, Claim, Create, GateState, Lane, ListReady, NodeStatus, Op, Settle, StoreLimits
 from ...model.receipts import Claimed, Created, Grant, HeldGate, Receipt, Refusal, Refused, RunNews, Settled
 from ..bodies.held import Held, RunFacts
-from ..bodies.log_lines import Lines
 from .backpressure import Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
+from .outbox import Outbox
 from .ready_pools import ReadyPools
-from .rejected_ops import FIRST_PAUSE, Isolation, Rejected, in_words
+from .rejected_ops import FIRST_PAUSE, Rejected, in_words
 from .waiting_work import WaitingWork
 
 
@@ -39,11 +38,10 @@ class Scheduler:
         takes: StoreLimits | None = None,
     ) -> None:
         self.worker = worker
-        self._takes = takes or StoreLimits()
-        """How much the store takes in one commit."""
+        takes = takes or StoreLimits()
         self.limits = limits
         self.pressure = Pressure()
-        self.claims = Claims(worker, new_claim_id, limits, ReadyPools(queues, self.pressure), self._takes)
+        self.claims = Claims(worker, new_claim_id, limits, ReadyPools(queues, self.pressure), takes)
         self._ready, self._slots, self._suspects = self.claims.ready, self.claims.slots, self.claims.suspects
         self.facts = self.claims.facts
         self.held: dict[AttemptId, Held] = {}
@@ -56,37 +54,22 @@ class Scheduler:
         """Claim nothing, because whoever drives this process has not asked it to work."""
         self.counters = Counters()
         self.waiting = WaitingWork(self.facts, self._ready, self._slots, self.pressure, self.counters)
-        self.lines = Lines()
-        """What bodies have logged and printed and no batch has taken yet."""
-        self._submissions: deque[Submission] = deque()
-        self._settlements: deque[tuple[Held, Settle]] = deque()
+        self._outbox = Outbox(takes)
+        self.submit, self.lines = self._outbox.submissions.append, self._outbox.lines
+        self._isolation = self._outbox.isolation
         self._in_flight: CommitBatch | None = None
-        self._again: deque[CommitBatch] = deque()
-        """Batches that failed, or parts of them, in order. They are sent before anything else."""
-        self._isolation = Isolation()
         self._known = 0
         """How many runs this worker has known so far; orders runs of the same priority."""
 
     # Events
 
-    def submit(self, submission: Submission) -> None:
-        self._submissions.append(submission)
-
     def finished(self, held: Held, settle: Settle, now: int) -> None:
         """A body has ended: its settlement goes into the next commit."""
         held.over = True
-        self._settlements.append((held, settle))
+        self._outbox.settlements.append((held, settle))
         if settle.status is not AttemptStatus.RELEASED:  # a released attempt did not run
             self._slots.finished(held.spec.body, now, held.claimed_at)
         self._leave(held)
-
-    def with_lines(self, held: Held, settle: Settle) -> list[Op]:
-        """The ops that settle one attempt in a transaction of its own: what it printed, and its settlement with its effects."""
-        if held.printed is not None:
-            held.unstored = (*held.unstored, *held.printed.rest())
-        if held.recorded is not None:
-            settle = Settle(*settle[:-1], held.recorded.lines())
-        return [*held.unstored, settle]
 
     def settled_apart(self, held: Held, settle: Settle, now: int) -> CommitResult:
         """A body has ended, and its settlement was committed with its own transaction."""
@@ -177,12 +160,9 @@ class Scheduler:
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """All attempts under this worker's lease, for its renewal. None while a claim is under way, which may add some."""
-        batches = [batch for batch in (self._in_flight, *self._again) if batch is not None]
-        if any(batch.claims for batch in batches):
+        if any(batch.claims for batch in (self._in_flight, *self._outbox.again) if batch is not None):
             return None
-        ended = [held for held, _ in self._settlements]
-        in_flight = [held for batch in batches for held in batch.settling]
-        return (*self.held, *(held.attempt for held in (*ended, *in_flight)), *self._isolation.attempts())
+        return (*self.held, *(held.attempt for held in self.settling), *self._outbox.attempts())
 
     def count(self, kind: str) -> int:
         """How many attempts with this kind of body are held."""
@@ -195,8 +175,7 @@ class Scheduler:
 
     @property
     def idle(self) -> bool:
-        under_way = self._settlements or self._submissions or self._in_flight or self._again
-        return not (self.held or under_way or any(self._isolation.attempts()))
+        return not (self.held or self._in_flight) and self._outbox.empty
 
     @property
     def full(self) -> bool:
@@ -209,8 +188,11 @@ class Scheduler:
         """The next batch to commit. None while one is in flight, or if there is nothing to commit."""
         if self._in_flight is not None:
             return None
-        self._suspects.turn(now)
-        batch = self._again.popleft() if self._again else self._isolated(now) if self._isolation.apart else None
+        suspects = self._suspects
+        if suspects.draining_since is not None or suspects.waited:
+            suspects.update(now)
+        again = self._outbox.again
+        batch = again.popleft() if again else self._isolated(now) if self._isolation.apart else None
         if batch is None and not self._nothing_to_commit():
             batch = self._compose(now)
         if batch is None or not batch.ops:
@@ -224,14 +206,12 @@ class Scheduler:
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to commit, no back-pressure to update and no claim to repeat."""
-        waiting = self._slots.full or self.pressure.active or self._again or self._ready.contended
+        waiting = self._slots.full or self.pressure.active or self._outbox.again or self._ready.contended
         return not waiting and self._nothing_to_commit()
 
     def _nothing_to_commit(self) -> bool:
         """Found out without composing a batch, because every commit is followed by this question."""
-        return not (
-            self._submissions or self._settlements or self.lines.is_due or self.claims.are_due(busy=bool(self.held))
-        )
+        return not (self._outbox.due or self.claims.are_due(busy=bool(self.held)))
 
     def committed(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> CommitResult:
         """Apply the answers to the batch in flight."""
@@ -278,11 +258,7 @@ class Scheduler:
         self._in_flight = None
         self._ready.answered()
         self.counters.commits_failed += 1
-        failed = [batch, *self._again]
-        told = [*(submission for each in failed for submission in each.submissions), *self._submissions]
-        rest = [each.without_submissions() for each in failed]
-        self._again = deque(each for each in rest if each.ops)
-        self._submissions.clear()
+        told = self._outbox.failed(batch)
         for submission in told:
             self._tell(submission, error)
         return told
@@ -296,9 +272,7 @@ class Scheduler:
         self._in_flight = None
         self._ready.answered()
         self.counters.commits_failed += 1
-        halves = batch.halves()
-        if halves is not None:
-            self._again.extendleft(reversed(halves))
+        if self._outbox.halve(batch):
             return [], None
         if batch.submissions:
             (submission,) = batch.submissions
@@ -351,43 +325,16 @@ class Scheduler:
     def _compose(self, now: int) -> CommitBatch:
         batch = CommitBatch([], [], [])
         may_claim = self._may_claim
-        if may_claim:
+        if may_claim and self._ready.windows:
             self.claims.add_served_first(batch, now)
             if batch.ops:
                 return batch
-        while self._submissions:
-            submission = self._submissions.popleft()
-            batch.submissions.append(submission)
-            batch.ops += submission.ops
+        self._outbox.fill(batch)
+        for submission in batch.submissions:
             for facts in submission.facts:
                 self._remember(facts)
-        settles: list[Op] = []
-        lines, riding, size = self.lines.due() if self.lines.is_due else [], 0, 0
-        while (
-            self._settlements
-            and len(settles) < self._takes.settlements
-            and len(lines) + riding < self._takes.settlements
-            and size < self._takes.batch_bytes
-        ):
-            held, settle = self._settlements.popleft()
-            if held.unstored:
-                lines += held.unstored
-            if held.printed is not None:
-                lines += held.printed.rest()
-            if held.recorded is not None:
-                recorded = held.recorded.lines()
-                settle = Settle(*settle[:-1], recorded)
-                riding += len(recorded)
-                size += sum(len(data) for _, data in recorded)
-            if settle.output is not None:
-                size += len(settle.output)
-            batch.settling.append(held)
-            settles.append(settle)
-        self.mark_ready({held.facts.run_id for held in batch.settling})
-        if lines:
-            batch.lines = len(lines)
-            batch.ops += lines
-        batch.ops += settles
+        if batch.settling:
+            self.mark_ready({held.facts.run_id for held in batch.settling})
         if may_claim:
             self.claims.add(batch, now, busy=bool(self.held))
         return batch
@@ -413,7 +360,7 @@ class Scheduler:
 
     def _add_ready(self, run: RunId) -> None:
         """Note that a known run may have READY nodes in any of its pools, unless its claims are isolated."""
-        if self._isolation.apart and self._isolation.has_run(run):
+        if self._outbox.claims_run(run):
             return
         self._ready.add(self.facts[run])
 
@@ -474,7 +421,7 @@ class Scheduler:
         for run in {grant.run_id for grant in grants}:
             self.forget(run)
         ops: list[Op] = [Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY) for grant in grants]
-        self._submissions.append(Submission(ops))
+        self.submit(Submission(ops))
 
     def _hold(self, grant: Grant, facts: RunFacts, now: int, *, suspect: bool) -> Held:
         held = Held(

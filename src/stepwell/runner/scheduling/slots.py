@@ -5,12 +5,13 @@ from __future__ import annotations
 from .backpressure import KINDS
 from .batches import Limits
 from .claim_ahead import AHEAD_WINDOW, MOST_TIMES, Pace
+from .ready_pools import CAREFUL
 
 
 class Slots:
     """The slots of one worker, by kind of body."""
 
-    __slots__ = ("_ahead", "_pace", "_took", "counts", "full", "most")
+    __slots__ = ("_ahead", "_pace", "_took", "_window", "counts", "full", "most")
 
     def __init__(self, limits: Limits) -> None:
         self.most = {kind: limits.of(kind) for kind in KINDS}
@@ -20,7 +21,7 @@ class Slots:
         """The kinds without a free slot."""
         self._ahead = limits.queue_depth
         self._pace = {kind: Pace() for kind in KINDS}
-        self._took = 0
+        self._took, self._window = 0, AHEAD_WINDOW
 
     def take(self, kind: str) -> None:
         self.counts[kind] = count = self.counts[kind] + 1
@@ -34,26 +35,30 @@ class Slots:
 
     def finished(self, kind: str, now: int, claimed_at: int) -> None:
         """A body of this kind has ended. What is claimed ahead depends on how many do so lately."""
-        self._pace[kind].count(now, claimed_at)
+        self._pace[kind].count(now, claimed_at, self._window)
 
     def committed(self, took: int) -> None:
         """A commit took this many microseconds. What is claimed ahead has to last until the next one is answered."""
-        self._took = took
-        for pace in self._pace.values():
-            pace.window = max(AHEAD_WINDOW, took)
+        self._took, self._window = took, took if took > AHEAD_WINDOW else AHEAD_WINDOW
 
     def with_room(self, kind: str, pools: list[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
         """The pools that have room, with the number of nodes to claim, up to `most`. Careful pools get only free slots."""
-        if not pools:
-            return ()
         free = self.most[kind] - self.counts[kind]
-        ahead = 0 if kind == "process" else min(self._pace[kind].recent(now) * self._times(kind), self._ahead)
-        if (free if pools[0].endswith("!") else free + ahead) <= 0:
-            return ()
-        return tuple([(pool, min(most, free if pool.endswith("!") else free + ahead)) for pool in pools])
+        with_ahead = free if kind == "process" else free + self._ahead_of(kind, now)
+        found: list[tuple[str, int]] = []
+        for pool in pools:
+            room = free if pool in CAREFUL else with_ahead
+            if room <= 0:  # if the careful pool has none, the other must not take the next free slot from it
+                break
+            found.append((pool, room if room < most else most))
+        return tuple(found)
 
-    def _times(self, kind: str) -> int:
-        """The factor for claiming ahead: above 1 if the worker ran out of work while it waited for the store."""
-        if self.counts[kind]:
-            return 1
-        return max(1, min(self._took // max(self._pace[kind].lasted, 1), MOST_TIMES))
+    def _ahead_of(self, kind: str, now: int) -> int:
+        """How many bodies to claim beyond the free slots: as many as ended lately."""
+        pace = self._pace[kind]
+        ahead = pace.recent(now, self._window)
+        if not self.counts[kind]:  # it ran out of work while it waited for the store
+            times = self._took // (pace.lasted or 1)
+            if times > 1:
+                ahead *= times if times < MOST_TIMES else MOST_TIMES
+        return ahead if ahead < self._ahead else self._ahead

@@ -9,7 +9,7 @@ DRAIN_FOR = 10_000_000
 class Suspects:
     """Where one worker still has to look for suspects, and how many it holds."""
 
-    __slots__ = ("_draining_since", "held", "scopes", "waited")
+    __slots__ = ("draining_since", "held", "scopes", "waited")
 
     def __init__(self) -> None:
         self.scopes: list[str] = []
@@ -17,7 +17,7 @@ class Suspects:
         self.held = 0
         self.waited = False
         """It has waited long enough for the other bodies to end."""
-        self._draining_since: int | None = None
+        self.draining_since: int | None = None
 
     def look(self) -> None:
         """Look for a node that may have killed several workers, as soon as nothing else runs here."""
@@ -25,23 +25,24 @@ class Suspects:
 
     def draining(self) -> bool:
         """Whether nothing else is claimed until a suspect was."""
-        return self._draining_since is not None
+        return self.draining_since is not None
 
     def drain(self, now: int) -> None:
         """There is a suspect: claim nothing else until it is claimed, or it has waited long enough."""
         self.look()
-        if self._draining_since is None:
-            self._draining_since = now
+        if self.draining_since is None:
+            self.draining_since = now
 
     def stop_draining(self) -> None:
-        self._draining_since = None
+        self.draining_since = None
 
-    def turn(self, now: int) -> None:
-        since = self._draining_since
+    def update(self, now: int) -> None:
+        """Find out whether it has waited long enough."""
+        since = self.draining_since
         self.waited = since is not None and now - since >= DRAIN_FOR
 
     def next_scope(self) -> str:
         scope = self.scopes.pop(0)
         if not self.scopes:
-            self._draining_since = None  # the last scope
+            self.draining_since = None  # the last scope
         return scope

@@ -147,5 +147,5 @@ def _reason(reason: str, graph: Graph) -> str:
 
 def _more(gap: Gap) -> str:
     counts = Counter(node.status for node in gap.nodes)
-    told = ", ".join(f"{counts[status]:,} {status}" for status in NodeStatus if counts[status])
-    return f"{count(len(gap.nodes), 'more node')}: {told}"
+    message = ", ".join(f"{counts[status]:,} {status}" for status in NodeStatus if counts[status])
+    return f"{count(len(gap.nodes), 'more node')}: {message}"

@@ -134,8 +134,8 @@ def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Seq
     if row.status is RunStatus.PAUSED:
         facts.append(("next", Text(_next(command, row), style="yellow")))
     elif not row.status.terminal and not living(run.store):
-        told = f"none: `{command(f'resume {row.id}')}` goes on with it"
-        facts.append(("worker", Text(told, style="yellow")))
+        message = f"none: `{command(f'resume {row.id}')}` goes on with it"
+        facts.append(("worker", Text(message, style="yellow")))
     screen.facts(facts)
 
 
@@ -146,17 +146,17 @@ def _next(command: Command, row: RunRow) -> str:
 def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
     if nodes:
         shown = nodes if whole else nodes[:REMOVED_SHOWN]
-        told = ", ".join(f"{node.name} {node.status}" for node in shown)
+        named = ", ".join(f"{node.name} {node.status}" for node in shown)
         more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
-        screen.print(Text(f"\nno longer in the workflow: {told}{more}", style="dim"))
+        screen.print(Text(f"\nno longer in the workflow: {named}{more}", style="dim"))
 
 
 def _took(metrics: RunMetrics) -> str:
     """How long attempts took, and how long nodes waited for a worker, in one line."""
     step, queue = metrics.step_latency, metrics.queue_latency
-    told = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
+    step_times = f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}; " if step.samples else ""
     retried = f"; {metrics.retries:,} tried again" if metrics.retries else ""
-    return f"{told}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
+    return f"{step_times}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
 
 
 def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool, all_of_it: str) -> None:

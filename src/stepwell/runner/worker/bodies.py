@@ -26,6 +26,7 @@ from ..bodies.recording import TRY_AGAIN_SECONDS, Ledger
 from ..bodies.threads import BodyThreads
 from ..bodies.transaction import TransactionAttempt
 from ..scheduling.batches import CommitResult
+from ..scheduling.outbox import alone
 from ..scheduling.scheduler import Scheduler
 from .group_commit import GroupCommit, now
 from .time_limits import Timekeeper
@@ -117,7 +118,7 @@ class WorkerBodies:
 
     def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
         with self._lock:
-            return self._scheduler.with_lines(held, settlement)
+            return alone(held, settlement)
 
     def ended(self, held: Held, settlement: Settle) -> bool:
         if held.spec.transaction:

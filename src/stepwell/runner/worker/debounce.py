@@ -21,8 +21,10 @@ class Debounce:
     Every body that ends wakes it, so waking is one call into C, where an Event takes a dozen Python calls.
     """
 
-    def __init__(self, act: Callable[[], object], name: str, seconds: float = PULSE_SECONDS) -> None:
+    def __init__(self, act: Callable[[], object], name: str, seconds: float = PULSE_SECONDS, rounds: int = 0) -> None:
         self._act = act
+        self._rounds = rounds
+        """For this many times `seconds` its thread stays awake after it acted: it may be woken again soon."""
         self._name = name
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -36,13 +38,16 @@ class Debounce:
         self._last = False
         """Act once more although it is closed."""
         self._thread: threading.Thread | None = None
+        self._awake = False
+        """Its thread finds out by itself whether it was asked."""
 
     def wake(self) -> None:
         if not self._asked:
             self._asked = True
-            self._calls.put(None)
-            if self._thread is None:
-                self._start()
+            if not self._awake:
+                self._calls.put(None)
+                if self._thread is None:
+                    self._start()
 
     def close(self) -> None:
         with self._lock:
@@ -68,12 +73,22 @@ class Debounce:
                 self._thread.start()
 
     def _serve(self) -> None:
+        left = 0
         while not self._closed:
-            self._calls.get()
+            if not left:
+                self._awake = False
+                if not self._asked:
+                    self._calls.get()
+                self._awake = self._rounds > 0
             if self._open.acquire(timeout=self._seconds):
                 break
-            self._asked = False  # first, so that a wake-up from now on causes another action
-            self._try()
+            left = max(0, left - 1)
+            if self._asked:
+                while not self._calls.empty():
+                    self._calls.get()
+                self._asked = False  # first, so that a wake-up from now on causes another action
+                self._try()
+                left = self._rounds
         if self._last:
             self._try()
 

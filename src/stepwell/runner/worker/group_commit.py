@@ -28,6 +28,8 @@ log = logging.getLogger("stepwell")
 
 SOON_SECONDS = 0.003
 """How long settlements may wait for more of their kind while other bodies are ready to begin."""
+LATE_ROUNDS = 10
+"""For this many times `SOON_SECONDS` the thread that commits them stays awake: to wake it takes longer than to commit."""
 
 
 def now() -> int:
@@ -41,6 +43,9 @@ class Host(Protocol):
     @property
     def bodies_wait(self) -> bool:
         """Whether a body for a thread is ready to begin."""
+
+    def call_if_stuck(self) -> None:
+        """Call more threads if bodies wait for one that takes long."""
 
     def committed(self, result: CommitResult) -> None:
         """The store has committed. Called under the lock, before another thread can lead or close."""
@@ -82,7 +87,7 @@ class GroupCommit:
         """A commit is wanted: the leader looks again before it stops leading."""
         self._committer = Debounce(self.pump, "stepwell-commit", 0)
         """Commits for bodies on the loop and in processes: the body threads may all be busy."""
-        self._late_committer = Debounce(self._commit_late, "stepwell-late", SOON_SECONDS)
+        self._late_committer = Debounce(self._commit_late, "stepwell-late", SOON_SECONDS, rounds=LATE_ROUNDS)
         self._closed = False
         self._finished = False
         self.trouble: StoreError | None = None
@@ -143,7 +148,8 @@ class GroupCommit:
 
     def collect_ended(self) -> bool:
         """Tell the scheduler which bodies have ended. True if any has. The lock is held."""
-        count, at = len(self._ended), now()
+        count = len(self._ended)
+        at = now() if count else 0
         for _ in range(count):
             held, settlement = self._ended.popleft()
             if not held.over:
@@ -185,6 +191,7 @@ class GroupCommit:
         return submission.receipts
 
     def _commit_late(self) -> None:
+        self._host.call_if_stuck()
         if self._leading.locked():
             self.soon()  # the leader need not go on at once: few bodies have ended since it began
         else:

@@ -101,6 +101,7 @@ class LocalRunner:
             guarded=guarded,
         )
         self.put_back, self.loop_bodies = self._bodies.threads.put_back, self._bodies.loop
+        self.call_if_stuck = self._bodies.threads.call_if_stuck
         self._driving = Driving(
             self.scheduler,
             self._lock,

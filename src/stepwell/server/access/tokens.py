@@ -49,8 +49,8 @@ def checked_scopes(given: Iterable[str]) -> tuple[Scope, ...]:
     chosen = tuple(given)
     wrong = [scope for scope in chosen if scope not in SCOPES]
     if wrong or not chosen:
-        told = f"there is no scope {shown(wrong[0])}" if wrong else "a token needs a scope"
-        raise InputError(f"{told}; there are {', '.join(SCOPES)}, each of which includes those before it")
+        message = f"there is no scope {shown(wrong[0])}" if wrong else "a token needs a scope"
+        raise InputError(f"{message}; there are {', '.join(SCOPES)}, each of which includes those before it")
     return tuple(scope for scope in SCOPES if scope in chosen)
 
 

@@ -267,10 +267,7 @@ def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], servic
 def get_run_graph(run_id: str, service: Given, format: Annotated[Format, Query()] = "json") -> Any:
     """The graph of a run with the status of each node."""
     run = service.stored(run_id)
-    removed = run.graph.removed
-    rows = (row for row in reader.all_nodes(service.store, run.row.id) if row.index not in removed)
-    graph = Graph(list(run.graph)) if removed else run.graph
-    statuses: dict[str, str] = {row.id: row.status for row in rows}
+    graph, statuses = run.present_graph()
     return graph_record(run.row.workflow, graph, statuses) if format == "json" else drawn(graph, statuses, format)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
@@ -74,11 +75,11 @@ def list_states(
     """The states of a pipeline, by stage and entity."""
     after = paging.read_pair(cursor)
     view = _pipeline(service, name).view()
-    found = sorted((*view.states(), *view.orphans()), key=_place)
+    place: Callable[[StateView], tuple[str, str]] = attrgetter("stage", "entity")
     chosen = [
         each.to_json()
-        for each in found
-        if (after is None or _place(each) > after)
+        for each in sorted((*view.states(), *view.orphans()), key=place)
+        if (after is None or place(each) > after)
         and (status is None or each.standing.status == status)
         and (stage is None or each.stage == stage)
         and (entity is None or each.entity == entity)
@@ -86,10 +87,6 @@ def list_states(
     page = chosen[:limit]
     more = [page[-1]["stage"], page[-1]["entity"]] if len(chosen) > limit else None
     return paging.page(page, more)
-
-
-def _place(state: StateView) -> tuple[str, str]:
-    return state.stage, state.entity
 
 
 @routes.get("/pipelines/{name}/entities", "read")
@@ -166,8 +163,8 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     build = Build(pipeline, engine, given.targets, force=given.force, existing=given.existing)
     if not service.builds.begin(pipeline, build):
         running = service.builds.last(name)
-        told = "" if running is None else f"; GET scans/{running.id} tells of it"
-        busy = f"a scan of {name} is running already{told}"
+        hint = "" if running is None else f"; GET scans/{running.id} tells of it"
+        busy = f"a scan of {name} is running already{hint}"
         raise Problem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
     response.status_code = 202
     return models.BuildModel.model_validate(build.to_json())

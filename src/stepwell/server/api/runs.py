@@ -13,7 +13,7 @@ from ...codec import decode
 from ...commands import DEFAULT_STORE
 from ...errors import InputError
 from ...model import ListRuns, NodeStatus, RunRow, RunStatus
-from ...runner.runs.records import run_record
+from ...runner.runs.records import document_record, run_record
 from ...runner.runs.stored import StoredRun
 from ...store import reader
 from .. import paging
@@ -142,14 +142,12 @@ def get_run(run_id: str, service: Given) -> RunDetail:
     """One run: how it stands, its input, and how many of its nodes stand where."""
     run = service.stored(run_id)
     counts = reader.count_nodes(service.store, run.row.id, run.graph.removed if run.row.heals else frozenset())
-    source = None if run.row.target is not None else run.graph.source
-    document = None if source is None else {"digest": source.digest, "version": run.document_version}
     return RunDetail.model_validate(
         {
             **run_model(run),
             "input": decode(run.row.input),
             "digest": run.row.digest,
-            "document": document,
+            "document": None if run.row.target is not None else document_record(run),
             "heals": run.row.heals,
             "counts": {status: counts[status] for status in NodeStatus if counts.get(status)},
             "forks": [fork.id for fork in reader.forks(service.store, run.row)],

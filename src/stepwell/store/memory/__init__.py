@@ -13,7 +13,7 @@ from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal
 from ...model.versions import ActivateVersion, SaveVersion
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
-from . import records, restoring, running, shaping, versions
+from . import restoring, running, shaping, versions
 from .reading import answer
 from .state import LIMITS, State
 
@@ -109,7 +109,7 @@ class MemoryStore:
             case ActivateVersion():
                 return [versions.activate_version(state.versions, op)]
             case PutRecord():
-                return [records.put_record(state.records, op, now)]
+                return [versions.put_record(state.records, op, now)]
             case ops.Settle() | ops.Create() | ops.Append():
                 raise AssertionError("handled above")
             case _:
@@ -132,7 +132,8 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             before = self._heard.get(worker, -1)
-            self._changed.wait_for(lambda: self._version != before or self._closed, timeout)
+            if timeout > 0:
+                self._changed.wait_for(lambda: self._version != before or self._closed, timeout)
             self._heard[worker] = self._version
             return self._version != before
 

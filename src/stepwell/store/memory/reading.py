@@ -14,10 +14,9 @@ from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
 from ..rules.paging import page_of
-from .records import answer_record
 from .running import stops
 from .state import RunRecord, State
-from .versions import answer_version
+from .versions import answer_record, answer_version
 
 
 def answer(state: State, query: Query) -> Any:

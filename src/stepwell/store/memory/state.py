@@ -9,8 +9,7 @@ from ...model import Create, Lane, LayoutRow, RunNews, StoreLimits
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, NodeRow, OnFailure, RunRow, WorkerRow
 from ...model.status import ACTIVE_NODES, FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import GateFacts
-from .records import Records
-from .versions import Versions
+from .versions import Records, Versions
 
 LIMITS = StoreLimits()
 

@@ -14,9 +14,8 @@ from ...model.status import RunStatus
 from ..rules.codes import ATTEMPT_STATUS, KIND_CODE, KINDS, NODE_CODE, NODE_STATUS, ORDINALS, RUN_CODE, RUN_STATUS
 from ..rules.paging import page_of
 from .receipts import attempts, run_row
-from .records import ask_record
 from .texts import storable
-from .versions import ask_version
+from .versions import ask_record, ask_version
 from .work import ask_ready, ask_unfinished
 
 Rows = list[tuple[Any, ...]]
@@ -46,7 +45,7 @@ def _run(row: tuple[Any, ...]) -> Any:
 def question(query: Query) -> Question:
     match query:
         case queries.GetRun(run_id):
-            given = {"run": storable(run_id)}
+            given: dict[str, Any] = {"run": storable(run_id)}
             return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
         case queries.ListRuns():
             return _runs(query)
@@ -76,14 +75,6 @@ SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %
             return Question(*ask_version(query))
         case records.GetRecord() | records.ListRecords():
             return Question(*ask_record(query))
-        case _:
-            return _the_rest(query)
-
-
-def _the_rest(
-    query: queries.GetGraph | queries.GetGraphAges | queries.ListUnusedGraphs | queries.ListStops | queries.ListWorkers,
-) -> Question:
-    match query:
         case queries.GetGraph(digest):
             statement = "SELECT document FROM graph WHERE digest = %(digest)s AND loaded = total"
             return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)

@@ -1,4 +1,4 @@
-"""Questions about versions of stored definitions."""
+"""Questions about versions of stored definitions, and about small records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-from ...model import GetVersion, ListNames, ListVersions, NameRow, VersionRow
+from ...model import (
+    GetRecord,
+    GetVersion,
+    ListNames,
+    ListRecords,
+    ListVersions,
+    NameRow,
+    RecordRow,
+    VersionRow,
+)
 from ..rules.codes import VERSION_CODE
 from ..rules.paging import page_of
 from .texts import storable
@@ -49,3 +58,20 @@ def ask_version(query: GetVersion | ListVersions | ListNames) -> Asked:
     digest = None if query.digest is None else storable(query.digest)
     one = f"{_VERSION}, v.body FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND {wanted}"
     return one, named | {"number": query.number, "digest": digest}, lambda rows: VersionRow(*rows[0]) if rows else None
+
+
+_ONE = "SELECT key, version, value FROM record WHERE kind = %(kind)s AND key = %(key)s"
+_MANY = """
+SELECT key, version, value FROM record WHERE kind = %(kind)s AND (%(after)s::text IS NULL OR key > %(after)s)
+ ORDER BY key LIMIT %(limit)s
+"""
+
+
+def ask_record(query: GetRecord | ListRecords) -> Asked:
+    kind = storable(query.kind)
+    if isinstance(query, GetRecord):
+        given: dict[str, Any] = {"kind": kind, "key": storable(query.key)}
+        return _ONE, given, lambda rows: RecordRow(*rows[0]) if rows else None
+    limit = query.limit
+    given = {"kind": kind, "after": None if query.after is None else storable(query.after), "limit": limit}
+    return _MANY, given, lambda rows: page_of([RecordRow(*row) for row in rows], limit, attrgetter("key"))

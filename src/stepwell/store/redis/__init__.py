@@ -1,5 +1,1 @@
 """`redis://`: one library of functions is the only writer, and applies a whole batch or nothing. See `lua/`."""
-
-from .store import RedisStore
-
-__all__ = ["RedisStore"]

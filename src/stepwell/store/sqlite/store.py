@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import random
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from importlib import resources
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, assert_never, cast
+from typing import Any, assert_never, cast
 from urllib.parse import quote
 
-import apsw
-
-from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
-from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
+from ...clock import Clock
+from ...errors import StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...model import ActivateVersion, Answer, Batch, Hint, Op, PutRecord, Query, Receipt, SaveVersion, ops
 from ..rules.grouping import groups
 from ..rules.values import refuse_values
+from .database import TROUBLE, Synchronous, boot_clock, connect, migrate, translated
 from .lanes import Lanes
 from .limits import LIMITS
 from .ops.claiming import claim
@@ -39,32 +35,9 @@ from .reading import answer
 from .workers import WorkerLocks
 from .write_ahead_log import WriteAheadLog
 
-OLDEST_SQLITE = (3, 51, 3)
-"""Older versions have a race between two processes that can corrupt a database in WAL mode."""
-
-APPLICATION = int.from_bytes(b"Step", "big")
-"""The application id that marks the file as a Stepwell store, not the database of another program."""
-
-Synchronous = Literal["full", "normal"]
-
-
 FILE_CHECK_SECONDS = 1.0
 LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
 """Seconds between two checks whether the file has changed."""
-_TROUBLE = (
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.NotADBError,
-    apsw.CorruptError,
-    apsw.IOError,
-    OSError,
-)
-"""Errors that any database can run into. Any other error of SQLite is a defect of ours, and is raised as it is."""
-_OPEN = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
-"""Without SQLite's own mutexes: each connection has a lock here, and a second one costs some hundred calls per commit."""
 _WORKERS = frozenset({ops.Enlist, ops.Dismiss})
 _STOP_NOTHING = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
 """Ops that do not tell a run to stop. Only a settlement that fails its run does, and it clears `nothing_stops`."""
@@ -111,21 +84,21 @@ class SqliteStore:
         """By worker that waits for hints: the version of the file that it last heard of."""
         try:
             self._open(clock, synchronous)
-        except _TROUBLE as error:
-            raise self._translated(error) from error
+        except TROUBLE as error:
+            raise translated(error, self.path, self._busy_seconds) from error
         self._locks = WorkerLocks(self.path)
         self._file = _identity(self.path)
         self._look_at_file_at = 0.0
 
     def _open(self, clock: Clock | None, synchronous: Synchronous) -> None:
         self._make_folder()
-        self._writer = self._connect(synchronous)
+        self._writer = connect(self.path, synchronous, self._busy_seconds)
         self._writing = self._writer.cursor()
         try:
-            self._migrate()
+            migrate(self._writer, self.path)
             self._writer.execute(TEMPORARY_TABLES + LINK_TRIGGER)
-            self._clock = clock or self._boot_clock()
-            self._reader = self._connect(synchronous)
+            self._clock = clock or boot_clock(self._writer)
+            self._reader = connect(self.path, synchronous, self._busy_seconds)
         except BaseException:
             self._writer.close()
             raise
@@ -147,8 +120,8 @@ class SqliteStore:
         with self._write_lock:
             try:
                 return self._commit(batch)
-            except _TROUBLE as error:
-                raise self._translated(error) from error
+            except TROUBLE as error:
+                raise translated(error, self.path, self._busy_seconds) from error
 
     def _commit(self, batch: Batch) -> Answer:
         self._check_open()
@@ -276,8 +249,8 @@ class SqliteStore:
                     return [answer(tx, query) for query in queries]
                 finally:
                     cursor.execute("COMMIT")
-            except _TROUBLE as error:
-                raise self._translated(error) from error
+            except TROUBLE as error:
+                raise translated(error, self.path, self._busy_seconds) from error
 
     def now(self) -> int:
         return self._clock.now()
@@ -305,8 +278,8 @@ class SqliteStore:
             self._check_open()
             try:
                 return cast(int, self._reader.pragma("data_version"))
-            except _TROUBLE as error:
-                raise self._translated(error) from error
+            except TROUBLE as error:
+                raise translated(error, self.path, self._busy_seconds) from error
 
     def close(self) -> None:
         if self._pid != os.getpid():
@@ -320,93 +293,8 @@ class SqliteStore:
                 self._writer.close()
                 self._locks.close()
 
-    def _connect(self, synchronous: Synchronous) -> apsw.Connection:
-        version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-        if version < OLDEST_SQLITE:
-            raise StoreError(f"SQLite {apsw.sqlite_lib_version()} is too old; install a newer apsw wheel")
-        db = apsw.Connection(os.fspath(self.path), flags=_OPEN, statementcachesize=300)
-        try:
-            self._configure(db, synchronous)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _configure(self, db: apsw.Connection, synchronous: Synchronous) -> None:
-        # Otherwise SQLite would plan a statement again whenever a parameter changes that a partial index might depend on.
-        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        db.set_busy_handler(_patience(self._busy_seconds))
-        if db.readonly("main"):
-            raise StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder")
-        mode = self._switch_to_log(db)
-        if mode != "wal":
-            raise StoreError(f"{self.path}: this file system does not support SQLite's write-ahead log (got {mode!r})")
-        db.pragma("synchronous", synchronous)
-        db.pragma("temp_store", "memory")
-        db.pragma("cache_size", -32_000)
-
-    def _switch_to_log(self, db: apsw.Connection) -> object:
-        """Switch to WAL mode, with retries: SQLite calls no busy handler here, and another process may be creating the file."""
-        give_up_at = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                return db.pragma("journal_mode", "wal")
-            except apsw.BusyError:
-                if time.monotonic() >= give_up_at:
-                    raise
-                time.sleep(random.uniform(0.0005, 0.005))
-
     def _begin(self) -> None:
         self._writing.execute("BEGIN IMMEDIATE")
-
-    def _migrate(self) -> None:
-        """Migrate the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
-        newest = max(number for number, _ in migrations())
-        if self._writer.pragma("user_version") == newest:
-            return  # without waiting for another writer
-        for number, text in migrations():
-            self._begin()
-            try:
-                self._check_ours()
-                version = cast(int, self._writer.pragma("user_version"))
-                if version > newest:
-                    raise SchemaTooNew(
-                        f"{self.path} was written by a newer Stepwell (schema {version}, this one knows {newest}): "
-                        "upgrade this installation; nothing was changed"
-                    )
-                if version < number:
-                    self._writer.execute(text)
-                    self._writer.pragma("application_id", APPLICATION)
-                    self._writer.pragma("user_version", number)
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
-
-    def _check_ours(self) -> None:
-        used = self._writer.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is not None
-        if used and self._writer.pragma("application_id") != APPLICATION:
-            raise StoreCorrupt(f"{self.path} holds the tables of another program; choose another path")
-
-    def _boot_clock(self) -> Clock:
-        """The clock that all processes of this boot share. The first process sets it by the wall clock."""
-        if not has_boot_clock():
-            return WallClock()
-        known = "SELECT shift FROM boot WHERE id = ?"
-        row = self._writer.execute(known, (boot_id(),)).fetchone()
-        if row is None:
-            self._begin()
-            self._writer.execute(
-                "INSERT OR IGNORE INTO boot (id, shift) VALUES (?, ?)", (boot_id(), WallClock().now() - since_boot())
-            )
-            if self._writer.changes():
-                # Leases of an earlier boot have expired: their processes are gone, whatever the clock says.
-                self._writer.execute("UPDATE worker SET lease_until = 0")
-            row = self._writer.execute(known, (boot_id(),)).fetchone()
-            self._writer.execute("COMMIT")
-        assert row is not None
-        return BootClock(cast(int, row[0]))
 
     def _expire(self, tx: Transaction, dead: Sequence[str]) -> None:
         """Expire the leases of workers whose process is known to be gone."""
@@ -421,49 +309,3 @@ class SqliteStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the store {self.url} is closed")
-
-    def _translated(self, error: BaseException) -> StoreError:
-        """Our error for one of SQLite's: what happened, and what to do."""
-        if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-            return StoreBusy(
-                f"{self.path}: another process has held the write lock for more than {self._busy_seconds:g} s; "
-                "nothing was written, try again when it is done"
-            )
-        if isinstance(error, apsw.FullError):
-            return StoreFull(f"{self.path}: no space left on the disk; nothing was written, free some and retry")
-        if isinstance(error, apsw.ReadOnlyError):
-            return StoreReadOnly(f"{self.path} is read-only: give this user write permission to it and its folder")
-        if isinstance(error, (apsw.CantOpenError, PermissionError, NotADirectoryError, FileExistsError)):
-            return StoreReadOnly(
-                f"{self.path} cannot be opened for writing ({error}): check that the folder exists and may be written"
-            )
-        if isinstance(error, apsw.NotADBError):
-            return StoreCorrupt(f"{self.path} is not a SQLite database; choose another path")
-        if isinstance(error, apsw.CorruptError):
-            return StoreCorrupt(f"{self.path} is damaged ({error}); restore it from a backup")
-        if isinstance(error, apsw.IOError):
-            return StoreError(f"{self.path}: the disk reported an error ({error}); it is safe to try again")
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return (StoreFull if full else StoreError)(f"{self.path}: {error}; it is safe to try again")
-
-
-def _patience(seconds: float) -> Callable[[int], bool]:
-    """A busy handler: retries for `seconds` while another process holds the lock."""
-    give_up_at = 0.0
-
-    def wait(tries: int) -> bool:
-        """Sleep for a short random time, so that both processes make progress. False to give up."""
-        nonlocal give_up_at
-        if tries == 0:
-            give_up_at = time.monotonic() + seconds
-        time.sleep(random.uniform(0.0001, min(0.0005 * (tries + 1), 0.005)))
-        return time.monotonic() < give_up_at
-
-    return wait
-
-
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files(__package__) / "migrations"
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return sorted((int(entry.name[:4]), entry.read_text("utf-8")) for entry in found)

@@ -6,19 +6,22 @@ are claimed, and what they end with is committed in the order of virtual time. S
 
 from __future__ import annotations
 
+import asyncio
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ...clock import SECOND, Duration
+from ...clock import SECOND, Duration, microseconds
 from ...ids import RunId, new_claim_id, new_worker_id
-from ...model import Enlist, GetRun, HeldGate, Op, Receipt, RunNews, Settle
+from ...model import Enlist, GetRun, HeldGate, RunNews, Settle
 from ...model.outputs import Completion
+from ...replay.effects.recorder import Recorder
 from ...runner import Engine, Run
+from ...runner.bodies.attempt import Attempt, leave_body
 from ...runner.bodies.capture import refresh_capture, start_capture, stop_capture
 from ...runner.bodies.held import Held
-from ...runner.bodies.host import Services
+from ...runner.bodies.host import EngineHost, Services
 from ...runner.bodies.recording import Ledger
 from ...runner.procedures.gates import finish
 from ...runner.procedures.procedure import carry_out
@@ -28,12 +31,70 @@ from ...runner.waiting import waits_for_a_decision
 from ...runner.worker.sweeper import Sweeper
 from ...store import Store, reader
 from ...store.memory import MemoryStore
-from .attempt import VirtualAttempt
-from .clock import VirtualClock, sleeping_in
+from .clock import VirtualClock, VirtualLoop, sleeping_in
 
 if TYPE_CHECKING:
     from ...handlers import Handler, Handlers
     from ...runner.starting import Startable
+
+
+class VirtualRecorder(Recorder):
+    """Answers `ctx.now()` with the virtual time."""
+
+    clock: VirtualClock
+
+    def now(self) -> int:
+        at = self.clock.now()
+        self._sink.read_clock(at)
+        return at
+
+
+class VirtualHost(EngineHost):
+    __slots__ = ("clock",)
+    clock: VirtualClock
+
+    def outside(self) -> Recorder:
+        recorder = VirtualRecorder(self.info.node_name, self.info.attempt, self.sink())
+        recorder.clock = self.clock
+        return recorder
+
+
+class VirtualAttempt(Attempt):
+    """Its body is called at once, and ends when it has slept enough."""
+
+    host: VirtualHost
+    host_type = VirtualHost
+
+    def __init__(self, held: Held, services: Services, clock: VirtualClock) -> None:
+        super().__init__(held, services)
+        self.host.clock = clock
+
+    def run(self, clock: VirtualClock) -> Settle:
+        """The body from its beginning to its end; the clock then stands at its end."""
+        seconds = self.held.spec.timeout
+        clock.limit, clock.expired = None if seconds is None else clock.now() + microseconds(seconds), False
+        try:
+            ended = self.perform()
+            if isinstance(ended, Coroutine):
+                ended = self._awaited(ended, clock)
+        finally:
+            leave_body()
+        return self.timed_out() if clock.expired else ended  # whatever it did with the end of its time
+
+    def _awaited(self, coroutine: Coroutine[Any, Any, Any], clock: VirtualClock) -> Settle:
+        self.enter()
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
+            return runner.run(self._limited(coroutine))
+
+    async def _limited(self, coroutine: Coroutine[Any, Any, Any]) -> Settle:
+        try:
+            async with asyncio.timeout(self.held.spec.timeout) as limit:
+                return self.returned(await coroutine)
+        except TimeoutError as error:
+            return self.timed_out() if limit.expired() else self.raised(error)
+        except BaseException as error:
+            return self.raised(error)
+
 
 LEASE = 10 * 365 * 86_400 * SECOND
 """Nobody is lost here, however far the time jumps."""
@@ -78,7 +139,7 @@ class Driver:
         self._store: Store = engine.store
         self._scheduler = Scheduler(new_worker_id(), Limits(queue_depth=0), new_claim_id, None, self._store.limits)
         self._sweeper = Sweeper()
-        self._services = Services(self._read_outputs, self._scheduler.lines, Ledger(self._store, self._commit_at_once))
+        self._services = Services(self._read_outputs, self._scheduler.lines, Ledger(self._store, self._store.commit))
         self._ends: list[tuple[int, int, Held, Settle]] = []
         """What was begun, by when it ends."""
         self._count = 0
@@ -154,9 +215,6 @@ class Driver:
         if news is not None:
             self._heard([news])
         self._scheduler.mark_ready([run_id])
-
-    def _commit_at_once(self, ops: list[Op]) -> list[Receipt]:
-        return self._store.commit(ops)
 
     def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
         return reader.get_completions(self._store, run_id, indexes)

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from ....errors import UnsafePath
 from ...patterns.paths import checked_path
 from ...patterns.pattern import Pattern
-from ..listing import Folder, Stamp
+from ..listing import Folder
 from ..port import Wanted
 from ..records import members_hash
+from ..single import Read, Stamp
 from .port import Database
 from .schema import FILES, WRITE_CONTENT, WRITE_FILE
 
@@ -44,21 +46,30 @@ class DatabaseFiles:
         return bool(self.members(path)) if path.endswith("/") else self.stamp(checked_path(path)) is not None
 
     def read(self, path: str) -> bytes:
-        return self.read_with_stamp(path)[0]
+        return self._read(path)[0]
 
-    def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]:
+    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
+        found: list[Read | Exception] = []
+        for path in paths:
+            try:
+                found.append(self._read(path))
+            except (OSError, UnsafePath) as error:
+                found.append(error)
+        return found
+
+    def _read(self, path: str) -> Read:
         found = self._database.rows(
-            "SELECT body, size, changed, version FROM states JOIN state_contents ON hash = content "
+            "SELECT body, size, changed, version, content FROM states JOIN state_contents ON hash = content "
             f"WHERE path = ? AND {FILES}",
             (checked_path(path),),
         )
         if not found:
             raise FileNotFoundError(path)
-        body, size, changed, version = found[0]
-        return bytes(body), (size, changed, version, 0)
+        body, size, changed, version, digest = found[0]
+        return bytes(body), (size, changed, version, 0), str(digest)
 
-    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
-        return self.hash_of(path) == digest
+    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
+        return [self.hash_of(path) == digest for path, _, digest in reads]
 
     def hash_of(self, path: str) -> str | None:
         found = self._database.rows(f"SELECT content FROM states WHERE path = ? AND {FILES}", (path,))
@@ -71,6 +82,9 @@ class DatabaseFiles:
     def stamp(self, path: str) -> Stamp | None:
         found = self._database.rows(f"SELECT size, changed, version FROM states WHERE path = ? AND {FILES}", (path,))
         return (*found[0], 0) if found else None
+
+    def stamps(self, paths: Sequence[str]) -> list[Stamp | None]:
+        return [self.stamp(path) for path in paths]
 
     def below(self, path: str) -> list[str] | None:
         return [f"{path}/{name}" for name in self.members(f"{path}/")] or None

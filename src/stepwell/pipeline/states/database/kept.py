@@ -15,9 +15,11 @@ from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name, probe_path, split_address
 from ..cache import EMPTY, Cache
 from ..files.drafts import discard
+from ..files.second_process import system_error
 from ..listing import Folder
 from ..port import Draft, NoteKind
 from ..records import Record, record_from
+from ..single import call_each
 from ..snapshot import Snapshot
 from .port import Change, Database, rows_of
 from .schema import WRITE_CONTENT, WRITE_FAILURE, WRITE_NOTE, WRITE_RECORD
@@ -105,6 +107,13 @@ class DatabaseDrafts:
         if address.endswith("/") or "{" in key:
             os.mkdir(place)
         return Draft(address, place)
+
+    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | None]:
+        numbers = call_each("write", [(draft.place, content) for draft, content in contents])
+        return [
+            None if number is None else system_error(number, draft.place)
+            for number, (draft, _) in zip(numbers, contents, strict=True)
+        ]
 
     def keep(self, draft: Draft) -> str:
         now = time.time_ns()

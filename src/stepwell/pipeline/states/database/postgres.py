@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 from psycopg import sql
 
-from ....errors import PipelineBusy, StoreError
+from ....errors import StoreError
 from ....ids import time_ordered
 from ....store.postgres.address import parse
 from ....store.postgres.connections import Connections
+from ..files.lease import being_scanned, renewing
 from .schema import statements
 
 DEFAULT_SCHEMA = "stepwell_states"
@@ -92,23 +92,17 @@ class PostgresDatabase:
     def lease(self, name: str, patience: float) -> Iterator[Callable[[], bool]]:
         holder = time_ordered()
         self._take(name, holder, time.monotonic() + patience)
-        ended = threading.Event()
 
         def holds() -> bool:
             return bool(self.rows("SELECT 1 FROM state_leases WHERE name = ? AND holder = ?", (name, holder)))
 
         def renew() -> None:
-            while not ended.wait(LEASE_SECONDS / 3):
-                with suppress(StoreError):
-                    self._change_lease("until = clock_timestamp() + %s * interval '1 second'", name, holder)
+            self._change_lease("until = clock_timestamp() + %s * interval '1 second'", name, holder)
 
-        thread = threading.Thread(target=renew, name="stepwell-scanner-lease", daemon=True)
-        thread.start()
         try:
-            yield holds
+            with renewing(renew, LEASE_SECONDS):
+                yield holds
         finally:
-            ended.set()
-            thread.join()
             with suppress(StoreError):
                 self._change_lease("number = number + 1, holder = NULL, until = NULL, told = '' || %s", name, holder)
 
@@ -120,7 +114,7 @@ class PostgresDatabase:
             )
 
     def _take(self, name: str, holder: str, until: float) -> None:
-        told = f"process {os.getpid()} on {socket.gethostname()}"
+        process = f"process {os.getpid()} on {socket.gethostname()}"
         while True:
             with self._transaction() as connection:
                 connection.execute(
@@ -130,17 +124,13 @@ class PostgresDatabase:
                     "UPDATE state_leases SET holder = %s, told = %s, number = number + 1 + number %% 2, "
                     "until = clock_timestamp() + %s * interval '1 second' "
                     "WHERE name = %s AND (holder IS NULL OR until < clock_timestamp()) RETURNING 1",
-                    (holder, told, LEASE_SECONDS, name),
+                    (holder, process, LEASE_SECONDS, name),
                 ).fetchone()
                 other = connection.execute("SELECT told FROM state_leases WHERE name = %s", (name,)).fetchone()
             if taken is not None:
                 return
             if time.monotonic() >= until:
-                who = other[0] if other is not None else "another process"
-                raise PipelineBusy(
-                    f"pipeline {name!r} is being scanned by {who}; wait for it to end, or ask again later",
-                    pipeline=name,
-                )
+                raise being_scanned(name, other[0] if other is not None else "another process")
             time.sleep(_LOOK_EVERY)
 
     def lease_number(self, name: str) -> int:

@@ -11,10 +11,11 @@ from typing import Any
 
 from ..address import split_address
 from ..cache import UNKNOWN, Cache, Cached, read_cache, write_cache
-from ..listing import MANIFEST_FILES, SLOW_TICK_NS, Folder, Stamp, is_recent, stamp_of
+from ..listing import MANIFEST_FILES, Folder
+from ..single import SLOW_TICK_NS, Stamp, is_recent, stamp_of
 from ..snapshot import Snapshot
 from .local import LocalFiles
-from .notes import FileNotes
+from .manifests import FileNotes
 
 NO_HASH = UNKNOWN.hex()
 

@@ -8,16 +8,56 @@ it does anything more.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ....errors import PipelineBusy
-from .locking import lock_file
+from ....errors import PipelineBusy, StoreError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+from ....errors import StoreBusy
+
+_BUSY = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+
+
+def lock_file(descriptor: int) -> bool:
+    """Lock an open file; False if somebody else has it."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def locked(path: str, patience: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a file for a moment; raises StoreBusy if somebody keeps it for too long."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        until = time.monotonic() + patience
+        while not lock_file(descriptor):
+            if time.monotonic() >= until:
+                raise StoreBusy(f"{path} has been locked by another process for {patience:.0f} s; is it stopped?")
+            time.sleep(0.002)
+        yield
+    finally:
+        os.close(descriptor)
+
 
 LEASE_SECONDS = 30.0
 _LOOK_EVERY = 0.05
@@ -28,7 +68,6 @@ def hold_lease(path: str, pipeline: str, patience: float) -> Iterator[Callable[[
     """Hold the lease, after waiting for it for up to `patience` seconds; raises PipelineBusy."""
     descriptor = _take(path, pipeline, time.monotonic() + patience)
     inode = os.fstat(descriptor).st_ino
-    ended = threading.Event()
 
     def holds() -> bool:
         try:
@@ -36,21 +75,37 @@ def hold_lease(path: str, pipeline: str, patience: float) -> Iterator[Callable[[
         except OSError:
             return False
 
-    def renew() -> None:
-        while not ended.wait(LEASE_SECONDS / 3):
-            with suppress(OSError):
-                _sign(descriptor)
-
-    thread = threading.Thread(target=renew, name="stepwell-scanner-lease", daemon=True)
-    thread.start()
     try:
-        yield holds
+        with renewing(lambda: _sign(descriptor), LEASE_SECONDS):
+            yield holds
     finally:
-        ended.set()
-        thread.join()
         with suppress(OSError):
             _sign(descriptor, change=1)
         os.close(descriptor)
+
+
+@contextmanager
+def renewing(renew: Callable[[], None], lease_seconds: float) -> Iterator[None]:
+    """Renew a lease again and again, in a thread, until this ends."""
+    ended = threading.Event()
+
+    def renew_in_time() -> None:
+        while not ended.wait(lease_seconds / 3):
+            with suppress(OSError, StoreError):
+                renew()
+
+    thread = threading.Thread(target=renew_in_time, name="stepwell-scanner-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def being_scanned(pipeline: str, holder: str) -> PipelineBusy:
+    message = f"pipeline {pipeline!r} is being scanned by {holder}; wait for it to end, or ask again later"
+    return PipelineBusy(message, pipeline=pipeline)
 
 
 def _take(path: str, pipeline: str, until: float) -> int:
@@ -63,13 +118,10 @@ def _take(path: str, pipeline: str, until: float) -> int:
                     return descriptor
         elif _is_silent(descriptor):
             _replace(path, descriptor)
-        holder = _holder(descriptor)
+        found = _read(descriptor)
         os.close(descriptor)
         if time.monotonic() >= until:
-            raise PipelineBusy(
-                f"pipeline {pipeline!r} is being scanned by {holder}; wait for it to end, or ask again later",
-                pipeline=pipeline,
-            )
+            raise being_scanned(pipeline, f"process {found.get('pid', '?')} on {found.get('host', '?')}")
         time.sleep(_LOOK_EVERY)
 
 
@@ -102,11 +154,6 @@ def _read(descriptor: int) -> dict[str, object]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _holder(descriptor: int) -> str:
-    found = _read(descriptor)
-    return f"process {found.get('pid', '?')} on {found.get('host', '?')}"
 
 
 def _is_silent(descriptor: int) -> bool:

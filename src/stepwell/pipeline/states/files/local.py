@@ -7,12 +7,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ....errors import UnsafePath
 from ....ids import time_ordered
 from ...patterns.paths import SafeRoot, checked_path
 from ...patterns.pattern import Pattern
-from ..listing import MANIFEST_FILES, Folder, Stamp, hash_file, is_folder, is_recent, read_file, stamp_of, walk
+from ..listing import MANIFEST_FILES, Folder, is_folder, walk
 from ..port import Wanted
 from ..records import members_hash
+from ..single import Read, Stamp, hash_file, read_file, stamp_of
+from .second_process import SecondProcess, system_error
 from .syncing import write_durably
 
 HOME = ".stepwell"
@@ -28,6 +31,7 @@ class LocalFiles:
         self.safe = SafeRoot(self.root)
         self.join = self.safe.joiner()
         """As `file`, for many in a row."""
+        self.second_process = SecondProcess()
 
     def file(self, path: str) -> str:
         """The file of a path, which is below the root whatever it says."""
@@ -42,18 +46,29 @@ class LocalFiles:
     def read(self, path: str) -> bytes:
         return read_file(self.file(path))[0]
 
-    def read_with_stamp(self, path: str) -> tuple[bytes, Stamp]:
-        """What is in a file, and the stamp it had when it was read."""
-        return read_file(self.join(path))
+    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
+        join = self.join
+        try:
+            files = [(join(path),) for path in paths]
+        except UnsafePath as error:
+            return [error] if len(paths) == 1 else [self.read_many([path])[0] for path in paths]
+        read = self.second_process.call_each("read", files)
+        return [
+            each if isinstance(each, tuple) else system_error(each, file)
+            for each, (file,) in zip(read, files, strict=True)
+        ]
 
-    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
-        """Whether a file holds what it held: told by its stamp, unless it is so new that it could change and keep it."""
-        if stamp_of(f"{self.root}/{path}") == stamp and not is_recent(stamp, time.time_ns()):
-            return True
-        return self.hash_of(path) == digest
+    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
+        root = self.root
+        files = [(f"{root}/{path}", stamp, digest) for path, stamp, digest in reads]
+        return self.second_process.call_each("still", files)
 
     def stamp(self, path: str) -> Stamp | None:
         return stamp_of(f"{self.root}/{path}")
+
+    def stamps(self, paths: Sequence[str]) -> list[Stamp | None]:
+        root = self.root
+        return self.second_process.call_each("stamp", [(f"{root}/{path}",) for path in paths])
 
     def hash_of(self, path: str) -> str | None:
         """The hash of what a file holds now."""

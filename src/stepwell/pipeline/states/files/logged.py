@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ....codec import encode_checked
 from ....errors import ManifestError
@@ -27,6 +27,17 @@ _NO_LOG = (0, 0)
 
 Changes: TypeAlias = dict[str, bytes | None]
 """New values by key, as canonical JSON; None removes a key."""
+
+
+class Written(NamedTuple):
+    """A file that is to be synced."""
+
+    logged: Logged
+    path: str
+    final: str | None
+    """Where it is to be renamed to, and None if it stays."""
+    is_known: bool = False
+    """Its directory was synced when the file was made."""
 
 
 class Logged:
@@ -77,8 +88,8 @@ class Logged:
                 values[line["key"]] = line["value"]
         return values
 
-    def write(self, changes: Changes) -> tuple[str, str | None]:
-        """Write changes to a file that is to be synced, and then to be renamed if a name is given."""
+    def write(self, changes: Changes) -> Written:
+        """Write changes, which are durable when the caller has done the rest."""
         if _size(self.json_path) + _size(self.log_path) <= SMALL_BYTES:
             texts = {key: encode_checked(value) for key, value in self.read().items()} | changes
             written = self._joined({key: _line(key, text) for key, text in texts.items() if text is not None})
@@ -86,7 +97,7 @@ class Logged:
             temporary = os.path.join(folder, f"{TEMPORARY}{os.urandom(6).hex()}-{name}")
             with open(temporary, "xb") as file:
                 file.write(written)
-            return temporary, self.json_path
+            return Written(self, temporary, self.json_path)
         lines = [b'{"key":%s,"value":%s}' % (encode_checked(key), text or b"null") for key, text in changes.items()]
         is_own = _log_now(self.log_path) == self._own_log
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -95,8 +106,9 @@ class Logged:
             write_all(descriptor, b"\n" + b"\n".join(lines) + b"\n")
         finally:
             os.close(descriptor)
+        is_known = is_own and self._own_log != _NO_LOG
         self._own_log = _log_now(self.log_path) if is_own else None
-        return self.log_path, None
+        return Written(self, self.log_path, None, is_known)
 
     def written(self) -> None:
         """After what `write` wrote has been renamed: the log is part of it."""
@@ -226,11 +238,12 @@ def _size(path: str) -> int:
 
 def store_changes(changes: Sequence[tuple[Logged, Changes]]) -> None:
     """Change several mappings durably, syncing all of them at once. The caller holds the lock."""
-    written = [(logged, *logged.write(changed)) for logged, changed in changes]
-    sync_files([path for _, path, _ in written])
-    renamed = [(logged, path, final) for logged, path, final in written if final is not None]
-    for _, path, final in renamed:
-        os.replace(path, final)
-    for logged, _, _ in renamed:
-        logged.written()
-    sync_folders({os.path.dirname(path) for _, path, _ in written})
+    written = [logged.write(changed) for logged, changed in changes]
+    sync_files([each.path for each in written])
+    for each in written:
+        if each.final is not None:
+            os.replace(each.path, each.final)
+    for each in written:
+        if each.final is not None:
+            each.logged.written()
+    sync_folders({os.path.dirname(each.path) for each in written if not each.is_known})

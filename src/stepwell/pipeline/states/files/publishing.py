@@ -23,6 +23,8 @@ from .local import LocalFiles
 from .manifests import Manifests
 from .syncing import ONE_BY_ONE, remove_if_there, sync_file_system, sync_files
 
+DONE = "done"
+
 
 class Home(NamedTuple):
     """What publishing needs of the store of files."""
@@ -45,29 +47,38 @@ def sync_drafts(drafts: Iterable[Draft]) -> None:
 
 def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
     """Publish a batch that is synced. Repeating it is harmless; what somebody else published before is left alone."""
-    problems: list[str] = []
+    problems: dict[str, str] = {}
     with home.lock():
-        join = home.files.safe.joiner()
+        free = _free_addresses(home, publications)
         accepted: list[tuple[Publication, str | None]] = []
         for each in publications:
-            draft, record, _, _ = each
-            if record.members is None and not os.access(join(draft.address), os.F_OK):
-                there, problem = None, ""  # the most common case, without a look at more
+            address = each.draft.address
+            if address in free:  # the most common case, without a look at more
+                accepted.append((each, None))
+                continue
+            there = _content_at(home, address, each.record)
+            if problem := _problem(each, there):
+                problems[address] = problem
             else:
-                there = _content_at(home, draft.address, record)
-                problem = _problem(each, there)
-            problems.append(problem)
-            if not problem:
                 accepted.append((each, there))
-        lost = _record_and_reveal(home, accepted) if accepted else ()
-    answers = []
-    for each, problem in zip(publications, problems, strict=True):
-        address = each.draft.address
-        reason = "lost" if address in lost else problem.removeprefix("done")
-        answers.append(Published(address, not reason, reason))
-        if reason:
+        lost = _record_and_reveal(home, accepted) if accepted else set()
+    reasons = {address: problem for address, problem in problems.items() if problem != DONE}
+    reasons |= dict.fromkeys(lost, "lost")
+    for each in publications if reasons else ():
+        if each.draft.address in reasons:
             discard(each.draft)
-    return answers
+    return [
+        Published(address, address not in reasons, reasons.get(address, ""))
+        for address in [each.draft.address for each in publications]
+    ]
+
+
+def _free_addresses(home: Home, publications: Sequence[Publication]) -> set[str]:
+    """The addresses of single files where there is none."""
+    join = home.files.safe.joiner()
+    addresses = [each.draft.address for each in publications if each.record.members is None]
+    stamps = home.files.second_process.call_each("stamp", [(join(address),) for address in addresses])
+    return {address for address, stamp in zip(addresses, stamps, strict=True) if stamp is None}
 
 
 def _record_and_reveal(home: Home, accepted: Sequence[tuple[Publication, str | None]]) -> set[str]:
@@ -76,14 +87,15 @@ def _record_and_reveal(home: Home, accepted: Sequence[tuple[Publication, str | N
     home.manifests.store({each.draft.address: each.record for each, _ in accepted})
     join = home.files.safe.joiner()
     lost = set()
-    for (draft, record, expected, _), there in accepted:
-        if there is not None or record.members is not None:
-            _reveal(home, draft.address, draft.place, record, expected, there)
-            continue
-        try:
-            os.replace(draft.place, join(draft.address))
-        except FileNotFoundError:
-            lost.add(draft.address)
+    with home.files.second_process.paused:
+        for (draft, record, expected, _), there in accepted:
+            if there is not None or record.members is not None:
+                _reveal(home, draft.address, draft.place, record, expected, there)
+                continue
+            try:
+                os.replace(draft.place, join(draft.address))
+            except FileNotFoundError:
+                lost.add(draft.address)
     if lost:  # nothing was there before, and nothing is there now
         home.manifests.store(dict.fromkeys(lost))
     return lost
@@ -103,10 +115,10 @@ def _remove_former_members(home: Home, publications: Sequence[Publication]) -> N
 
 
 def _problem(publication: Publication, there: str | None) -> str:
-    """Why it cannot be published where this content is; "done" if it is already."""
+    """Why it cannot be published where this content is; `DONE` if it is already."""
     draft, record = publication.draft, publication.record
     if not os.access(draft.place, os.F_OK):
-        return "done" if there == record.content_hash else "lost"
+        return DONE if there == record.content_hash else "lost"
     if there is None or there == record.content_hash or publication.replace or publication.expected is not None:
         return ""
     return "unrecorded"

@@ -20,17 +20,16 @@ from ....errors import PipelineError
 from ....ids import time_ordered
 from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name
-from ..listing import Folder, Stamp
+from ..listing import Folder
 from ..notes import read_failures
 from ..port import Draft, Publication, Published, Wanted
+from ..single import Stamp
 from ..snapshot import Snapshot
 from .drafts import FileDrafts
 from .hash_cache import NO_HASH, HashCache
-from .lease import hold_lease, lease_number
+from .lease import hold_lease, lease_number, locked
 from .local import LocalFiles
-from .locking import locked
-from .manifests import Manifests
-from .notes import FileNotes
+from .manifests import FileNotes, Manifests
 from .publishing import Home, finish, publish, remove_states, sync_drafts
 from .syncing import write_durably
 

@@ -1,7 +1,7 @@
 """A link of a chain: the only active node of a run completes, and its only child is claimed in the same commit.
 
 The result is that of a settlement and then a claim (`single`, `claiming`), without the writes of the first that the second
-undoes. A chain commits nothing else, so this is one query and few statements: a trigger writes almost everything.
+undoes. A chain commits nothing else, so this is one query and one statement, which is the program of a trigger.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .ending import ANY_STOPS, Transaction
 LINK_TRIGGER = f"""
 CREATE TEMP VIEW link AS
 SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS record,
-       0 AS child, 0 AS next_number;
+       0 AS child, 0 AS next_number, 0 AS claim, 0 AS worker;
 CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   UPDATE OR IGNORE attempt
      SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome, record = new.record
@@ -39,11 +39,14 @@ CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number, status)
   VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED}),
          (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number, NULL);
+  INSERT OR IGNORE INTO claim (id) VALUES (new.claim);
+  INSERT OR IGNORE INTO attempt (key, run, idx, number, status, worker, started_at)
+  VALUES (last_insert_rowid() * {ORDINALS}, new.run, new.child, new.next_number, {A_RUNNING}, new.worker, new.at);
 END;
 """
-"""Writes everything but the claim and the new attempt. With OR IGNORE, SQLite keeps no copies of pages in case a later
-statement of the trigger fails; the number of changed rows shows that none was ignored."""
-_LINK_ROWS = 6
+"""With OR IGNORE, SQLite keeps no copies of pages in case a later statement of the trigger fails; the number of changed rows
+shows that none was ignored."""
+_LINK_ROWS = 8
 # At most two rows, to see whether there is exactly one child. It also checks the worker's lease and that the claim is new.
 _FIND_LINK = f"""
 SELECT a.key, a.run, a.idx, a.number, r.status, r.purpose, r.open, r.seq, e.child, n.waiting, n.status, n.lane,
@@ -62,11 +65,7 @@ SELECT need.ancestor, p.output
   FROM need CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = ?1 AND p.idx = need.ancestor AND p.slot = 0
  WHERE need.graph = ?2 AND need.child = ?3 AND p.output IS NOT NULL ORDER BY need.ancestor
 """
-_CLAIM = "INSERT INTO claim (id) VALUES (?)"
-_START = (
-    f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
-)
-_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
@@ -91,10 +90,9 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     next_number, failures, losses, generation, postponed, graph, has_needs, stops = granted
     db = tx.db
     changed = db.total_changes()
-    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, child, next_number))
+    link = (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id, worker)
+    tx.execute(_APPLY_LINK, link)
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
-    tx.execute(_CLAIM, (claim_id,))
-    tx.execute(_START, (db.last_insert_rowid() * ORDINALS, run, child, next_number, worker, now))
     tx.nothing_stops = stops is None
     news = RunNews(run_id, RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, 1, 0, seq + 1)
     inputs = _outputs(tx, run, graph, child) if has_needs else ()

@@ -1,0 +1,213 @@
+"""What a `Run` needs of its engine, for a run of a server.
+
+A store that is read through the server, waiting by its event stream, and requests of the API in place of changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+from ..clock import SECOND, Duration
+from ..codec import decode
+from ..errors import RunStillActive, StoreError
+from ..graph import Graph, to_frozen
+from ..ids import RunId, WorkerId, new_run_id
+from ..model import (
+    ActivateVersion,
+    Answer,
+    Batch,
+    Gate,
+    Hint,
+    Op,
+    Query,
+    Receipt,
+    RunRow,
+    SaveVersion,
+    StoreLimits,
+    Sweep,
+    receipts,
+)
+from ..model.versions import VersionActivated, VersionSaved
+from ..model.wire import Unreadable, answer_from_wire, query_to_wire
+from ..runner.checking import checked_limit
+from ..runner.code.code import Code
+from ..runner.waiting import waits_for_a_decision
+from ..store import Store, reader
+from .events import Event, follow, follow_on_loop
+from .transport import Transport, path_of
+
+
+class RemoteStore:
+    """The store of a server, for reading: by `StoredRun`, reports and commands."""
+
+    embedded = False
+    needs_hints = False
+    limits = StoreLimits()
+    transactions = None
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.url = transport.url
+        self._ahead: int | None = None
+        """Microseconds that the store's clock is ahead of ours."""
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        body = {"queries": [query_to_wire(query) for query in queries]}
+        found = self._transport.post(path_of("read"), body, repeatable=True)
+        self._ahead = found["now"] - time.time_ns() // 1_000
+        try:
+            return [answer_from_wire(query, each) for query, each in zip(queries, found["answers"], strict=True)]
+        except Unreadable as error:
+            raise StoreError(f"{self.url}: {error}; is the server of another version?") from None
+
+    def now(self) -> int:
+        if self._ahead is None:
+            self.read([])
+        return time.time_ns() // 1_000 + (self._ahead or 0)
+
+    def commit(self, batch: Batch) -> Answer:
+        return Answer([self._done(op) for op in batch], self.now())
+
+    def _done(self, op: Op) -> Receipt:
+        """The few ops that have a counterpart in the API."""
+        match op:
+            case SaveVersion("document", _, _, body):
+                saved = self._transport.post(path_of("workflows"), decode(body), repeatable=True)
+                return VersionSaved(saved["version"], not saved["is_new"], saved["active"])
+            case ActivateVersion("document", name, number):
+                path = path_of("workflows", name, "activate")
+                done = self._transport.post(path, {"version": number}, repeatable=True)
+                return VersionActivated(done["active"])
+            case Sweep():  # workers of the server sweep
+                return receipts.Swept(0, 0, (), (), None)
+            case _:
+                raise StoreError(f"{type(op).__name__} cannot be asked of the server {self.url}: use its store itself")
+
+    def send_hint(self, hint: Hint) -> None:
+        """The server tells its workers."""
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        time.sleep(timeout)
+        return False
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+LOOK_EVERY = 0.2
+"""For a shorter wait, no stream is opened."""
+
+
+class RemoteWaiting:
+    """The interface of `runner.waiting.Waiting`."""
+
+    def __init__(self, transport: Transport, store: Store) -> None:
+        self._transport, self._store = transport, store
+
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
+        limit = checked_limit("timeout", timeout)
+        began = time.monotonic()
+        row = reader.require_run(self._store, run_id)
+        while not _is_over(row):
+            left = None if limit is None else began + limit - time.monotonic()
+            if left is not None and left <= 0:
+                raise _still_active(row, limit)
+            if left is not None and left < LOOK_EVERY:
+                time.sleep(left)
+            else:
+                for event in follow(self._transport, _path(run_id), str(row.seq), seconds=left):
+                    if _tells_more(event):
+                        break
+            row = reader.require_run(self._store, run_id)
+        return row
+
+    async def wait_on_loop(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
+        """The same for coroutines, without a thread."""
+        limit = checked_limit("timeout", timeout)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._wait_on_loop(run_id)
+        except TimeoutError:
+            row = await asyncio.to_thread(reader.require_run, self._store, run_id)
+            raise _still_active(row, limit) from None
+
+    async def _wait_on_loop(self, run_id: RunId) -> RunRow:
+        row = await asyncio.to_thread(reader.require_run, self._store, run_id)
+        while not _is_over(row):
+            stream: Any = follow_on_loop(self._transport, _path(run_id), str(row.seq))
+            try:
+                async for event in stream:
+                    if _tells_more(event):
+                        break
+            finally:
+                await stream.aclose()
+            row = await asyncio.to_thread(reader.require_run, self._store, run_id)
+        return row
+
+
+def _path(run_id: RunId) -> str:
+    return path_of("runs", run_id, "events")
+
+
+def _is_over(row: RunRow) -> bool:
+    return row.status.terminal or waits_for_a_decision(row)
+
+
+def _tells_more(event: Event) -> bool:
+    """Only an entry about the run itself can be its end."""
+    return event.kind in ("end", "reset") or event.data.get("kind") == "run"
+
+
+def _still_active(row: RunRow, limit: float | None) -> RunStillActive:
+    return RunStillActive(f"run {row.id} is still {row.status} after {limit:g} s; it goes on", run_id=row.id)
+
+
+class RemoteRequests:
+    """The interface of `runner.runs.requests.Requests`. Refusals of the server raise the same errors."""
+
+    def __init__(self, transport: Transport, store: Store, code: Code) -> None:
+        self._transport, self._store, self._code = transport, store, code
+
+    def ask(self, gate: Gate) -> bool:
+        """Cancel or pause a run."""
+        grace = {"grace_seconds": decode(gate.arguments)["grace"] / SECOND} if gate.purpose == "cancel" else {}
+        self._post(gate.run_id, gate.purpose, **grace)
+        return True
+
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> bool:
+        if gate.purpose == "reattempt":
+            given = decode(gate.arguments)
+            row = reader.require_run(self._store, gate.run_id)
+            node = self._code.graphs.of(row).order[given["node"]]
+            self._post(gate.run_id, "nodes", node, "reattempt", cascade=given.get("cascade", False))
+        elif gate.purpose == "resume" and input:
+            self._post(gate.run_id, "resume", accept=accept, input=dict(input))
+        else:
+            self._post(gate.run_id, gate.purpose, accept=accept)
+        return True
+
+    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
+        if purpose == "freeze":
+            self._post(row.id, "freeze")
+        else:
+            form = to_frozen(new, row.created_at / SECOND)
+            self._transport.ask("PUT", path_of("runs", row.id, "graph", "frozen"), body=form)
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+        given = decode(arguments)
+        before = given["before"]
+        at = given["seq"] if before is None else self._code.graphs.of(row).order[before]
+        chosen = new_run_id() if run_id is None else run_id
+        made = self._post(row.id, "fork", at=at, run_id=chosen, **({"input": input} if input else {}))
+        return RunId(made["id"])
+
+    def delete(self, run_id: RunId) -> None:
+        self._transport.ask("DELETE", path_of("runs", run_id))
+
+    def _post(self, run: str, *path: str, **body: Any) -> Any:
+        return self._transport.post(path_of("runs", run, *path), body)

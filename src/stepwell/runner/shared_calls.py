@@ -1,0 +1,71 @@
+"""`SharedCalls`: the calls that an engine and the client of a server answer alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Self
+
+from ..clock import Duration
+from ..define.document import Document
+from ..ids import RunId
+from ..kernel.comparing import Comparison
+from ..model import ListRuns, RunStatus
+from ..store import reader
+from .checking import check_page, check_prefix, checked_status, checked_tags, checked_time
+from .documents import Documents, SavedDocument, StoredWorkflow
+from .runs.control import EnginePort
+from .runs.listing import Runs
+from .runs.run import Run, as_run
+
+
+class SharedCalls(EnginePort):
+    """Documents that are stored, runs that are looked for, and waiting for one."""
+
+    documents: Documents
+
+    def __enter__(self) -> Self:
+        return self
+
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
+
+        The same content is the same version. The newest version is active unless somebody has chosen another.
+        """
+        return self.documents.save(document)
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.documents.all())
+
+    def get(self, run_id: str) -> Run:
+        """The run with this id; raises RunNotFound."""
+        return Run(self, reader.require_run(self.store, run_id).id)
+
+    def compare(self, first: Run | str, second: Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return as_run(self, first).diff(second)
+
+    def runs(
+        self,
+        *,
+        tag: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        status: RunStatus | str | None = None,
+        since: datetime | timedelta | None = None,
+        prefix: str | None = None,
+        limit: int = 100,
+    ) -> Runs:
+        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        check_page(limit, workflow)
+        check_prefix(prefix)
+        statuses = () if status is None else (checked_status(status),)
+        query = ListRuns(limit, workflow=workflow, statuses=statuses, prefix=prefix or None, tags=checked_tags(tag))
+        return Runs.find(self, query._replace(since=checked_time("since", since)))
+
+    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
+
+        Somebody must be working on it: this engine if it has a runner, otherwise another.
+        """
+        return self.waiting.wait(run_id, timeout).status
