@@ -13,6 +13,7 @@ from stepwell import Builder, Engine, Workflow, step
 from stepwell.errors import RunFailed, RunNotFound
 from stepwell.ids import RunId
 from stepwell.runner.bodies.held import RunFacts
+from stepwell.runner.worker.local_runner import LocalRunner
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -145,18 +146,16 @@ def test_a_run_that_was_granted_and_cannot_be_served_keeps_nobody_from_working(
     """As when it is deleted, or its code goes away, between the claim and the first look at it."""
     starter = open_sqlite(runner=None)
     odd, usual = starter.start(Small(number=1)), starter.start(Small(number=2))
-    server = open_sqlite(workflows=[Small], lease_seconds=1)
-    runner = server._runner
-    assert runner is not None
-    find = runner.find_facts
+    find = LocalRunner.find_facts
     gone = [odd.id]
 
-    def find_some(run_id: RunId, row: Any) -> RunFacts:
+    def find_some(runner: LocalRunner, run_id: RunId, row: Any) -> RunFacts:
         if run_id in gone:
             raise RunNotFound(run_id)
-        return find(run_id, row)
+        return find(runner, run_id, row)
 
-    monkeypatch.setattr(runner, "find_facts", find_some)
+    monkeypatch.setattr(LocalRunner, "find_facts", find_some)
+    open_sqlite(workflows=[Small], lease_seconds=1)
     assert usual.wait(10).status == "COMPLETED"
     eventually(lambda: [attempt.status for attempt in odd.node("first").attempts][:1] == ["RELEASED"])
     gone.clear()
