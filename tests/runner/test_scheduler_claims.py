@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from stepwell.ids import RunId
-from stepwell.model import Claimed, StoreLimits
+from stepwell.model import Claim, Claimed, Refusal, Refused, Settle, StoreLimits
+from stepwell.runner.scheduling.batches import CommitBatch
 from stepwell.runner.scheduling.claim_ahead import AHEAD_WINDOW, Pace
 from stepwell.runner.scheduling.scheduler import Scheduler
 from stepwell.testing.ops import CHUNK, LANE, lane
@@ -313,3 +314,54 @@ def test_workflows_that_are_served_are_looked_through_again_after_others_held_th
     nothing_more(d)
     d.look_again()
     assert [claim.serves for claim in claims(d.next_batch(0))] == [(("w", "digest"),)]
+
+
+def _after_one_of(width: int, threads: int = 8) -> tuple[Scheduler, CommitBatch]:
+    """A scheduler that settles the only node it held of a run, with the claim that follows."""
+    d = scheduler(threads=threads)
+    d.know(facts(width=width))
+    (held,) = hold(d, ("r", 0))
+    search = d.next_batch(0)  # for suspects
+    if search is not None:
+        commit_batch(d, search)
+    end(d, held)
+    batch = d.next_batch(10 * AHEAD_WINDOW)
+    assert batch is not None
+    assert [type(op) for op in batch.ops] == [Settle, Claim]
+    return d, batch
+
+
+def test_after_the_claim_that_follows_one_node_got_all_it_asked_for_it_asks_again() -> None:
+    d, batch = _after_one_of(9, threads=2)
+    (claim,) = claims(batch)
+    commit_batch(d, batch, granted(claim, ("r", 1), ("r", 2)))
+    assert d.claims.are_due(busy=True), "there may be more"
+
+
+def test_after_the_claim_that_follows_one_node_got_less_it_does_not_ask_again() -> None:
+    d, batch = _after_one_of(2)
+    (claim,) = claims(batch)
+    commit_batch(d, batch, granted(claim, ("r", 1)))
+    assert d.quiet
+    assert d.next_batch(20 * AHEAD_WINDOW) is None
+
+
+def test_a_refused_claim_that_follows_one_node_is_repeated_once_there_is_a_lease() -> None:
+    d, batch = _after_one_of(2)
+    assert commit_batch(d, batch, Refused(Refusal.LEASE_EXPIRED)).lease_lost
+    assert d.next_batch(20 * AHEAD_WINDOW) is None
+    d.leased = True
+    assert lanes(d.next_batch(20 * AHEAD_WINDOW)) == {"default/thread": 8}
+
+
+def test_the_claim_that_follows_one_node_leaves_no_other_run_behind() -> None:
+    d = scheduler()
+    d.know(facts("a", width=2))
+    (held,) = hold(d, ("a", 0))
+    search = d.next_batch(0)
+    if search is not None:
+        commit_batch(d, search)
+    end(d, held)
+    d.know(facts("b"))
+    (claim,) = claims(d.next_batch(0))
+    assert set(claim.runs) == {"a", "b"}

@@ -76,6 +76,21 @@ class Claims:
             self._add_served(batch, now)
         self._add_suspects(batch, busy=busy)
 
+    def add_next(self, batch: CommitBatch, facts: RunFacts, now: int) -> bool:
+        """Claim what follows a node of this run that has ended, if no other run waits. What `add` does, sooner.
+
+        The run need not be marked ready: the scheduler does that if the claim gets all it asks for. False if it claimed nothing.
+        """
+        ready = self.ready
+        lanes = ready.lanes_by_pool(facts.graph.lanes)
+        if ready.pools or ready.pressure.ever or self.suspects.draining_since is not None or len(lanes) != 1:
+            return False
+        ((pool, wanted),) = lanes.items()
+        pools = self._with_room(wanted[0].body, [pool], now)
+        if pools:
+            self._add(batch, pools, {facts.graph.lanes}, (facts.run_id,))
+        return bool(pools)
+
     def add_apart(self, batch: CommitBatch, apart: IsolatedOp, now: int) -> None:
         """Claim alone what the store could not apply together with other claims."""
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}

@@ -36,7 +36,7 @@ class ReadyPools:
         """Windows of the served workflows that may have READY nodes."""
         self.contended: list[ClaimScope] = []
         """Claims that skipped runs because other workers had locked them."""
-        self._pressure = pressure
+        self.pressure = pressure
         """Told which runs wait, once there was any back-pressure."""
         self._in_flight = False
         self._meanwhile: set[RunId] = set()
@@ -50,8 +50,8 @@ class ReadyPools:
         for pool in self.lanes_by_pool(facts.graph.lanes):
             self.by_pool[pool].add(facts.place)
             self.pools.add(pool)
-            if self._pressure.ever:
-                self._pressure.entered(pool.rstrip("!"), facts.run_id)
+            if self.pressure.ever:
+                self.pressure.entered(pool.rstrip("!"), facts.run_id)
         if self._in_flight:
             self._meanwhile.add(facts.run_id)
 
@@ -95,10 +95,10 @@ class ReadyPools:
         waiting.discard(run)
         if not waiting:
             self.pools.discard(pool)
-        if self._pressure.ever:
+        if self.pressure.ever:
             kind = pool.rstrip("!")
             if not any(run in self.by_pool[each] for each in POOLS[kind]):
-                self._pressure.left(kind, run)
+                self.pressure.left(kind, run)
 
     def lanes_of(self, pool: str, graphs: set[frozenset[Lane]]) -> Sequence[Lane]:
         """The lanes of these graphs that belong to a pool."""

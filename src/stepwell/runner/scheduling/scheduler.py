@@ -333,11 +333,19 @@ class Scheduler:
         for submission in batch.submissions:
             for facts in submission.facts:
                 self._remember(facts)
-        if batch.settling:
-            self.mark_ready({held.facts.run_id for held in batch.settling})
+        settling = batch.settling
+        if may_claim and len(settling) == len(batch.ops) == 1 and self._claim_next(batch, settling[0].facts, now):
+            return batch
+        if settling:
+            self.mark_ready({held.facts.run_id for held in settling})
         if may_claim:
             self.claims.add(batch, now, busy=bool(self.held))
         return batch
+
+    def _claim_next(self, batch: CommitBatch, facts: RunFacts, now: int) -> bool:
+        """Add the claim that most often follows one settlement. False if the run is not known or its claims are isolated."""
+        run = facts.run_id
+        return run in self.facts and not self._outbox.claims_run(run) and self.claims.add_next(batch, facts, now)
 
     @property
     def _may_claim(self) -> bool:
@@ -382,6 +390,7 @@ class Scheduler:
         if isinstance(receipt, Refused):
             assert receipt.reason is Refusal.LEASE_EXPIRED, f"a claim was refused: {receipt}"
             result.lease_lost, self.leased = True, False
+            self.mark_ready(asked.runs)
             if asked.suspect:
                 self.look_for_suspects()
             return
@@ -402,6 +411,8 @@ class Scheduler:
             taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
                 self._ready.drained(pool, asked)
+            elif len(asked.runs) == 1:
+                self.mark_ready(asked.runs)  # `Claims.add_next` has not
         if receipt.contended:
             self._ready.contended.append(asked)
             result.contended = True

@@ -23,11 +23,12 @@ from ...rules.codes import (
 from ...rules.payloads import LARGE, is_large
 from ..payloads import pack, resolve
 from .ending import ANY_STOPS, Transaction
+from .single import START_ATTEMPT
 
 LINK_TRIGGER = f"""
 CREATE TEMP VIEW link AS
 SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS record,
-       0 AS child, 0 AS next_number, 0 AS claim, 0 AS worker;
+       0 AS child, 0 AS next_number, 0 AS claim;
 CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   UPDATE OR IGNORE attempt
      SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome, record = new.record
@@ -40,18 +41,17 @@ CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED}),
          (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number, NULL);
   INSERT OR IGNORE INTO claim (id) VALUES (new.claim);
-  INSERT OR IGNORE INTO attempt (key, run, idx, number, status, worker, started_at)
-  VALUES (last_insert_rowid() * {ORDINALS}, new.run, new.child, new.next_number, {A_RUNNING}, new.worker, new.at);
 END;
 """
-"""With OR IGNORE, SQLite keeps no copies of pages in case a later statement of the trigger fails; the number of changed rows
-shows that none was ignored."""
+"""With OR IGNORE, without calls of functions and without a key that is given, SQLite keeps no copies of pages in case a later
+statement of the trigger fails. So the attempt, whose key is given, is a statement of its own. The number of changed rows shows
+that none was ignored."""
 _LINK_ROWS = 8
 # At most two rows, to see whether there is exactly one child. It also checks the worker's lease and that the claim is new.
 _FIND_LINK = f"""
 SELECT a.key, a.run, a.idx, a.number, r.status, r.purpose, r.open, r.seq, e.child, n.waiting, n.status, n.lane,
        n.attempt + 1, n.failures, n.losses, n.generation, n.postponed, r.graph,
-       (SELECT has_needs FROM graph WHERE key = r.graph), ({ANY_STOPS})
+       (SELECT has_needs FROM graph WHERE key = r.graph), ({ANY_STOPS}), (SELECT max(key) + 1 FROM claim)
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run
        CROSS JOIN edge e ON e.graph = r.graph AND e.parent = a.idx CROSS JOIN node n ON n.run = a.run AND n.idx = e.child
  WHERE c.id = ?1 AND a.status = {A_RUNNING} AND r.id = ?3 AND r.gate = {G_OPEN} AND r.active = 1
@@ -65,7 +65,7 @@ SELECT need.ancestor, p.output
   FROM need CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = ?1 AND p.idx = need.ancestor AND p.slot = 0
  WHERE need.graph = ?2 AND need.child = ?3 AND p.output IS NOT NULL ORDER BY need.ancestor
 """
-_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
@@ -87,11 +87,12 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
         return None
     if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
         return None
-    next_number, failures, losses, generation, postponed, graph, has_needs, stops = granted
+    next_number, failures, losses, generation, postponed, graph, has_needs, stops, claim_key = granted
     db = tx.db
     changed = db.total_changes()
-    link = (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id, worker)
+    link = (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id)
     tx.execute(_APPLY_LINK, link)
+    tx.execute(START_ATTEMPT, (claim_key * ORDINALS, run, child, next_number, worker, now))
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
     tx.nothing_stops = stops is None
     news = RunNews(run_id, RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, 1, 0, seq + 1)

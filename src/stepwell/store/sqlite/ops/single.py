@@ -232,7 +232,7 @@ class Candidate(NamedTuple):
     postponed: int
 
 
-_START_ATTEMPT = (
+START_ATTEMPT = (
     f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
 )
 _START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
@@ -258,7 +258,7 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
     claim = tx.db.last_insert_rowid()
     counts = {node.run: node.seq for node in candidates}
     for ordinal, node in enumerate(candidates):
-        tx.execute(_START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
+        tx.execute(START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
         tx.execute(_START_NODE, (node.number, node.run, node.idx))
         counts[node.run] = seq = counts[node.run] + 1
         tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
