@@ -1,7 +1,7 @@
 """A link of a chain: the only active node of a run completes, and its only child is claimed in the same commit.
 
 The result is that of a settlement and then a claim (`single`, `claiming`), without the writes of the first that the second
-undoes. A chain commits nothing else, so this is one query and one statement, which is the program of a trigger.
+undoes. A chain commits nothing else, so this is one query and two statements, one of them the program of a trigger.
 """
 
 from __future__ import annotations
