@@ -39,8 +39,7 @@ def test_a_late_worker_cannot_append(store: Store, clock: ManualClock) -> None:
     serve(store, graph(a="", b=""), seconds=10)
     done, lost = claim(store)
     store.commit([line(lost.attempt, 0), line(done.attempt, 0), completed(done)])
-    clock.advance(10)
-    sweep(store)
+    sweep_after(store, clock, 10)
     for attempt in (done.attempt, lost.attempt, AttemptId("unknown.0"), AttemptId("rubbish")):
         assert store.commit([line(attempt, 1)]) == [Refused(Refusal.FENCED)]
     assert len(reader.list_lines(store, RUN)) == 2
@@ -61,14 +60,7 @@ def test_lines_are_read_page_by_page(store: Store) -> None:
     store.commit([line(grant.attempt, number, b"%d" % number) for grant in grants for number in range(13)])
     whole = reader.list_lines(store, RUN)
     assert len(whole) == 26
-    pages: list[LineRow] = []
-    while True:
-        after = (pages[-1].attempt, pages[-1].index) if pages else None
-        (page,) = store.read([ListLines(RUN, limit=4, after=after)])
-        pages += page
-        if len(page) < 4:
-            break
-    assert tuple(pages) == tuple(whole)
+    assert tuple(reader.rows(store, ListLines(RUN, limit=4))) == tuple(whole)
     assert store.read([ListLines(RUN, grants[1].index, 3, (grants[1].attempt, 9))])[0] == whole[-3:]
 
 
@@ -109,8 +101,7 @@ def test_a_settlement_that_is_refused_brings_no_lines(store: Store, clock: Manua
     assert store.commit([completed(a, b"another", lines=(("effect", b"2"), ("effect", b"3")))]) == [
         Refused(Refusal.FENCED)
     ]
-    clock.advance(10)
-    sweep(store)
+    sweep_after(store, clock, 10)
     assert store.commit([completed(b, lines=effect)]) == [Refused(Refusal.FENCED)]
     illegal = Settle(a.attempt, AttemptStatus.COMPLETED, NodeStatus.READY, lines=effect)
     assert isinstance(store.commit([illegal])[0], Refused)

@@ -52,8 +52,7 @@ def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) 
     of = graph(a="", b="a")
     done(store, of)
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, 2, 2)
-    row = reader.require_run(store, FORK)
-    assert (row.status, row.gate, row.purpose, row.fork) == (RunStatus.PENDING, GateState.HELD, "fork", PLACE)
+    expect_run(store, FORK, status=RunStatus.PENDING, gate=GateState.HELD, purpose="fork", fork=PLACE)
     assert claim(store) == ()
     assert sweep(store).gates == (HeldGate(FORK, "fork", PLACE),)
     assert refused(store, gate_op(FORK, purpose="cancel")) is Refusal.INCOMPLETE
@@ -61,9 +60,7 @@ def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) 
     assert one(store, share((0, 1)), Shared) == Shared(1)
     assert claim(store) == ()
     begin(store)
-    (b,) = claim(store)
-    assert (b.run_id, b.index, b.number) == (FORK, 1, 1)
-    store.commit([completed(b)])
+    expect(complete_next(store), run_id=FORK, index=1, number=1)
     assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
     assert reader.require_run(store, RUN).fork is None
 
@@ -74,17 +71,14 @@ def test_a_fork_is_created_once_and_not_held_again(store: Store) -> None:
     seq = reader.require_run(store, FORK).seq
     receipts = store.commit([create(of, FORK, fork=PLACE), create(of, "fork-2", fork=b"\x00")])
     assert receipts == [Created(FORK, True, 2, 2), Created(RunId("fork-2"), False, 2, 2)]
-    row = reader.require_run(store, FORK)
-    assert (row.gate, row.seq) == (GateState.OPEN, seq)
+    expect_run(store, FORK, gate=GateState.OPEN, seq=seq)
     assert reader.require_run(store, "fork-2").fork == b"\x00"
     assert sweep(store).gates == (HeldGate(RunId("fork-2"), "fork", b"\x00"),)
 
 
 def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock) -> None:
     of = graph(a="", b="a")
-    start(store, of)
-    enlist(store, "theirs")
-    (a,) = claim(store, "theirs")
+    a = claim_first(store, of, "theirs")
     clock.advance(2)
     store.commit([completed(a, b'"from a"', outcome=b'{"rows":3}')])
     clock.advance(60)
@@ -104,8 +98,7 @@ def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> 
     fork(store, of)
     store.commit([share((0, 1))])
     begin(store)
-    (b,) = claim(store)
-    assert b.inputs == ((0, LARGE),)
+    assert claim_one(store).inputs == ((0, LARGE),)
 
 
 def test_a_fork_of_all_completes_at_once(store: Store) -> None:
@@ -151,14 +144,12 @@ def test_an_attempt_that_was_superseded_since_is_shared_by_its_number(store: Sto
     a = of.index["a"]
     store.commit([completed(held["a"], b'"first"')])
     enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True))
-    (again,) = claim(store)
-    store.commit([completed(again, b'"second"')])
+    complete_next(store, b'"second"')
     fork(store, of)
     assert one(store, share((a, 1), (a, 2)), Shared) == Shared(1)
     (ours,) = reader.list_attempts(store, FORK)
     assert (ours.number, ours.status, ours.output) == (1, AttemptStatus.COMPLETED, b'"first"')
-    row = node(store, a, FORK)
-    assert (row.status, row.attempt, row.generation) == (NodeStatus.COMPLETED, 1, 0)
+    expect(node(store, a, FORK), status=NodeStatus.COMPLETED, attempt=1, generation=0)
 
 
 def test_only_what_completed_is_shared(store: Store) -> None:
@@ -184,8 +175,7 @@ def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
     hold(store, FORK, purpose="fork")
     roots = [index for index, own in enumerate(of.parents) if not own]
     assert one(store, share(*((index, 1) for index in roots)), Shared) == Shared(2)
-    row = reader.require_run(store, FORK)
-    assert (row.open, row.active) == (2, 1)
+    expect_run(store, FORK, open=2, active=1)
     assert node(store, begun, FORK).status is NodeStatus.RUNNING
     begin(store, status=RunStatus.RUNNING)
     store.commit([completed(grant) for grant in held.values()])
@@ -206,8 +196,7 @@ def test_a_share_is_granted_to_nobody(store: Store) -> None:
 
 @pytest.mark.parametrize("first", [RUN, FORK])
 def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId) -> None:
-    of = graph(a="", b="a")
-    serve(store, of)
+    of = serve(store, graph(a="", b="a"))
     for _ in of.order:
         (grant,) = claim(store)
         effect = Append(grant.attempt, 0, "effect", LARGE[:-1] + b'!"')
@@ -263,8 +252,7 @@ def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
     done(store, of, b"1")
     store.commit(add_graph(of))
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, chunk, chunk + 12)
-    row = reader.require_run(store, FORK)
-    assert (row.gate, row.purpose, row.fork) == (GateState.HELD, "load", PLACE)
+    expect_run(store, FORK, gate=GateState.HELD, purpose="load", fork=PLACE)
     assert one(store, AddNodes(FORK, chunk), Created) == Created(FORK, False, chunk + 12, chunk + 12)
     assert reader.require_run(store, FORK).purpose == "fork"
     assert one(store, AddNodes(FORK, chunk), Created).existed is True
@@ -275,9 +263,7 @@ def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
     assert one(store, share(*rows[:chunk], claim="s1"), Shared) == Shared(chunk)
     assert one(store, share(*rows[chunk:], claim="s2"), Shared) == Shared(11)
     begin(store)
-    (last,) = claim(store)
-    assert last.index == join
-    store.commit([completed(last)])
+    assert complete_next(store).index == join
     assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
 
 

@@ -57,8 +57,7 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
 
 
 def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
-    for run in ("order-1", "order-2", "Order-3", "order_4", "order-\N{SNOWMAN}", "orde", "order-"):
-        start(store, graph(a=""), run)
+    start(store, graph(a=""), "order-1", "order-2", "Order-3", "order_4", "order-\N{SNOWMAN}", "orde", "order-")
 
     def begin_with(prefix: str, **more: Any) -> list[str]:
         return [run.id for run in reader.list_runs(store, ListRuns(prefix=prefix, **more)).runs]
@@ -73,8 +72,7 @@ def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
 
 
 def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
-    for i in range(5):
-        start(store, graph(a=""), f"run-{i}")
+    start(store, graph(a=""), *(f"run-{i}" for i in range(5)))
     seen: list[str] = []
     before: int | None = None
     for expected in (2, 2, 1):
@@ -88,9 +86,7 @@ def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
 
 
 def test_a_page_stays_where_it_was_when_runs_come_and_go(store: Store) -> None:
-    of = graph(a="")
-    for i in range(4):
-        start(store, of, f"run-{i}")
+    of = start(store, graph(a=""), *(f"run-{i}" for i in range(4)))
     first = reader.list_runs(store, ListRuns(limit=2))
     start(store, of, "newest")
     second = reader.list_runs(store, ListRuns(limit=2, before=first.cursor))
@@ -98,9 +94,7 @@ def test_a_page_stays_where_it_was_when_runs_come_and_go(store: Store) -> None:
 
 
 def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualClock) -> None:
-    of = graph(a="")
-    enlist(store, seconds=600)
-    start(store, of, "done early")
+    of = serve(store, graph(a=""), "done early", seconds=600)
     start(store, of, "done late", workflow="returns")
     start(store, of, "not done")
     work(store, runs=("done early",))
@@ -136,8 +130,7 @@ def test_ended_runs_are_listed_in_the_order_in_which_they_ended(store: Store, cl
     enlist(store)
     for name in ("first", "second", "third"):
         clock.advance(1)
-        claimed = claim(store, runs=(name,))
-        store.commit([completed(grant) for grant in claimed])
+        complete_next(store, runs=(name,))
     began, second = clock.now() - 10_000_000, reader.require_run(store, "second").ended_at or 0
 
     def found(since: int, workflow: str | None = None, *statuses: RunStatus, limit: int = 1_000) -> list[str]:
@@ -178,8 +171,7 @@ def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock
     serve(store, patient("a", "b", "c"), seconds=600)
     for _ in range(3):
         store.commit([retried(grant, 1) for grant in reversed(claim(store))])
-        clock.advance(1)
-        sweep(store)
+        sweep_after(store, clock, 1)
     whole = tuple(reader.list_attempts(store, RUN))
     assert [(row.index, row.number) for row in whole] == [(index, n) for index in range(3) for n in (1, 2, 3)]
     assert tuple(reader.list_attempts(store, RUN, 1)) == whole[3:6]
