@@ -18,7 +18,7 @@ from .code.address import address_of, find, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
 from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
-from .types.parameters import CONTEXT, STATE
+from .types.signatures import CONTEXT, STATE
 from .types.state import StateType, checked_state
 
 Item = TypeVar("Item")
