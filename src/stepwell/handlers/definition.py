@@ -14,8 +14,9 @@ from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..place import caller
 from ..secrets import SecretRef, has_references, leaves, references_of
+from ..types.misfit import Problem
 from ..words import shown
-from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
+from .configs import Later, fields_of, problems_of, schema_of, validated
 
 DEFAULT_TIMEOUT = 30.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from ..codec import json_path
 from ..errors import DefinitionError
 from ..secrets import SecretRef
+from ..types.misfit import Problem
 from .schedule import Cron
 
 Path = tuple[str | int, ...]
@@ -17,23 +17,13 @@ Kind = Literal["cron", "every", "webhook", "run_finished", "state"]
 GRACE_SECONDS = 60
 
 
-class Problem(NamedTuple):
-    """One thing that is wrong with a trigger."""
-
-    path: Path
-    message: str
-
-    def __str__(self) -> str:
-        return f"{json_path(self.path)}: {self.message}"
-
-
 class TriggerError(DefinitionError):
     """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
 
     def __init__(self, name: object, problems: list[Problem]) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines = "\n".join(f"  - {problem}" for problem in problems)
+        lines = "\n".join(f"  - {problem.below('$')}" for problem in problems)
         super().__init__(f"trigger {name!r} has {count}:\n{lines}")
 
 

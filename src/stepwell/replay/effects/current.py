@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from .inside import inside
+from .recorder import inside
 
 if TYPE_CHECKING:
     from .repeatable import Repeatable

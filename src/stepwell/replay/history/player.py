@@ -13,9 +13,8 @@ from ...codec import decode, encode_checked, sha256
 from ...errors import ReplayMismatch
 from ...masking import mask
 from ..effects.exceptions import exception_of
-from ..effects.inside import inside
 from ..effects.record import CLOCK, Effect, EffectRequest
-from ..effects.recorder import Asking, Call
+from ..effects.recorder import Asking, Call, inside
 from .difference import differences
 
 CANCELLED_WITHIN = 30.0
@@ -101,7 +100,7 @@ class Player(Asking):
             self._differs(
                 f"{left[0].name!r} was recorded and is not asked for any more",
                 effect=left[0].index,
-                diff=(f"request: {_shown(left[0].request)}", *self._more(len(left) - 1)),
+                diff=(f"request: {_shown(left[0].request)}", *([f"and {len(left) - 1} more"] if left[1:] else [])),
             )
         if self.mismatch is None and self._readings:
             asked = self._recorded_readings - len(self._readings)
@@ -169,9 +168,6 @@ class Player(Asking):
         error = self._subject.differs(what, effect=effect, diff=diff)
         self.mismatch = self.mismatch or error
         return error
-
-    def _more(self, count: int) -> tuple[str, ...]:
-        return (f"and {count} more",) if count else ()
 
 
 _CANCELLED = "asyncio.exceptions.CancelledError"

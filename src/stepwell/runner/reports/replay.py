@@ -23,8 +23,8 @@ from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
 from ...model.outputs import Completion
-from ...replay.effects.inside import inside
 from ...replay.effects.record import masked_asking
+from ...replay.effects.recorder import inside
 from ...replay.effects.repeatable import Outside
 from ...replay.history.cassette import masked_output, parts
 from ...replay.history.difference import differences, graph_differences

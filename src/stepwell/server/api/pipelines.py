@@ -73,7 +73,7 @@ def list_states(
     limit: paging.Limit = 100,
 ) -> Page[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
-    after = paging.read_pair(cursor)
+    after = paging.read(cursor, paging.Pair)
     view = _pipeline(service, name).view()
     place: Callable[[StateView], tuple[str, str]] = attrgetter("stage", "entity")
     chosen = [
@@ -94,7 +94,7 @@ def list_entities(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
 ) -> Page[models.EntityModel]:
     """The entities of a pipeline, and how many of their states stand where."""
-    after = paging.read_text(cursor)
+    after = paging.read(cursor, paging.Text)
     counts: dict[str, dict[str, int]] = {}
     for each in _pipeline(service, name).view().states():
         of_entity = counts.setdefault(each.entity, {})

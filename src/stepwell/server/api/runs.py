@@ -100,7 +100,7 @@ def list_runs(
         until=until,
         prefix=prefix,
     ).query()
-    before = paging.read_number(cursor, -1)
+    before = paging.read(cursor, paging.Number, -1)
     page = reader.list_runs(service.store, chosen._replace(limit=limit, before=None if before < 0 else before))
     items = [listed(service, row) for row in page.runs]
     return paging.page(items, page.cursor)

@@ -129,7 +129,7 @@ def _model(stored: StoredTrigger, count: int = 5) -> TriggerModel:
 @routes.get("/triggers", "read")
 def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[TriggerModel]:
     """The triggers, by name."""
-    (rows,) = service.store.read([ListRecords(RECORD, after=paging.read_text(cursor), limit=limit)])
+    (rows,) = service.store.read([ListRecords(RECORD, after=paging.read(cursor, paging.Text), limit=limit)])
     items = [_model(_triggers(service).stored(row)) for row in rows]
     return Page[TriggerModel](items=items, next=paging.written(rows.cursor))
 

@@ -65,7 +65,7 @@ async def _document(request: Request, service: Service) -> Document:
 @routes.get("/workflows", "read")
 def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
     """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
-    kind, after = paging.read_pair(cursor) or ("document", None)
+    kind, after = paging.read(cursor, paging.Pair) or ("document", None)
     items: list[dict[str, Any]] = []
     if kind == "document":
         (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
@@ -165,7 +165,7 @@ def list_versions(
 ) -> Page[VersionModel]:
     """The versions of a document, oldest first."""
     _version(service, name, None)
-    after = paging.read_number(cursor, 0)
+    after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
     items = [
         {
