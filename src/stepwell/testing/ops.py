@@ -96,10 +96,20 @@ def serve(store: Store, of: Graph, *runs: str, worker: str = WORKER, seconds: fl
     return start(store, of, *runs, **options)
 
 
+def claim_roots(store: Store, of: Graph, *runs: str, worker: str = WORKER, **options: Any) -> tuple[Grant, ...]:
+    """The same, with all nodes claimed that have no parents."""
+    serve(store, of, *runs, worker=worker, **options)
+    return claim(store, worker)
+
+
+def claim_by_name(store: Store, of: Graph, **options: Any) -> dict[str, Grant]:
+    return by_name(of, claim_roots(store, of, **options))
+
+
 def claim_first(store: Store, of: Graph, worker: str = WORKER, **options: Any) -> Grant:
-    """The same, with the one node that has no parents claimed."""
-    serve(store, of, worker=worker, **options)
-    return claim_one(store, worker)
+    """The same for a graph with one such node."""
+    (grant,) = claim_roots(store, of, worker=worker, **options)
+    return grant
 
 
 def claim_one(store: Store, worker: str = WORKER, **scope: Any) -> Grant:

@@ -200,8 +200,7 @@ def test_graphs_are_told_apart_by_when_they_were_first_stored(store: Store) -> N
 
 
 def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
-    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    held = by_name(of, claim(store))
+    held = claim_by_name(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     store.commit([failed(held["a"])])
     expect_run(store, status=RunStatus.PAUSED, gate=GateState.SHUT, reason="node_failed", stopping=False)
     store.commit([completed(held["b"])])
@@ -210,8 +209,7 @@ def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
 
 
 def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) -> None:
-    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    held = by_name(of, claim(store))
+    held = claim_by_name(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     store.commit([failed(held["a"]), completed(held["b"])])
     expect(enact(store, "resume", RunStatus.RUNNING, tolerate=True), status=RunStatus.RUNNING, gate=GateState.OPEN)
     assert reader.require_run(store, RUN).tolerated == 1

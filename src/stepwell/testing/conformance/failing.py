@@ -79,8 +79,7 @@ def test_a_failure_of_the_last_node_ends_nothing_by_itself(store: Store) -> None
 
 
 def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store) -> None:
-    of = serve(store, graph(**PAIR))
-    grants = by_name(of, claim(store))
+    grants = claim_by_name(store, graph(**PAIR))
     first, second = store.commit([failed(grants["a"]), completed(grants["b"])])
     assert isinstance(first, Settled)
     assert first == second
@@ -100,8 +99,7 @@ def test_a_late_success_after_the_failure_is_recorded_and_moves_nothing(store: S
 
 
 def test_late_settlements_that_come_together_move_nothing(store: Store) -> None:
-    of = serve(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
-    grants = by_name(of, claim(store))
+    grants = claim_by_name(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
     one(store, failed(grants["bad"]), Settled)
     late = [completed(grants["n0"]), completed(grants["n1"]), completed(grants["n2"])]
     *settled, _ = store.commit([*late, retried(grants["n3"], 5), released(grants["n4"]), stopped(grants["n5"])])
@@ -170,8 +168,7 @@ def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) ->
 
 
 def test_in_a_cancelled_run_nothing_waits(store: Store) -> None:
-    serve(store, graph(a="", b="", c=""))
-    a, b, c = claim(store)
+    a, b, c = claim_roots(store, graph(a="", b="", c=""))
     enact(store, "cancel", RunStatus.CANCELLING, grace=10_000_000, stop=True)
     store.commit([retried(a, 5), failed(b)])
     by_index = {row.index: row.status for row in reader.all_nodes(store, RUN)}

@@ -17,10 +17,12 @@ PLACE = b'{"origin":"run-1","seq":9}'
 LARGE = b'"' + b"x" * 40_000 + b'"'
 
 
-def fork(store: Store, of: Graph, run: str = FORK) -> None:
-    """Create a fork and hold its gate."""
+def fork(store: Store, of: Graph, *shared: tuple[int, int], run: str = FORK) -> None:
+    """Create a fork, hold its gate, and share this much."""
     start(store, of, run, fork=PLACE)
     hold(store, run, purpose="fork")
+    if shared:
+        one(store, share(*shared), Shared)
 
 
 def share(*rows: tuple[int, int], token: str = TOKEN, claim: str = "s1", run: str = FORK, origin: str = RUN) -> Share:
@@ -32,25 +34,24 @@ def begin(store: Store, run: str = FORK, status: RunStatus = RunStatus.PENDING) 
     finish(store, status, open_gate=True, run=run)
 
 
-def done(store: Store, of: Graph, output: bytes = b'"done"') -> None:
+def done(store: Store, of: Graph, output: bytes = b'"done"') -> Graph:
     """The origin: a run of this graph, worked to its end."""
     serve(store, of)
     while grants := claim(store, runs=[RUN]):
         store.commit([completed(grant, output) for grant in grants])
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+    return of
 
 
-def forked(store: Store, of: Graph, *shared: tuple[int, int]) -> None:
+def forked(store: Store, of: Graph, *shared: tuple[int, int]) -> Graph:
     """A fork of a run of this graph that was worked to its end, and shares this much of it."""
-    done(store, of)
-    fork(store, of)
-    store.commit([share(*shared)])
+    fork(store, done(store, of), *shared)
     begin(store)
+    return of
 
 
 def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) -> None:
-    of = graph(a="", b="a")
-    done(store, of)
+    of = done(store, graph(a="", b="a"))
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, 2, 2)
     expect_run(store, FORK, status=RunStatus.PENDING, gate=GateState.HELD, purpose="fork", fork=PLACE)
     assert claim(store) == ()
@@ -66,8 +67,7 @@ def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) 
 
 
 def test_a_fork_is_created_once_and_not_held_again(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
+    of = forked(store, graph(a="", b="a"), (0, 1))
     seq = reader.require_run(store, FORK).seq
     receipts = store.commit([create(of, FORK, fork=PLACE), create(of, "fork-2", fork=b"\x00")])
     assert receipts == [Created(FORK, True, 2, 2), Created(RunId("fork-2"), False, 2, 2)]
@@ -82,8 +82,7 @@ def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock
     clock.advance(2)
     store.commit([completed(a, b'"from a"', outcome=b'{"rows":3}')])
     clock.advance(60)
-    fork(store, of)
-    store.commit([share((0, 1))])
+    fork(store, of, (0, 1))
     (theirs,), (ours,) = reader.list_attempts(store, RUN), reader.list_attempts(store, FORK)
     assert ours == theirs._replace(id=ours.id)
     assert ours.id != theirs.id
@@ -93,25 +92,21 @@ def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock
 
 
 def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> None:
-    of = graph(spec("a"), spec("b", "a", needs="a"))
-    done(store, of, LARGE)
-    fork(store, of)
-    store.commit([share((0, 1))])
+    of = done(store, graph(spec("a"), spec("b", "a", needs="a")), LARGE)
+    fork(store, of, (0, 1))
     begin(store)
     assert claim_one(store).inputs == ((0, LARGE),)
 
 
 def test_a_fork_of_all_completes_at_once(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1), (1, 1))
+    forked(store, graph(a="", b="a"), (0, 1), (1, 1))
     row = reader.require_run(store, FORK)
     assert (row.status, row.gate, row.open, row.active) == (RunStatus.COMPLETED, GateState.SHUT, 0, 0)
     assert (row.started_at, row.ended_at is None) == (None, False)
 
 
 def test_sharing_is_repeated_without_harm(store: Store) -> None:
-    of = graph(a="", b="a", c="a")
-    done(store, of)
+    of = done(store, graph(a="", b="a", c="a"))
     fork(store, of)
     op = share((0, 1), (1, 1))
     first, second = twice(store, [op])
@@ -124,10 +119,8 @@ def test_sharing_is_repeated_without_harm(store: Store) -> None:
 
 
 def test_who_finishes_what_another_left_half_shared_shares_the_rest(store: Store, clock: ManualClock) -> None:
-    of = graph(a="", b="a", c="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
+    of = done(store, graph(a="", b="a", c="a"))
+    fork(store, of, (0, 1), (1, 1))
     clock.advance(60)
     hold(store, FORK, "other", purpose="fork")
     assert refused(store, share((2, 1), claim="late")) is Refusal.GATE_LOST
@@ -167,8 +160,7 @@ def test_only_what_completed_is_shared(store: Store) -> None:
 
 
 def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
-    of = graph(a="", b="", c="a")
-    done(store, of)
+    of = done(store, graph(a="", b="", c="a"))
     start(store, of, FORK)
     held = by_name(of, claim(store, limit=1))
     begun = next(iter(held.values())).index
@@ -184,8 +176,7 @@ def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
 
 def test_a_share_is_granted_to_nobody(store: Store) -> None:
     """Its id is one of claims, because attempts are named by it; who claims under it gets nothing."""
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
+    forked(store, graph(a="", b="a"), (0, 1))
     assert claim(store, claim="s1") == ()
     (b,) = claim(store)
     assert refused(store, completed(b._replace(attempt=reader.list_attempts(store, FORK, 0)[0].id), b"1")) is (
@@ -201,8 +192,7 @@ def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId)
         (grant,) = claim(store)
         effect = Append(grant.attempt, 0, "effect", LARGE[:-1] + b'!"')
         store.commit([effect, completed(grant, LARGE, outcome=LARGE)])
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
+    fork(store, of, (0, 1), (1, 1))
     begin(store)
     second = FORK if first == RUN else RUN
     one(store, Delete(first), Deleted)
@@ -222,8 +212,7 @@ def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -
     lines += [Append(a.attempt, 2, "effect", b'"sent"'), Append(a.attempt, -1, "progress", b"1")]
     store.commit([*lines, completed(a, lines=(("effect", b'"told"'), ("checkpoint", b'"done"')))])
     theirs = [line for line in reader.list_lines(store, RUN) if line.kind in ("effect", "checkpoint")]
-    fork(store, of)
-    store.commit([share((0, 1))])
+    fork(store, of, (0, 1))
     (ours,) = reader.list_attempts(store, FORK)
     found = reader.list_lines(store, FORK)
     assert [line.data for line in found] == [b'"paid"', b'"sent"', b'"told"', b'"done"']
@@ -233,8 +222,7 @@ def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -
 
 
 def test_only_who_holds_the_gate_may_share(store: Store) -> None:
-    of = graph(a="")
-    done(store, of)
+    of = done(store, graph(a=""))
     start(store, of, FORK, fork=PLACE)
     assert refused(store, share((0, 1))) is Refusal.GATE_LOST
     hold(store, FORK, purpose="fork")
@@ -248,8 +236,7 @@ def test_only_who_holds_the_gate_may_share(store: Store) -> None:
 
 def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
     chunk = store.limits.nodes
-    of = fan(chunk + 10)
-    done(store, of, b"1")
+    of = done(store, fan(chunk + 10), b"1")
     store.commit(add_graph(of))
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, chunk, chunk + 12)
     expect_run(store, FORK, gate=GateState.HELD, purpose="load", fork=PLACE)
@@ -268,8 +255,7 @@ def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
 
 
 def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
-    of = graph(a="", b="a", c="b")
-    forked(store, of, (0, 1), (1, 1))
+    of = forked(store, graph(a="", b="a", c="b"), (0, 1), (1, 1))
     entries = reader.list_journal(store, FORK)
     kinds = [(entry.kind, entry.index, entry.attempt, entry.status) for entry in entries]
     assert kinds == [
@@ -287,8 +273,7 @@ def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
 
 
 def test_the_forks_of_a_run_are_found(store: Store) -> None:
-    of = graph(a="")
-    done(store, of)
+    of = done(store, graph(a=""))
     for run, origin in {"fork-1": RUN, "fork-2": FORK, "fork-3": RUN, "odd": None}.items():
         start(store, of, run, fork=b"\x00", origin=origin)
     assert reader.require_run(store, "fork-2").origin == FORK
@@ -302,9 +287,8 @@ def test_the_forks_of_a_run_are_found(store: Store) -> None:
 
 
 def test_a_fork_is_forked_cancelled_and_deleted_like_any_run(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
-    fork(store, of, "fork-2")
+    of = forked(store, graph(a="", b="a"), (0, 1))
+    fork(store, of, run="fork-2")
     assert one(store, share((0, 1), run="fork-2", origin=FORK, claim="s2"), Shared) == Shared(1)
     begin(store, "fork-2")
     end_run(store, FORK)

@@ -58,8 +58,7 @@ def test_parents_that_complete_one_by_one_release_their_child_with_the_last(stor
 
 
 def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
-    serve(store, graph(a="", b="", c="a b"), *(f"run-{i}" for i in range(5)))
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b="", c="a b"), *(f"run-{i}" for i in range(5)))
     receipts = store.commit([completed(grant) for grant in grants[:-1]])
     assert all(isinstance(receipt, Settled) for receipt in receipts)
     assert [grant.run_id for grant in claim(store)] == ["run-0", "run-1", "run-2", "run-3"]
@@ -67,8 +66,7 @@ def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
 
 
 def test_runs_that_end_in_one_batch_all_end(store: Store) -> None:
-    serve(store, graph(a="", b=""), *(f"run-{i}" for i in range(6)))
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b=""), *(f"run-{i}" for i in range(6)))
     bad = {"run-1", "run-4"}
     receipts = store.commit([failed(g) if g.run_id in bad else completed(g) for g in grants if g.run_id != "run-5"])
     ended = {receipt.run.run_id: receipt.run for receipt in receipts if isinstance(receipt, Settled)}
@@ -237,8 +235,7 @@ def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
 def test_large_payloads_come_back_whole(store: Store) -> None:
     sizes = (0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000)
     payloads = [bytes([97 + i]) * size for i, size in enumerate(sizes)] + [b"\x00", b"\x00" * 33, b"\x00" * 20_000]
-    serve(store, graph(**{f"n{i}": "" for i in range(len(payloads))}), input=payloads[-1])
-    grants = claim(store)
+    grants = claim_roots(store, graph(**{f"n{i}": "" for i in range(len(payloads))}), input=payloads[-1])
     around = list(itertools.islice(itertools.cycle(payloads), 1, len(payloads) + 1))
     ops = [completed(g, p, outcome=q) for g, p, q in zip(grants, payloads, around, strict=True)]
     first, second = twice(store, ops)

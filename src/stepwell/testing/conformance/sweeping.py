@@ -146,8 +146,7 @@ def test_a_due_node_wakes_and_never_early(store: Store, clock: ManualClock) -> N
 
 
 def test_the_longest_due_wake_first(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a="", b="", c=""), "one", "two", seconds=600)
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b="", c=""), "one", "two", seconds=600)
     store.commit([retried(grant, 9 - place) for place, grant in enumerate(grants)])
     assert sweep_after(store, clock, 9, 2).woken == 2
     ready = [node(store, grant.index, grant.run_id).status is NodeStatus.READY for grant in grants]
