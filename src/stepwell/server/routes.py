@@ -216,6 +216,12 @@ class Routes:
         return register
 
 
+def described_body(example: Mapping[str, Any], **others: Any) -> dict[str, Any]:
+    """What OpenAPI says of a body that a route reads itself: a JSON object, or one of these other types."""
+    content = {JSON: {"schema": {"type": "object"}, "example": example}, **others}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def open_path(route: APIRoute) -> str | None:
     """The path of a route that is open, up to its first variable; None if the route is guarded."""
     return route.path.partition("{")[0] if (route.openapi_extra or {}).get(OPEN) else None

@@ -119,23 +119,18 @@ def _attempt(attempt: AttemptView) -> dict[str, Any]:
 def _outputs(service: Service, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
     found = reader.get_outputs(service.store, run.row.id, indexes)
     specs = run.graph.in_order
-    made = []
-    for index in indexes:
-        if index in found:
-            data = found[index]
-            node = specs[index].id
-            made.append(
-                {
-                    "node": node,
-                    "name": specs[index].name,
-                    "size": len(data),
-                    "sha256": sha256(data),
-                    "href": f"/api/v1/runs/{run.row.id}/nodes/{node}/output",
-                    "value": decode(data) if len(data) <= INLINE else None,
-                    "inline": len(data) <= INLINE,
-                }
-            )
-    return made
+    return [
+        {
+            "node": specs[index].id,
+            "name": specs[index].name,
+            "size": len(data),
+            "sha256": sha256(data),
+            "href": f"/api/v1/runs/{run.row.id}/nodes/{specs[index].id}/output",
+            "value": decode(data) if len(data) <= INLINE else None,
+            "inline": len(data) <= INLINE,
+        }
+        for index, data in ((index, found[index]) for index in indexes if index in found)
+    ]
 
 
 @routes.get("/runs/{run_id}/outputs", "read")

@@ -25,7 +25,7 @@ from .. import paging
 from ..hooks import start_by
 from ..models import Body, Page
 from ..problems import Problem
-from ..routes import Routes
+from ..routes import Routes, described_body
 from ..service import Given, Service
 
 routes = Routes("triggers")
@@ -96,22 +96,12 @@ class Times(BaseModel):
     dry_run: bool
 
 
-_DEFINITION = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {
-                    "name": "nightly",
-                    "workflow": "report",
-                    "cron": "30 2 * * *",
-                    "timezone": "Europe/Berlin",
-                    "input": {"day": "{{ fire.date }}"},
-                },
-            }
-        },
-    }
+_EXAMPLE = {
+    "name": "nightly",
+    "workflow": "report",
+    "cron": "30 2 * * *",
+    "timezone": "Europe/Berlin",
+    "input": {"day": "{{ fire.date }}"},
 }
 
 
@@ -140,7 +130,7 @@ def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Li
     status_code=201,
     response_model=TriggerModel,
     responses={200: {"model": TriggerModel, "description": "There was one of this name: this is its version now."}},
-    openapi_extra=_DEFINITION,
+    openapi_extra=described_body(_EXAMPLE),
 )
 async def add_trigger(request: Request, service: Given, response: Response) -> Any:
     """Store a trigger, or a new version of it. A refusal lists every problem and its place."""

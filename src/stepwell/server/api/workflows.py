@@ -21,35 +21,16 @@ from .. import paging
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
 from ..problems import Problem, problem_of
 from ..responses import Format, drawn
-from ..routes import Routes
+from ..routes import Routes, described_body
 from ..service import Given, Service
 from ..starting import unknown_workflow
 
 routes = Routes("workflows")
 
-_DOCUMENT = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {
-                    "name": "summarise",
-                    "nodes": [
-                        {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}},
-                        {
-                            "id": "size",
-                            "handler": "compute",
-                            "config": {"expression": "fetch.output.text | length"},
-                            "dependencies": ["fetch"],
-                        },
-                    ],
-                },
-            },
-            "application/yaml": {"schema": {"type": "string"}},
-        },
-    }
-}
+_FETCH = {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}}
+_SIZE = {"id": "size", "handler": "compute", "config": {"expression": "fetch.output.text | length"}}
+_EXAMPLE = {"name": "summarise", "nodes": [_FETCH, {**_SIZE, "dependencies": ["fetch"]}]}
+_DOCUMENT = described_body(_EXAMPLE, **{"application/yaml": {"schema": {"type": "string"}}})
 
 
 async def _document(request: Request, service: Service) -> Document:
