@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from operator import attrgetter
 from typing import Annotated, Any
@@ -95,10 +96,9 @@ def list_entities(
 ) -> Page[models.EntityModel]:
     """The entities of a pipeline, and how many of their states stand where."""
     after = paging.read(cursor, paging.Text)
-    counts: dict[str, dict[str, int]] = {}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for each in _pipeline(service, name).view().states():
-        of_entity = counts.setdefault(each.entity, {})
-        of_entity[each.standing.status] = of_entity.get(each.standing.status, 0) + 1
+        counts[each.entity][each.standing.status] += 1
     names = sorted(entity for entity in counts if after is None or entity > after)
     items = [{"entity": entity, "counts": counts[entity]} for entity in names[:limit]]
     more = names[limit - 1] if len(names) > limit else None

@@ -20,10 +20,9 @@ from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...triggers.state import RECORD
 from ...triggers.webhook import MAX_BODY
-from ...words import iso
 from .. import paging
 from ..hooks import start_by
-from ..models import Body, Page
+from ..models import Body, Page, version_data
 from ..problems import Problem
 from ..routes import Routes, described_body
 from ..service import Given, Service
@@ -159,15 +158,8 @@ def list_trigger_versions(name: Name, service: Given) -> list[TriggerVersion]:
     """The versions of its definition, oldest first."""
     triggers = _triggers(service, name)
     active = triggers.get(name).version
-    return [
-        TriggerVersion(
-            version=row.number,
-            digest=row.digest,
-            saved_at=iso(row.stored_at) or "",
-            active=row.number == active,
-        )
-        for row in triggers.versions(name)
-    ]
+    versions = ({**version_data(row), "active": row.number == active} for row in triggers.versions(name))
+    return [TriggerVersion.model_validate(each) for each in versions]
 
 
 @routes.delete("/triggers/{name}", "author", status_code=204)

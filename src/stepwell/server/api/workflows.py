@@ -18,7 +18,7 @@ from ...runner.runs.records import graph_record
 from ...store import reader
 from ...words import iso
 from .. import paging
-from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
+from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
 from ..problems import Problem, problem_of
 from ..responses import Format, drawn
 from ..routes import Routes, described_body
@@ -148,18 +148,7 @@ def list_versions(
     _version(service, name, None)
     after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
-    items = [
-        {
-            "name": row.name,
-            "version": row.number,
-            "digest": row.digest,
-            "size": row.size,
-            "saved_at": iso(row.stored_at),
-            "active": row.active,
-        }
-        for row in rows
-    ]
-    return paging.page(items, rows.cursor)
+    return paging.page([version_data(row) for row in rows], rows.cursor)
 
 
 class Activate(Body):
