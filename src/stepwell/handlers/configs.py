@@ -34,7 +34,7 @@ def fields_of(model: Any) -> frozenset[str] | None:
 def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
     """All problems of a config under a model, except with values that are known only later."""
     if not isinstance(config, Mapping):
-        return [Problem((), f"an object is needed, not {_kind(config)}")]
+        return [Problem((), f"an object is needed, not {kind_of(config)}")]
     if model is None:
         return []
     found = [*_unknown_keys(model, config)]
@@ -122,8 +122,15 @@ def _existing(config: Any, path: Path) -> tuple[Path, Any]:
     return tuple(found), value
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
     if value is None:
         return "null"
-    names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
+    names = {
+        bool: "true or false",
+        str: "a text",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "an object",
+    }
     return names.get(type(value), type(value).__name__)

@@ -14,6 +14,7 @@ from pydantic import Field
 from ..codec import text
 from ..errors import PermanentError
 from .access import Access
+from .configs import kind_of
 from .definition import Handler
 from .strict import Strict
 
@@ -129,6 +130,5 @@ def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
 
 
 def _not(parent: str, value: Any, needed: str, how: str) -> PermanentError:
-    kind = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}.get(type(value), "null")
-    kind = "a number" if kind == "null" and value is not None else kind
-    return PermanentError(f"aggregate with how: {how} needs {needed} of every parent, and {parent!r} gave {kind}")
+    gave = kind_of(value)
+    return PermanentError(f"aggregate with how: {how} needs {needed} of every parent, and {parent!r} gave {gave}")

@@ -152,13 +152,11 @@ def claim_op(
     serves: Iterable[tuple[str, str]] | None = None,
 ) -> Claim:
     """A claim of up to `limit` nodes of the usual lanes."""
+    asked = [(every, limit) for every in EVERY_LANE] if lanes is None else lanes
     return Claim(
         new_claim_id() if claim is None else ClaimId(claim),
         WorkerId(worker),
-        tuple(
-            (lane(name) if isinstance(name, str) else name, most)
-            for name, most in (((every, limit) for every in EVERY_LANE) if lanes is None else lanes)
-        ),
+        tuple((lane(name) if isinstance(name, str) else name, most) for name, most in asked),
         tuple(RunId(run) for run in runs) if serves is None else (),
         None if serves is None else tuple(serves),
     )

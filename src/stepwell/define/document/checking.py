@@ -208,15 +208,10 @@ def _check_ancestors(
     above = above_all(pairs, inspected.parents, inspected.sequence)
     for node, path, reference in asked:
         if node.id and (positions[NodeId(node.id)], positions[NodeId(reference.name)]) not in above:
-            what = "itself" if reference.name == node.id else f"{reference.name!r}, which is not one of its ancestors"
-            advice = (
-                ""
-                if reference.name == node.id
-                else f": add it to the dependencies of {node.id!r}, or of a node before it"
-            )
-            problems.add(
-                node.path("config", *path), f"the template of {node.id!r} names {what}{advice}", found=reference.name
-            )
+            advice = f"add it to the dependencies of {node.id!r}, or of a node before it"
+            other = f"{reference.name!r}, which is not one of its ancestors: {advice}"
+            message = f"the template of {node.id!r} names {'itself' if reference.name == node.id else other}"
+            problems.add(node.path("config", *path), message, found=reference.name)
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:

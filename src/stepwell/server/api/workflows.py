@@ -56,10 +56,8 @@ def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.L
         after = None
     classes = [_class(each) for each in registered_workflows(service.store, after, limit - len(items))]
     items += classes
-    more = ["class", classes[-1]["name"]] if classes and len(items) == limit else None
-    if len(items) == limit and not classes:
-        more = ["class", ""]
-    return paging.page(items, more)
+    last = classes[-1]["name"] if classes else ""
+    return paging.page(items, ["class", last] if len(items) == limit else None)
 
 
 def _class(workflow: RegisteredWorkflow) -> dict[str, Any]:
