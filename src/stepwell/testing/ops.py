@@ -96,8 +96,15 @@ def serve(store: Store, of: Graph, *runs: str, worker: str = WORKER, seconds: fl
     return start(store, of, *runs, **options)
 
 
+def worked(store: Store, of: Graph, *runs: str, **options: Any) -> Graph:
+    """The same, worked to their end."""
+    serve(store, of, *runs, **options)
+    work(store)
+    return of
+
+
 def claim_roots(store: Store, of: Graph, *runs: str, worker: str = WORKER, **options: Any) -> tuple[Grant, ...]:
-    """The same, with all nodes claimed that have no parents."""
+    """Start runs, and have a worker claim all nodes that have no parents."""
     serve(store, of, *runs, worker=worker, **options)
     return claim(store, worker)
 

@@ -42,8 +42,7 @@ def test_nothing_of_a_deleted_run_is_left(store: Store) -> None:
 
 
 def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> None:
-    of = serve(store, graph(**{f"n{i}": "" for i in range(7)}))
-    work(store)
+    of = worked(store, graph(**{f"n{i}": "" for i in range(7)}))
     assert one(store, Delete(RUN, 3), Deleted).finished is False
     expect_run(store, gate=GateState.HELD, purpose="delete", nodes=7)
     assert [row.index for row in reader.all_nodes(store, RUN)] == [0, 1, 2, 3]
@@ -115,8 +114,7 @@ def test_a_graph_is_deleted_in_chunks_and_can_be_stored_again_at_any_time(store:
         if chunks:
             assert refused(store, create(of)) is (Refusal.UNKNOWN if ended[-1] else Refusal.INCOMPLETE)
         store.commit(add_graph(of))
-    serve(store, of)
-    work(store)
+    worked(store, of)
     assert set(statuses(store).values()) == {"COMPLETED"}
 
 

@@ -122,8 +122,7 @@ def test_rows_that_have_changed_are_refused_and_the_rest_applied(store: Store) -
 
 
 def test_a_node_named_twice_in_a_rewrite_changes_once(store: Store) -> None:
-    serve(store, graph(a="", b=""))
-    work(store)
+    worked(store, graph(a="", b=""))
     hold(store, purpose="reattempt")
     row = node(store, 0)
     again = NodeChange(0, NodeStatus.PENDING, row.attempt, NodeStatus.CANCELLED)
@@ -209,8 +208,7 @@ def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store
 
 def test_completions_are_superseded_over_several_rewrites(store: Store, clock: ManualClock) -> None:
     """From the last node to the first; who begins in the middle, with another token, goes on where the first one left it."""
-    serve(store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")))
-    work(store)
+    worked(store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")))
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
     rows = [changed(row, NodeStatus.PENDING, fresh=True) for row in reversed(reader.all_nodes(store, RUN))]
     hold(store, purpose="reattempt", seconds=10)

@@ -100,8 +100,7 @@ def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualCloc
 
 
 def test_the_journal_is_read_page_by_page(store: Store) -> None:
-    serve(store, fan(10))
-    work(store)
+    worked(store, fan(10))
     whole = tuple(reader.list_journal(store, RUN))
     assert len(whole) == 26
     assert store.read([ListJournal(RUN, limit=10), ListJournal(RUN, 10, 10), ListJournal(RUN, 20, 10)]) == [
@@ -114,8 +113,7 @@ def test_the_journal_is_read_page_by_page(store: Store) -> None:
 
 def test_entries_are_chosen_by_kind_and_by_node(store: Store) -> None:
     """So that the history of a run with many nodes need not be read for what became of one of them."""
-    serve(store, graph(a="", b="a", c="b"))
-    work(store)
+    worked(store, graph(a="", b="a", c="b"))
 
     def chosen(**options: Any) -> list[tuple[str, int | None]]:
         return [(entry.kind, entry.index) for entry in store.read([ListJournal(RUN, **options)])[0]]

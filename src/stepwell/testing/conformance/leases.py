@@ -60,8 +60,7 @@ def test_attempts_whose_claim_was_never_answered_are_released(store: Store, cloc
 
 
 def test_a_renewal_that_says_nothing_of_what_is_held_releases_nothing(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a=""))
-    claim(store)
+    claim_roots(store, graph(a=""))
     for _ in range(3):
         clock.advance(1)
         assert one(store, Renew(WORKER, LEASE, None), Renewed).released == 0
@@ -79,8 +78,7 @@ def test_rubbish_among_the_held_changes_nothing(store: Store, clock: ManualClock
 
 
 def test_a_careful_node_that_never_began_is_ready_again(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(spec("pay", on_lost="interrupt")))
-    claim(store)
+    claim_roots(store, graph(spec("pay", on_lost="interrupt")))
     renew(store, clock, 1)
     assert renew(store, clock, 1).released == 1
     assert statuses(store) == {"pay": "READY"}

@@ -259,8 +259,7 @@ def test_every_part_of_a_sweep_is_limited(store: Store, clock: ManualClock) -> N
 
 
 def test_a_sweep_of_one_run_leaves_the_others(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a=""), "one", "two", seconds=1)
-    claim(store)
+    claim_roots(store, graph(a=""), "one", "two", seconds=1)
     clock.advance(1)
     assert one(store, Sweep(run=RunId("one")), Swept).lost == 1
     assert (statuses(store, "one"), statuses(store, "two")) == ({"a": "READY"}, {"a": "RUNNING"})
@@ -269,8 +268,7 @@ def test_a_sweep_of_one_run_leaves_the_others(store: Store, clock: ManualClock) 
 
 def test_after_an_outage_workers_get_one_lease_to_renew(store: Store, clock: ManualClock) -> None:
     """Nobody could renew while the store was away; who comes back first must not take everything from the others."""
-    serve(store, graph(a=""))
-    claim(store)
+    claim_roots(store, graph(a=""))
     sweep(store)
     expect(sweep_after(store, clock, 60), lost=0, workers=1)
     assert isinstance(store.commit([Renew(WORKER, 30 * SECOND, None)])[0], Renewed), "it was alive"
@@ -280,8 +278,7 @@ def test_after_an_outage_workers_get_one_lease_to_renew(store: Store, clock: Man
 
 
 def test_a_lease_that_ran_out_before_an_outage_is_over(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a="", b=""))
-    claim(store)
+    claim_roots(store, graph(a="", b=""))
     for _ in range(4):
         sweep_after(store, clock, 9, 1)
     assert sweep_after(store, clock, 60).lost == 1
