@@ -16,14 +16,6 @@ Later: TypeAlias = Callable[[str], bool]
 """Whether a text is known only later: it holds a template."""
 
 
-def schema_of(model: Any) -> dict[str, Any]:
-    """The JSON Schema of a model; of none that of any mapping."""
-    if model is None:
-        return {"type": "object"}
-    found: dict[str, Any] = model.model_json_schema()
-    return found
-
-
 def fields_of(model: Any) -> frozenset[str] | None:
     """The fields of a model; None when there is none, or more may come."""
     if model is None or model.model_config.get("extra") == "allow":
@@ -123,14 +115,7 @@ def _existing(config: Any, path: Path) -> tuple[Path, Any]:
 
 
 def kind_of(value: object) -> str:
-    if value is None:
-        return "null"
-    names = {
-        bool: "true or false",
-        str: "a text",
-        int: "a number",
-        float: "a number",
-        list: "a list",
-        dict: "an object",
-    }
-    return names.get(type(value), type(value).__name__)
+    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from ..codec import text
 from ..errors import PermanentError
-from .access import Access
 from .configs import kind_of
 from .definition import Handler
 from .strict import Strict
@@ -51,59 +50,49 @@ class Aggregate(Strict):
     count: int = Field(description="how many parents there are")
 
 
-def transform(access: Access) -> Handler:
-    def make(ctx: Any, config: TransformConfig) -> dict[str, Any]:
-        return {"result": config.template}
-
-    return Handler(
-        "transform",
-        make,
-        TransformConfig,
-        Result,
-        "Make text or data from the outputs of ancestors.",
-        {"template": {"title": "{{ fetch.result.title }}", "words": "{{ fetch.result.words }}"}},
-        side_effects="pure",
-        takes_secrets=False,
-    )
-
-
-def compute(access: Access) -> Handler:
-    def give(ctx: Any, config: ComputeConfig) -> dict[str, Any]:
-        return {"result": config.expression}
-
-    return Handler(
-        "compute",
-        give,
-        ComputeConfig,
-        Result,
-        "Compute a value from the input and the outputs of ancestors.",
-        {"expression": "order.result.price * input.quantity"},
-        side_effects="pure",
-        expressions=frozenset({"expression"}),
-        takes_secrets=False,
-    )
+transform = Handler(
+    "transform",
+    lambda ctx, config: {"result": config.template},
+    TransformConfig,
+    Result,
+    "Make text or data from the outputs of ancestors.",
+    {"template": {"title": "{{ fetch.result.title }}", "words": "{{ fetch.result.words }}"}},
+    side_effects="pure",
+    takes_secrets=False,
+)
+compute = Handler(
+    "compute",
+    lambda ctx, config: {"result": config.expression},
+    ComputeConfig,
+    Result,
+    "Compute a value from the input and the outputs of ancestors.",
+    {"expression": "order.result.price * input.quantity"},
+    side_effects="pure",
+    expressions=frozenset({"expression"}),
+    takes_secrets=False,
+)
 
 
-def aggregate(access: Access) -> Handler:
-    def aggregate_outputs(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
-        outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
-        field = config.field
-        taken = {
-            parent: output[field] if isinstance(output, dict) and field in output else output
-            for parent, output in outputs.items()
-        }
-        return {"result": _combined(taken, config), "count": len(taken)}
+def _aggregated(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
+    outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
+    field = config.field
+    taken = {
+        parent: output[field] if isinstance(output, dict) and field in output else output
+        for parent, output in outputs.items()
+    }
+    return {"result": _combined(taken, config), "count": len(taken)}
 
-    return Handler(
-        "aggregate",
-        aggregate_outputs,
-        AggregateConfig,
-        Aggregate,
-        "Bring the outputs of the nodes it depends on together.",
-        {"how": "mapping"},
-        side_effects="pure",
-        takes_secrets=False,
-    )
+
+aggregate = Handler(
+    "aggregate",
+    _aggregated,
+    AggregateConfig,
+    Aggregate,
+    "Bring the outputs of the nodes it depends on together.",
+    {"how": "mapping"},
+    side_effects="pure",
+    takes_secrets=False,
+)
 
 
 def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
