@@ -28,7 +28,7 @@ from ..routes import Routes, described_body
 from ..service import Given, Service
 
 routes = Routes("triggers")
-hooks = Routes("webhooks")
+hooks = Routes("webhooks", prefix="")
 
 Name = Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", examples=["nightly"])]
 
