@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
@@ -76,13 +75,7 @@ def _openapi_route(app: FastAPI) -> Routes:
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document: made once."""
     if app.openapi_schema is None:
-        found = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=app.description,
-            routes=app.routes,
-            openapi_version="3.1.0",
-        )
+        found = app.openapi()
         components = found.setdefault("components", {})
         schemas = components.setdefault("schemas", {})
         schemas["Problem"] = ProblemModel.model_json_schema()

@@ -126,13 +126,10 @@ class _Reading:
         history = self._journal[:seq]
         digests = [Digest(digest) for digest in earlier_graphs(history)]
         graphs: dict[str, Graph] = {digest: self._load(digest) for digest in digests}
-        last = graphs[digests[-1]] if digests else self._first_graph()
+        later = earlier_graphs(self._journal)
+        last = graphs[digests[-1]] if digests else self._load(Digest(later[0]) if later else self.row.digest)
         folded = fold(last, history, graphs)
         return {place for place, status in folded.attempts.items() if status is AttemptStatus.COMPLETED}
-
-    def _first_graph(self) -> Graph:
-        digests = earlier_graphs(self._journal)
-        return self._load(Digest(digests[0]) if digests else self.row.digest)
 
     def _began(self) -> _Began:
         digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.row.digest]
