@@ -23,7 +23,7 @@ class TriggerError(DefinitionError):
     def __init__(self, name: object, problems: list[Problem]) -> None:
         self.problems = tuple(problems)
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines = "\n".join(f"  - {problem.below('$')}" for problem in problems)
+        lines = "\n".join(f"  - {problem}" for problem in problems)
         super().__init__(f"trigger {name!r} has {count}:\n{lines}")
 
 
