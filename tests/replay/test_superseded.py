@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.model import AttemptRow, AttemptStatus, JournalRow
-from stepwell.replay.history.superseded import Superseded
+from stepwell.replay.history.recorded import Superseded
 from tests.kernel.facts import graph
 
 GRAPH = graph(a="", b="a", c="b", beside="")

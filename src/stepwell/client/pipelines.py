@@ -82,20 +82,9 @@ class RemotePipeline:
             raise PipelineError(f"the scan of {self.name} failed: {scan['error']}", pipeline=self.name)
         return dict(scan["report"])
 
-    def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
-        return self._changed("invalidate", targets=list(targets), stage=stage)
-
-    def accept(self, *targets: str) -> list[str]:
-        return self._changed("accept", targets=list(targets))
-
-    def retry(self, *targets: str) -> list[str]:
-        return self._changed("retry", targets=list(targets))
-
-    def clean(self, *, dry_run: bool = False) -> list[str]:
-        return self._changed("clean", dry_run=dry_run)
-
-    def _changed(self, verb: str, **body: Any) -> list[str]:
-        return list(self._transport.post(self._path(verb), body)["changed"])
+    def change(self, verb: str, **asked: Any) -> list[str]:
+        """Invalidate, accept, retry or clean states; which were changed."""
+        return list(self._transport.post(self._path(verb), asked)["changed"])
 
     def _path(self, *parts: str) -> str:
         return path_of("pipelines", self.name, *parts)

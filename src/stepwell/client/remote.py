@@ -120,7 +120,7 @@ class RemoteWaiting:
             if left is not None and left < LOOK_EVERY:
                 time.sleep(left)
             else:
-                for event in follow(self._transport, _path(run_id), str(row.seq), seconds=left):
+                for event in follow(self._transport, path_of("runs", run_id, "events"), str(row.seq), seconds=left):
                     if _tells_more(event):
                         break
             row = reader.require_run(self._store, run_id)
@@ -139,7 +139,7 @@ class RemoteWaiting:
     async def _wait_on_loop(self, run_id: RunId) -> RunRow:
         row = await asyncio.to_thread(reader.require_run, self._store, run_id)
         while not _is_over(row):
-            stream: Any = follow_on_loop(self._transport, _path(run_id), str(row.seq))
+            stream: Any = follow_on_loop(self._transport, path_of("runs", run_id, "events"), str(row.seq))
             try:
                 async for event in stream:
                     if _tells_more(event):
@@ -148,10 +148,6 @@ class RemoteWaiting:
                 await stream.aclose()
             row = await asyncio.to_thread(reader.require_run, self._store, run_id)
         return row
-
-
-def _path(run_id: RunId) -> str:
-    return path_of("runs", run_id, "events")
 
 
 def _is_over(row: RunRow) -> bool:

@@ -61,7 +61,11 @@ class Transport:
             if not isinstance(token, str) or not token.isascii() or not token.isprintable():
                 raise InputError("the token is no text of a token: `stepwell token create` makes one")
             self.headers["Authorization"] = f"Bearer {token}"
-        self.httpx = _httpx()
+        try:
+            import httpx
+        except ModuleNotFoundError:
+            raise InputError("a client needs httpx: pip install 'stepwell[http]'") from None
+        self.httpx: Any = httpx
         self._client = self.httpx.Client(base_url=self.url, headers=self.headers, timeout=timeout)
 
     def close(self) -> None:
@@ -119,9 +123,17 @@ class Transport:
     def result(self, answer: httpx.Response) -> Any:
         if answer.status_code == 204:
             return None
+        try:
+            found = decode(answer.content)
+        except ValueError:
+            if answer.is_success:
+                message = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
+                raise ServerError(message, status=answer.status_code) from None
+            found = None
         if answer.is_success:
-            return _json(answer)
-        raise error_of(answer.status_code, _problem(answer), self.url)
+            return found
+        problem = found if isinstance(found, dict) else {"detail": answer.text[:300] or answer.reason_phrase}
+        raise error_of(answer.status_code, problem, self.url)
 
     @contextmanager
     def stream(self, path: str, *, last: str | None, timeout: float | None, **params: Any) -> Iterator[Iterator[str]]:
@@ -135,32 +147,8 @@ class Transport:
             yield answer.iter_lines()
 
 
-def _httpx() -> Any:
-    try:
-        import httpx
-    except ModuleNotFoundError:
-        raise InputError("a client needs httpx: pip install 'stepwell[http]'") from None
-    return httpx
-
-
 def unreachable(url: str, error: BaseException) -> ServerError:
     return ServerError(f"the server {url} cannot be reached: {error}; is `stepwell serve` running there?")
-
-
-def _json(answer: httpx.Response) -> Any:
-    try:
-        return decode(answer.content)
-    except ValueError:
-        message = f"{answer.url} answers with something else than JSON: is it a Stepwell server?"
-        raise ServerError(message, status=answer.status_code) from None
-
-
-def _problem(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        found = decode(answer.content)
-    except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"detail": answer.text[:300] or answer.reason_phrase}
 
 
 def error_of(status: int, problem: Mapping[str, Any], url: str) -> StepwellError:

@@ -18,7 +18,7 @@ from .code.address import address_of, find, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
 from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
-from .types.parameters import CONTEXT, STATE
+from .types.signatures import CONTEXT, STATE
 from .types.state import StateType, checked_state
 
 Item = TypeVar("Item")
@@ -136,22 +136,11 @@ class Builder:
             raise DefinitionError(f"fan_out({shown(items)}): items are needed, one for each node", where=place)
         naming: Callable[[Item], str] | None = name if callable(name) else None
         prefix = known.short_name if name is None else name
-        members = FanOut(
-            self._add(
-                (
-                    (
-                        f"{prefix}_{index}" if naming is None else naming(item),
-                        {"item": item} if args is None else args(item),
-                    )
-                    for index, item in enumerate(items)
-                ),
-                known,
-                parents,
-                checked,
-                place,
-            ),
-            parents,
+        named = (
+            (f"{prefix}_{index}" if naming is None else naming(item), {"item": item} if args is None else args(item))
+            for index, item in enumerate(items)
         )
+        members = FanOut(self._add(named, known, parents, checked, place), parents)
         self._previous = tuple(members) or parents
         return members
 
@@ -285,15 +274,10 @@ class Builder:
         explained = []
         for problem in problems:
             position = positions.get(problem.where)
-            if position is None:
-                explained.append(problem)
-            else:
-                name = self._specs[position].name
-                explained.append(
-                    problem._replace(
-                        where=f"{name} ({problem.where})", message=f"{problem.message} ({self._places[position]})"
-                    )
-                )
+            if position is not None:
+                where = f"{self._specs[position].name} ({problem.where})"
+                problem = problem._replace(where=where, message=f"{problem.message} ({self._places[position]})")
+            explained.append(problem)
         return explained
 
 

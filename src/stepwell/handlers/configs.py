@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import PermanentError
 from ..secrets import SecretRef, leaves
+from ..types.misfit import Problem
 from ..words import suggestion
 
 Path: TypeAlias = tuple[str | int, ...]
 Later: TypeAlias = Callable[[str], bool]
 """Whether a text is known only later: it holds a template."""
-
-
-class Problem(NamedTuple):
-    """What is wrong at one place of a config."""
-
-    path: Path
-    message: str
-
-
-def schema_of(model: Any) -> dict[str, Any]:
-    """The JSON Schema of a model; of none that of any mapping."""
-    if model is None:
-        return {"type": "object"}
-    found: dict[str, Any] = model.model_json_schema()
-    return found
 
 
 def fields_of(model: Any) -> frozenset[str] | None:
@@ -40,15 +26,14 @@ def fields_of(model: Any) -> frozenset[str] | None:
 def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
     """All problems of a config under a model, except with values that are known only later."""
     if not isinstance(config, Mapping):
-        return [Problem((), f"an object is needed, not {_kind(config)}")]
+        return [Problem((), f"an object is needed, not {kind_of(config)}")]
     if model is None:
         return []
     found = [*_unknown_keys(model, config)]
     for path, message, is_certain in _refusals(model, config):
         if is_certain or not _known_later(config, path, later):
-            place = _existing(config, path)
-            is_secret = isinstance(_at(config, place), SecretRef)
-            problem = Problem(place, "no secret can be used here" if is_secret else message)
+            place, value = _existing(config, path)
+            problem = Problem(place, "no secret can be used here" if isinstance(value, SecretRef) else message)
             if problem not in found:
                 found.append(problem)
     return found
@@ -113,8 +98,8 @@ def _known_later(config: object, path: Path, later: Later | None) -> bool:
     return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
 
 
-def _existing(config: Any, path: Path) -> Path:
-    """A path without the steps that pydantic adds for members of a union."""
+def _existing(config: Any, path: Path) -> tuple[Path, Any]:
+    """A path without the steps that pydantic adds for members of a union, and the value there."""
     found: list[str | int] = []
     value = config
     for step in path:
@@ -124,21 +109,13 @@ def _existing(config: Any, path: Path) -> Path:
             is_item = isinstance(step, int) and isinstance(value, list | tuple)
             if step != path[-1] or not (is_item or isinstance(value, Mapping)):  # else something that is missing
                 continue
+            value = None
         found.append(step)
-    return tuple(found)
+    return tuple(found), value
 
 
-def _at(config: Any, path: Path) -> Any:
-    for step in path:
-        try:
-            config = config[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return config
+def kind_of(value: object) -> str:
+    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)
 
 
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list"}
-    return names.get(type(value), type(value).__name__)
+_KINDS = {bool: "true or false", str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}

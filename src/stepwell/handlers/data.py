@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ..codec import text
 from ..errors import PermanentError
-from .access import Access
+from .configs import kind_of
 from .definition import Handler
 from .strict import Strict
 
@@ -50,59 +50,49 @@ class Aggregate(Strict):
     count: int = Field(description="how many parents there are")
 
 
-def transform(access: Access) -> Handler:
-    def make(ctx: Any, config: TransformConfig) -> dict[str, Any]:
-        return {"result": config.template}
-
-    return Handler(
-        "transform",
-        make,
-        TransformConfig,
-        Result,
-        "Make text or data from the outputs of ancestors.",
-        {"template": {"title": "{{ fetch.result.title }}", "words": "{{ fetch.result.words }}"}},
-        side_effects="pure",
-        takes_secrets=False,
-    )
-
-
-def compute(access: Access) -> Handler:
-    def give(ctx: Any, config: ComputeConfig) -> dict[str, Any]:
-        return {"result": config.expression}
-
-    return Handler(
-        "compute",
-        give,
-        ComputeConfig,
-        Result,
-        "Compute a value from the input and the outputs of ancestors.",
-        {"expression": "order.result.price * input.quantity"},
-        side_effects="pure",
-        expressions=frozenset({"expression"}),
-        takes_secrets=False,
-    )
+transform = Handler(
+    "transform",
+    lambda ctx, config: {"result": config.template},
+    TransformConfig,
+    Result,
+    "Make text or data from the outputs of ancestors.",
+    {"template": {"title": "{{ fetch.result.title }}", "words": "{{ fetch.result.words }}"}},
+    side_effects="pure",
+    takes_secrets=False,
+)
+compute = Handler(
+    "compute",
+    lambda ctx, config: {"result": config.expression},
+    ComputeConfig,
+    Result,
+    "Compute a value from the input and the outputs of ancestors.",
+    {"expression": "order.result.price * input.quantity"},
+    side_effects="pure",
+    expressions=frozenset({"expression"}),
+    takes_secrets=False,
+)
 
 
-def aggregate(access: Access) -> Handler:
-    def aggregate_outputs(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
-        outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
-        field = config.field
-        taken = {
-            parent: output[field] if isinstance(output, dict) and field in output else output
-            for parent, output in outputs.items()
-        }
-        return {"result": _combined(taken, config), "count": len(taken)}
+def _aggregated(ctx: Any, config: AggregateConfig) -> dict[str, Any]:
+    outputs: Mapping[str, Any] = ctx.outputs.some(ctx.parents)
+    field = config.field
+    taken = {
+        parent: output[field] if isinstance(output, dict) and field in output else output
+        for parent, output in outputs.items()
+    }
+    return {"result": _combined(taken, config), "count": len(taken)}
 
-    return Handler(
-        "aggregate",
-        aggregate_outputs,
-        AggregateConfig,
-        Aggregate,
-        "Bring the outputs of the nodes it depends on together.",
-        {"how": "mapping"},
-        side_effects="pure",
-        takes_secrets=False,
-    )
+
+aggregate = Handler(
+    "aggregate",
+    _aggregated,
+    AggregateConfig,
+    Aggregate,
+    "Bring the outputs of the nodes it depends on together.",
+    {"how": "mapping"},
+    side_effects="pure",
+    takes_secrets=False,
+)
 
 
 def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
@@ -129,6 +119,5 @@ def _combined(taken: Mapping[str, Any], config: AggregateConfig) -> Any:
 
 
 def _not(parent: str, value: Any, needed: str, how: str) -> PermanentError:
-    kind = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}.get(type(value), "null")
-    kind = "a number" if kind == "null" and value is not None else kind
-    return PermanentError(f"aggregate with how: {how} needs {needed} of every parent, and {parent!r} gave {kind}")
+    gave = kind_of(value)
+    return PermanentError(f"aggregate with how: {how} needs {needed} of every parent, and {parent!r} gave {gave}")

@@ -14,8 +14,9 @@ from ..errors import DefinitionError, PermanentError
 from ..graph import Retry, SideEffects
 from ..place import caller
 from ..secrets import SecretRef, has_references, leaves, references_of
+from ..types.misfit import Problem
 from ..words import shown
-from .configs import Later, Problem, fields_of, problems_of, schema_of, validated
+from .configs import Later, fields_of, problems_of, validated
 
 DEFAULT_TIMEOUT = 30.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
@@ -58,10 +59,12 @@ class Handler:
 
     def config_schema(self) -> dict[str, Any]:
         """The JSON Schema of its config."""
-        return schema_of(self.config)
+        schema: dict[str, Any] = {"type": "object"} if self.config is None else self.config.model_json_schema()
+        return schema
 
     def output_schema(self) -> dict[str, Any] | None:
-        return None if self.output is None else schema_of(self.output)
+        schema: dict[str, Any] | None = None if self.output is None else self.output.model_json_schema()
+        return schema
 
     def output_fields(self) -> frozenset[str] | None:
         """The fields of its output; None if they are unknown or open."""

@@ -149,15 +149,13 @@ class _Asking:
         except (KeyError, IndexError, TypeError, AttributeError):
             found = _short(text(answer))
             raise PermanentError(f"service {config.service!r} gave no chat completion: {found}") from None
-        self._count(answer.get("usage"))
-        self._ctx.outcome["llm"] = {"model": model, "tokens": dict(self._tokens)}
-        return choice, model
-
-    def _count(self, usage: Any) -> None:
+        usage = answer.get("usage")
         for name in self._tokens:
             count = usage.get(f"{name}_tokens") if isinstance(usage, dict) else None
             if isinstance(count, int) and not isinstance(count, bool):
                 self._tokens[name] += count
+        self._ctx.outcome["llm"] = {"model": model, "tokens": dict(self._tokens)}
+        return choice, model
 
     def _answer(self, result: Any, model: str, choice: dict[str, Any]) -> dict[str, Any]:
         reason = choice.get("finish_reason")

@@ -45,7 +45,7 @@ _BUILT_IN = {
     "shell": "shell:shell",
     "transform": "data:transform",
 }
-"""Functions that make each handler for a given `Access`."""
+"""Where each handler is, or the function that makes it for a given `Access`."""
 
 
 class Handlers(Mapping[str, Handler]):
@@ -152,8 +152,9 @@ class Handlers(Mapping[str, Handler]):
     def _find(self, name: str) -> Handler:
         if name in _BUILT_IN:
             module, _, function = _BUILT_IN[name].partition(":")
-            made: Handler = getattr(import_module(f"{__package__}.{module}"), function)(self.access)
-            return made
+            made: Any = getattr(import_module(f"{__package__}.{module}"), function)
+            handler: Handler = made if isinstance(made, Handler) else made(self.access)
+            return handler
         if name not in self._given:
             self._import_given()
         if name in self._given:

@@ -21,8 +21,8 @@ import httpx
 from ..errors import InputError
 from ..masking import mask
 from ..words import shown
-from .effects.current import current
 from .effects.recorder import Call
+from .effects.repeatable import current
 
 EFFECT_NAME = "http"
 _COOKIES = ("cookie", "set-cookie")

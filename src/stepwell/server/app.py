@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
@@ -20,7 +19,6 @@ from .problems import add_problems
 from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
 from .service import Service
 
-PREFIX = "/api/v1"
 DESCRIPTION = """Workflows, their runs and what can be asked of them.
 
 Everything needs a token, `Authorization: Bearer sw_...`, of a scope that each operation names (`x-scope`). Each scope includes
@@ -46,9 +44,8 @@ def make_app(service: Service, *, hosts: Collection[str] = ()) -> ASGIApp:
         redirect_slashes=False,
     )
     app.state.service = service
-    for prefix, routes in parts():
-        routes.add_to(app, prefix)
-    _add_openapi(app)
+    for routes in (*parts(), _openapi_route(app)):
+        routes.add_to(app)
     add_problems(app)
     check_routes(app)
     requests = service.requests = Requests(app)
@@ -65,26 +62,20 @@ def check_routes(app: FastAPI) -> None:
             raise AssertionError(f"{getattr(route, 'path', route)} names no scope and is not open")
 
 
-def _add_openapi(app: FastAPI) -> None:
+def _openapi_route(app: FastAPI) -> Routes:
     routes = Routes("openapi")
 
     @routes.get("/openapi.json", "read", include_in_schema=False)
     async def openapi() -> dict[str, Any]:
         return openapi_document(app)
 
-    routes.add_to(app, PREFIX)
+    return routes
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document: made once."""
     if app.openapi_schema is None:
-        found = get_openapi(
-            title=app.title,
-            version=app.version,
-            description=app.description,
-            routes=app.routes,
-            openapi_version="3.1.0",
-        )
+        found = app.openapi()
         components = found.setdefault("components", {})
         schemas = components.setdefault("schemas", {})
         schemas["Problem"] = ProblemModel.model_json_schema()

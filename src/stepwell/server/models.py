@@ -6,7 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..model import AttemptStatus, NodeStatus, RunStatus
+from ..model import AttemptStatus, NodeStatus, RunStatus, VersionRow
+from ..words import iso
 
 Item = TypeVar("Item")
 EXAMPLE_TIME = "2026-01-15T10:30:02.000000Z"
@@ -225,6 +226,11 @@ class VersionModel(BaseModel):
     size: int
     saved_at: str
     active: bool
+
+
+def version_data(row: VersionRow) -> dict[str, Any]:
+    own = {"name": row.name, "version": row.number, "digest": row.digest, "size": row.size}
+    return {**own, "saved_at": iso(row.stored_at), "active": row.active}
 
 
 class Saved(BaseModel):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import Query
+from pydantic import Field, TypeAdapter
 
-from ..codec import decode, encode
+from ..codec import encode
 from .models import Page
 from .problems import Problem
 
@@ -19,52 +20,38 @@ Cursor = Annotated[
     str | None, Query(max_length=2_000, description="`next` of the page before; without it the first page.")
 ]
 
+# What a cursor may say.
+Number = Annotated[int, Field(gt=-(2**62), lt=2**62)]
+Text = Annotated[str, Field(pattern="^[^\x00]*$")]
+Pair = tuple[str, str]
+
 
 def written(cursor: Any) -> str | None:
     """
-    >>> read(written([7, "a"]))
-    [7, 'a']
+    >>> read(written(["a", "b"]), Pair)
+    ('a', 'b')
     """
     return None if cursor is None else base64.urlsafe_b64encode(encode(cursor)).decode().rstrip("=")
 
 
-def read(text: str | None) -> Any:
-    if text is None:
-        return None
+def read(text: str | None, kind: Any, default: Any = None) -> Any:
+    """What a cursor says, which must be of this kind."""
     try:
-        return decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (ValueError, binascii.Error):
-        raise wrong() from None
+        found = None if text is None else _reader(kind).validate_json(_decoded(text), strict=True)
+    except ValueError:
+        message = "the cursor is not one of this server: take `next` of the page before, as it is"
+        raise Problem(400, message) from None
+    return default if found is None else found
 
 
-def read_number(text: str | None, default: int) -> int:
-    found = read(text)
-    if found is None:
-        return default
-    if isinstance(found, bool) or not isinstance(found, int) or not -(2**62) < found < 2**62:
-        raise wrong()
-    return found
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind | None)
 
 
-def read_text(text: str | None) -> str | None:
-    found = read(text)
-    if found is not None and (not isinstance(found, str) or "\x00" in found):
-        raise wrong()
-    return found
-
-
-def read_pair(text: str | None) -> tuple[str, str] | None:
-    found = read(text)
-    if found is None:
-        return None
-    if not isinstance(found, list) or len(found) != 2 or not all(isinstance(each, str) for each in found):
-        raise wrong()
-    return found[0], found[1]
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def page(items: list[Any], cursor: Any) -> Page[Any]:
     return Page.model_validate({"items": items, "next": written(cursor)})
-
-
-def wrong() -> Problem:
-    return Problem(400, "the cursor is not one of this server: take `next` of the page before, as it is")

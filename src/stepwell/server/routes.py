@@ -175,14 +175,14 @@ class Routes:
     def show(run_id: str, service: Service) -> RunModel: ...
     """
 
-    def __init__(self, tag: str) -> None:
-        self._tag = tag
+    def __init__(self, tag: str, prefix: str = "/api/v1") -> None:
+        self._tag, self._prefix = tag, prefix
         self._declared: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
 
-    def add_to(self, app: FastAPI, prefix: str) -> None:
+    def add_to(self, app: FastAPI) -> None:
         for path, endpoint, options in self._declared:
             called = bound(endpoint, app.state.service, options)
-            app.router.add_api_route(prefix + path, called, route_class_override=GuardedRoute, **options)
+            app.router.add_api_route(self._prefix + path, called, route_class_override=GuardedRoute, **options)
 
     def get(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
         return self._add("GET", path, scope, options)
@@ -214,6 +214,12 @@ class Routes:
             return endpoint
 
         return register
+
+
+def described_body(example: Mapping[str, Any], **others: Any) -> dict[str, Any]:
+    """What OpenAPI says of a body that a route reads itself: a JSON object, or one of these other types."""
+    content = {JSON: {"schema": {"type": "object"}, "example": example}, **others}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def open_path(route: APIRoute) -> str | None:

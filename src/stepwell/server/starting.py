@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..define import Bodies, Definition, Workflow
 from ..define.document import Document
-from ..define.document.repairing import with_templates_read
+from ..define.document.checking import with_templates_read
 from ..errors import InputError, MissingJob
 from ..graph import from_frozen
 from ..ids import checked_run_id, new_run_id
@@ -60,25 +60,17 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
         given = None if engine is None else engine.code.given.get(name)
         if engine is not None and given is not None:
             return _start(service, engine, engine.code.definition_of(_instance(given, asked.input)), asked, key)
+    # A class that only workers have: its input is checked against the schema they registered.
     registered = registering.registered_workflow(service.store, name)
-    if registered is not None:
-        return _start_registered(service, registered, asked, key)
-    raise unknown_workflow(service, name)
-
-
-def _start_registered(
-    service: Service, workflow: registering.RegisteredWorkflow, asked: StartRequest, key: str | None
-) -> tuple[RunRow, bool]:
-    """A run of a class that only workers have: its input is checked against the schema they registered."""
-    if not reader.get_graph_ages(service.store, workflow.digest):
-        raise Problem(
-            503,
-            f"the graph of {workflow.name} is not here any more: it is stored again when a worker that has the class starts",
-            headers={"Retry-After": "30"},
+    if registered is None:
+        raise unknown_workflow(service, name)
+    if not reader.get_graph_ages(service.store, registered.digest):
+        missing = (
+            f"the graph of {name} is not here any more: it is stored again when a worker that has the class starts"
         )
-    return _start(
-        service, service.engine, registering.registered_definition(service.store, workflow, asked.input), asked, key
-    )
+        raise Problem(503, missing, headers={"Retry-After": "30"})
+    definition = registering.registered_definition(service.store, registered, asked.input)
+    return _start(service, service.engine, definition, asked, key)
 
 
 def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:

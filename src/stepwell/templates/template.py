@@ -41,7 +41,18 @@ class Template:
 
     def render(self, scope: Scope) -> Any:
         """The JSON value it gives; TemplateError if it cannot be rendered with this scope."""
-        return _guarded(self._render, scope, self.text)
+        try:
+            return self._render(scope)
+        except TemplateError as error:
+            if error.template is None:
+                error.template = self.text
+            raise
+        except RecursionError:
+            raise TemplateError("its values are nested too deeply") from None
+        except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # unforeseen
+            told = TemplateError(f"it cannot be rendered: {error}")
+            told.template = self.text
+            raise told from error
 
 
 class Expression(Template):
@@ -158,21 +169,6 @@ def _only_expression(text: str, tree: Any) -> Any:
         return None
     found = tree.body[0].nodes
     return found[0] if len(found) == 1 and not isinstance(found[0], nodes.TemplateData) else None
-
-
-def _guarded(render: Callable[[Scope], Any], scope: Scope, text: str) -> Any:
-    try:
-        return render(scope)
-    except TemplateError as error:
-        if error.template is None:
-            error.template = text
-        raise
-    except RecursionError:
-        raise TemplateError("its values are nested too deeply") from None
-    except (ArithmeticError, ValueError, TypeError, LookupError) as error:  # unforeseen
-        told = TemplateError(f"it cannot be rendered: {error}")
-        told.template = text
-        raise told from error
 
 
 # Most templates are names with fields, alone or inside text. They need no parser.

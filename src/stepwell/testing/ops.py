@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..clock import microseconds
+from ..clock import ManualClock, microseconds
 from ..graph import Graph, NodeSpec, Retry
 from ..ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
 from ..kernel import layout as storing
@@ -75,29 +76,59 @@ def create(of: Graph, run: str = RUN, **options: Any) -> Create:
     return Create(run_id=RunId(run), digest=of.digest, **(defaults | options))
 
 
-def start(store: Store, of: Graph, run: str = RUN, **options: Any) -> Graph:
-    """Store the graph, create a run of it and load it whole."""
-    op = create(of, run, **options)
+def start(store: Store, of: Graph, *runs: str, **options: Any) -> Graph:
+    """Store the graph, create a run of it, or several, and load each whole."""
     chunk = store.limits.nodes
-    more = [AddNodes(RunId(run), begin) for begin in range(chunk, len(of), chunk)]
-    receipts = store.commit([*add_graph(of, workflow=op.workflow, chunk=chunk), op, *more])
-    refused = [receipt for receipt in receipts if isinstance(receipt, Refused)]
-    assert not refused, refused
-    assert isinstance(receipts[-1], Created)
-    assert receipts[-1].loaded == len(of)
+    for run in runs or (RUN,):
+        op = create(of, run, **options)
+        more = [AddNodes(RunId(run), begin) for begin in range(chunk, len(of), chunk)]
+        receipts = store.commit([*add_graph(of, workflow=op.workflow, chunk=chunk), op, *more])
+        refused = [receipt for receipt in receipts if isinstance(receipt, Refused)]
+        assert not refused, refused
+        assert isinstance(receipts[-1], Created)
+        assert receipts[-1].loaded == len(of)
     return of
 
 
-def serve(store: Store, of: Graph, run: str = RUN, *, seconds: float = 30, **options: Any) -> Graph:
-    """Start a run, and have a worker for it whose lease ends after so many seconds."""
-    enlist(store, seconds=seconds)
-    return start(store, of, run, **options)
+def serve(store: Store, of: Graph, *runs: str, worker: str = WORKER, seconds: float = 30, **options: Any) -> Graph:
+    """Start runs, and have a worker for them whose lease ends after so many seconds."""
+    enlist(store, worker, seconds=seconds)
+    return start(store, of, *runs, **options)
 
 
-def claim_first(store: Store, of: Graph, **options: Any) -> Grant:
-    """The same, with the one node that has no parents claimed."""
-    serve(store, of, **options)
-    (grant,) = claim(store)
+def worked(store: Store, of: Graph, *runs: str, **options: Any) -> Graph:
+    """The same, worked to their end."""
+    serve(store, of, *runs, **options)
+    work(store)
+    return of
+
+
+def claim_roots(store: Store, of: Graph, *runs: str, worker: str = WORKER, **options: Any) -> tuple[Grant, ...]:
+    """Start runs, and have a worker claim all nodes that have no parents."""
+    serve(store, of, *runs, worker=worker, **options)
+    return claim(store, worker)
+
+
+def claim_by_name(store: Store, of: Graph, **options: Any) -> dict[str, Grant]:
+    return by_name(of, claim_roots(store, of, **options))
+
+
+def claim_first(store: Store, of: Graph, worker: str = WORKER, **options: Any) -> Grant:
+    """The same for a graph with one such node."""
+    (grant,) = claim_roots(store, of, worker=worker, **options)
+    return grant
+
+
+def claim_one(store: Store, worker: str = WORKER, **scope: Any) -> Grant:
+    """Claim the one node that is ready."""
+    (grant,) = claim(store, worker, **scope)
+    return grant
+
+
+def complete_next(store: Store, output: bytes | None = b"null", **scope: Any) -> Grant:
+    """Claim the one node that is ready, and complete it."""
+    grant = claim_one(store, **scope)
+    one(store, completed(grant, output), Settled)
     return grant
 
 
@@ -128,13 +159,11 @@ def claim_op(
     serves: Iterable[tuple[str, str]] | None = None,
 ) -> Claim:
     """A claim of up to `limit` nodes of the usual lanes."""
+    asked = [(every, limit) for every in EVERY_LANE] if lanes is None else lanes
     return Claim(
         new_claim_id() if claim is None else ClaimId(claim),
         WorkerId(worker),
-        tuple(
-            (lane(name) if isinstance(name, str) else name, most)
-            for name, most in (((every, limit) for every in EVERY_LANE) if lanes is None else lanes)
-        ),
+        tuple((lane(name) if isinstance(name, str) else name, most) for name, most in asked),
         tuple(RunId(run) for run in runs) if serves is None else (),
         None if serves is None else tuple(serves),
     )
@@ -180,6 +209,11 @@ def work(store: Store, worker: str = WORKER, *, failing: Mapping[str, str] | Ite
 
 def sweep(store: Store, limit: int = 1_000) -> Swept:
     return one(store, Sweep(limit), Swept)
+
+
+def sweep_after(store: Store, clock: ManualClock, seconds: float, limit: int = 1_000) -> Swept:
+    clock.advance(seconds)
+    return sweep(store, limit)
 
 
 def gate_op(run: str = RUN, token: str = TOKEN, purpose: str = "cancel", seconds: float = 30, **more: Any) -> Gate:
@@ -237,6 +271,16 @@ def node(store: Store, index: int, run: str = RUN) -> NodeRow:
     return reader.all_nodes(store, run)[index]
 
 
+def expect(row: Any, **fields: Any) -> None:
+    """The row has these values in these fields."""
+    found = {name: getattr(row, name) for name in fields}
+    assert found == fields, f"{found} in place of {fields}"
+
+
+def expect_run(store: Store, run: str = RUN, /, **fields: Any) -> None:
+    expect(reader.require_run(store, run), **fields)
+
+
 def by_name(of: Graph, grants: Iterable[Grant]) -> dict[str, Grant]:
     return {of.order[grant.index]: grant for grant in grants}
 
@@ -258,3 +302,9 @@ def end_run(store: Store, run: str = RUN, status: RunStatus = RunStatus.CANCELLE
 def twice(store: Store, batch: Batch) -> tuple[list[Receipt], list[Receipt]]:
     """Commit a batch, then the same again, as somebody does whose answer was lost."""
     return store.commit(batch), store.commit(batch)
+
+
+def in_threads(count: int, do: Callable[[int], None]) -> None:
+    """Call it in so many threads at once, with the number of each."""
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(do, range(count)))

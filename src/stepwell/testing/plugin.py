@@ -11,7 +11,6 @@ import pytest
 if TYPE_CHECKING:
     from ..define import Workflow
     from ..runner.reports.replay import Replayed
-    from ..settings import Settings
 
 # The suite for authors of stores; it has to be named before it is imported, to say what was compared.
 pytest.register_assert_rewrite("stepwell.testing.conformance")
@@ -30,14 +29,18 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
     """
 
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
+        import os
+
         from ..errors import ReplayMismatch
         from ..handlers import Handlers
         from ..replay.history.loading import load_cassette
         from ..runner.reports.replay import NOTHING_REPEATABLE, replay_cassette
+        from ..settings import read_settings
 
-        path = _found(Path(file), request)
+        beside, root = request.path.parent / file, request.config.rootpath
+        path = beside if beside.exists() or Path(file).is_absolute() else root / file
         try:
-            settings = _settings(request)
+            settings = read_settings({}, os.environ, root)
             report = replay_cassette(
                 load_cassette(path),
                 workflow,
@@ -51,16 +54,3 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
         return report
 
     return replay
-
-
-def _settings(request: pytest.FixtureRequest) -> Settings:
-    import os
-
-    from ..settings import read_settings
-
-    return read_settings({}, os.environ, request.config.rootpath)
-
-
-def _found(file: Path, request: pytest.FixtureRequest) -> Path:
-    beside = request.path.parent / file
-    return beside if beside.exists() or file.is_absolute() else request.config.rootpath / file

@@ -13,8 +13,9 @@ from ..codec import decode, encode_checked, sha256
 from ..errors import NotJson
 from ..templates import Config, compile_config
 from ..types.codecs import encoded_by_type
+from ..types.misfit import Problem
 from ..words import shown
-from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, Problem, TriggerError, When
+from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, TriggerError, When
 from .reading import read
 from .schedule import Cron
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from ..codec import json_path
 from ..errors import DefinitionError
 from ..secrets import SecretRef
+from ..types.misfit import Problem
 from .schedule import Cron
 
 Path = tuple[str | int, ...]
@@ -15,16 +15,6 @@ CatchUp = Literal["skip", "last", "all"]
 Overlap = Literal["allow", "skip", "queue"]
 Kind = Literal["cron", "every", "webhook", "run_finished", "state"]
 GRACE_SECONDS = 60
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong with a trigger."""
-
-    path: Path
-    message: str
-
-    def __str__(self) -> str:
-        return f"{json_path(self.path)}: {self.message}"
 
 
 class TriggerError(DefinitionError):

@@ -13,20 +13,9 @@ from ..errors import InputError
 from ..ids import checked_run_id
 from ..secrets import SecretRef
 from ..templates import TemplateError, compile_config, compile_expression
+from ..types.misfit import Problem
 from ..words import shown, suggestion
-from .kinds import (
-    GRACE_SECONDS,
-    KINDS,
-    CatchUp,
-    Interval,
-    Overlap,
-    Path,
-    Problem,
-    RunFinished,
-    StateWritten,
-    Webhook,
-    When,
-)
+from .kinds import GRACE_SECONDS, KINDS, CatchUp, Interval, Overlap, Path, RunFinished, StateWritten, Webhook, When
 from .schedule import Cron, time_zone
 from .schemes import SCHEMES
 
@@ -90,33 +79,30 @@ class Fields:
             if key not in known:
                 self.refuse(f"{what} has no field {shown(key)}; {suggestion(key, known)}", key)
 
-    def choice(self, field: str, choices: tuple[str, ...], default: str) -> str:
-        value = self.data.get(field, default)
-        if isinstance(value, str) and value in choices:
-            return value
-        self.need(field, f"one of {', '.join(choices)}")
+    def take(self, field: str, default: Any, fits: bool, needed: str) -> Any:
+        """The value of a field if it fits; else it is refused, and the default stands in for it."""
+        if fits:
+            return self.data.get(field, default)
+        self.need(field, needed)
         return default
 
-    def seconds(self, field: str, default: float) -> float:
+    def choice(self, field: str, choices: tuple[str, ...], default: str) -> str:
         value = self.data.get(field, default)
-        if is_seconds(value):
-            return float(value)
-        self.need(field, "a number of seconds from 0")
-        return default
+        fits = isinstance(value, str) and value in choices
+        return str(self.take(field, default, fits, f"one of {', '.join(choices)}"))
+
+    def seconds(self, field: str, default: float) -> float:
+        fits = is_seconds(self.data.get(field, default))
+        return float(self.take(field, default, fits, "a number of seconds from 0"))
 
     def whole(self, field: str, default: int, least: int, most: int) -> int:
         value = self.data.get(field, default)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-            return value
-        self.need(field, f"a whole number from {least} to {most}")
-        return default
+        fits = type(value) is int and least <= value <= most
+        return int(self.take(field, default, fits, f"a whole number from {least} to {most}"))
 
     def workflow(self) -> str:
-        value = self.data.get("workflow")
-        if isinstance(value, str) and value.strip() and len(value) <= 1_000 and value.isprintable():
-            return value
-        self.need("workflow", "the name of a stored document, or package.module:Class,")
-        return ""
+        fits = _is_text(self.data.get("workflow"))
+        return str(self.take("workflow", "", fits, "the name of a stored document, or package.module:Class,"))
 
     def check_templates(self, field: str, names: Sequence[str]) -> None:
         wrong: list[tuple[Path, TemplateError]] = []
@@ -282,7 +268,7 @@ def _state(fields: Fields) -> When | None:
     if len(what) != 1:
         given.refuse("stateType (a stage) or path (a pattern), one of them, is needed")
     for key, value in given.data.items():
-        if not isinstance(value, str) or not value.strip() or len(value) > 1_000 or not value.isprintable():
+        if not _is_text(value):
             given.need(key, "some text")
     if "pipeline" not in given.data:
         given.refuse("pipeline, the name of a pipeline, is needed")
@@ -300,7 +286,8 @@ _WHEN = {"state": _state, "cron": _cron, "every": _every, "webhook": _webhook, "
 
 def _tags(fields: Fields) -> dict[str, str]:
     value = fields.data.get("tags", {})
-    if not isinstance(value, dict) or len(value) > MAX_TAGS or not all(map(_is_tag, (*value, *value.values()))):
+    texts = (*value, *value.values()) if isinstance(value, dict) else ()
+    if not isinstance(value, dict) or len(value) > MAX_TAGS or not all(_is_text(each, MAX_TAG) for each in texts):
         fields.refuse(f"at most {MAX_TAGS} texts by name are needed, not {shown(value)}", "tags")
     elif {"trigger", "fire"} & value.keys():
         fields.refuse("the tags trigger and fire are set by the trigger itself", "tags")
@@ -309,8 +296,8 @@ def _tags(fields: Fields) -> dict[str, str]:
     return {}
 
 
-def _is_tag(value: Any) -> bool:
-    return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()
+def _is_text(value: Any, most: int = 1_000) -> bool:
+    return isinstance(value, str) and value.strip() != "" and len(value) <= most and value.isprintable()
 
 
 def _description(fields: Fields) -> str | None:

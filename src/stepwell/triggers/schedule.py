@@ -55,7 +55,10 @@ class Cron:
     timezone: str = "UTC"
 
     def __post_init__(self) -> None:
-        _check_text(self.text)
+        text = self.text
+        if not isinstance(text, str) or not text.isascii() or not text.isprintable() or len(text) > MAX_TEXT:
+            allowed = f"at most {MAX_TEXT} plain letters, digits and * / , - # characters"
+            raise InputError(f"cron expression {shown(text)}: {_EXAMPLE}, in {allowed}")
         time_zone(self.timezone)
         if next(self._calendar(_EPOCH + timedelta(days=20_000)), None) is None:
             raise InputError(f"cron expression {shown(self.text)} never fires: no such day in the next 50 years")
@@ -173,12 +176,6 @@ def time_zone(name: str) -> tzinfo:
         pass
     meant = suggestion(name, sorted(available_timezones()), "a name as 'Europe/Berlin' or 'UTC' is needed")
     raise InputError(f"there is no time zone {shown(name)}; {meant}")
-
-
-def _check_text(text: object) -> None:
-    if not isinstance(text, str) or not text.isascii() or not text.isprintable() or len(text) > MAX_TEXT:
-        allowed = f"at most {MAX_TEXT} plain letters, digits and * / , - # characters"
-        raise InputError(f"cron expression {shown(text)}: {_EXAMPLE}, in {allowed}")
 
 
 def _read_cron(expression: str, text: str) -> CronSim:

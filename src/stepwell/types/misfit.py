@@ -22,12 +22,15 @@ class Problem(NamedTuple):
         """For people who know the value as `name`."""
         return f"{name}{json_path(self.path)[1:]}: {self.message}"
 
+    def __str__(self) -> str:
+        return self.below("$")
+
 
 class Misfit(Exception):
     """A value that does not fit the type it was held against."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("; ".join(problem.below("$") for problem in problems))
+        super().__init__("; ".join(map(str, problems)))
         self.problems = tuple(problems)
 
 

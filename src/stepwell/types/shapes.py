@@ -83,7 +83,7 @@ def _plain(annotation: Any) -> Shape:
     annotation = unwrapped(annotation)
     origin = get_origin(annotation) or annotation
     if annotation is Any or annotation is object:
-        return Shape("anything", _not_json, _anything)
+        return Shape("anything", not_json, _anything)
     if annotation is None or (isinstance(annotation, type) and annotation in _SCALARS):
         return _scalar(annotation)
     if origin is Union or origin is UnionType:
@@ -110,7 +110,7 @@ def _scalar(annotation: Any) -> Shape:
         # True is an int in Python, but a mistake where a number is asked for.
         if not isinstance(value, types) or (isinstance(value, bool) and types[0] is not bool):
             return [_refusal(path, text, value)]
-        return _not_json(value, path) if isinstance(value, float) else ()
+        return not_json(value, path) if isinstance(value, float) else ()
 
     def fits(value: Any) -> bool:
         kind = type(value)
@@ -176,7 +176,8 @@ def _literal(choices: tuple[Any, ...]) -> Shape:
     return Shape(text, problems, fits)
 
 
-def _not_json(value: Any, path: str) -> Sequence[str]:
+def not_json(value: Any, path: str) -> Sequence[str]:
+    """Why a value cannot be kept as JSON, if so."""
     try:
         encode(value)
     except NotJson as error:

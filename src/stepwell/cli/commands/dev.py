@@ -36,11 +36,10 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
     modules = [each for each in what or () if not is_file(each)]
     with connection.store(make=True) as store:
         serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
-        saving = Saving(connection, serving.service.engine, documents)
-        for file in saving.files:
-            saving.save(file)
         worker = WorkerProcess(modules, connection.settings.store)
-        watching = Watching(worker, saving)
+        watching = Watching(connection, serving.service.engine, documents, worker)
+        for file in watching.documents:
+            watching.save(file)
 
         def started() -> None:
             typer.echo(f"serving {public(store.url)} at {serving.url}; Ctrl-C ends it", err=True)
@@ -51,24 +50,6 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
         finally:
             watching.stop()
             worker.stop()
-
-
-class Saving:
-    """The documents that were named: saved at the start and whenever one changes."""
-
-    def __init__(self, connection: Connection, engine: Engine, files: Sequence[str]) -> None:
-        self._connection = connection
-        self._engine = engine
-        self.files = [Path(file) for file in files]
-
-    def save(self, file: Path) -> None:
-        """Save a document. If it has problems, print them and keep the version before."""
-        try:
-            saved = self._engine.save(load_file(self._connection, str(file)))
-        except StepwellError as error:
-            complain(str(error))
-        else:
-            typer.echo(f"{file}: {saved} {'saved' if saved.is_new else 'as it was'}", err=True)
 
 
 class WorkerProcess:
@@ -104,10 +85,11 @@ class WorkerProcess:
 
 
 class Watching:
-    """Watches files for changes, in a thread."""
+    """Watches files for changes, in a thread: a document is saved, and for code the worker begins anew."""
 
-    def __init__(self, worker: WorkerProcess, saving: Saving) -> None:
-        self._worker, self._saving = worker, saving
+    def __init__(self, connection: Connection, engine: Engine, documents: Sequence[str], worker: WorkerProcess) -> None:
+        self._connection, self._engine, self._worker = connection, engine, worker
+        self.documents = [Path(file) for file in documents]
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="stepwell-dev", daemon=True)
 
@@ -120,13 +102,22 @@ class Watching:
         if self._thread.is_alive():
             self._thread.join(END_SECONDS + 5)
 
+    def save(self, file: Path) -> None:
+        """Save a document. If it has problems, print them and keep the version before."""
+        try:
+            saved = self._engine.save(load_file(self._connection, str(file)))
+        except StepwellError as error:
+            complain(str(error))
+        else:
+            typer.echo(f"{file}: {saved} {'saved' if saved.is_new else 'as it was'}", err=True)
+
     def _watch(self) -> None:
-        code, documents = _seen(_sources(Path.cwd())), _seen(self._saving.files)
+        code, documents = _seen(_sources(Path.cwd())), _seen(self.documents)
         while not self._ends.wait(LOOK_EVERY):
-            now, data = _seen(_sources(Path.cwd())), _seen(self._saving.files)
-            for file in self._saving.files:
+            now, data = _seen(_sources(Path.cwd())), _seen(self.documents)
+            for file in self.documents:
                 if data.get(file) != documents.get(file) and file in data:
-                    self._saving.save(file)
+                    self.save(file)
             if now != code:
                 changed = sorted(str(file) for file, _ in now.items() ^ code.items())
                 typer.echo(f"{changed[0]} has changed: the worker ends", err=True)

@@ -156,7 +156,8 @@ def workflow(
             return
         row = documents.row(name if version is None else f"{name}@{version}")
         if as_json:
-            say(json_text(_version_data(row) | {"document": decode(row.body or b"")}))
+            own = {"name": row.name, "version": row.number, "digest": row.digest, "saved_at": iso(row.stored_at)}
+            say(json_text({**own, "active": row.active, "document": decode(row.body or b"")}))
             return
         _print_versions(documents, row)
 
@@ -207,16 +208,6 @@ def _print_versions(documents: Documents, row: VersionRow) -> None:
         say(plain(f"{each.name}@{each.number}  {each.digest[:12]}  {iso(each.stored_at)}{marks}"), end="\n")
     say("")
     say(json_text(decode(row.body or b"")))
-
-
-def _version_data(row: VersionRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "version": row.number,
-        "digest": row.digest,
-        "saved_at": iso(row.stored_at),
-        "active": row.active,
-    }
 
 
 def _difference(old: VersionRow, new: VersionRow) -> str:

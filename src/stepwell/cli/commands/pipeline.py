@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,7 +18,56 @@ from ..streams import json_text, say
 if TYPE_CHECKING:
     from ...client.pipelines import RemotePipeline
     from ...pipeline import Pipeline
-    from ..local_pipeline import LocalPipeline
+    from ...settings import Settings
+
+
+class LocalPipeline:
+    """A pipeline of this machine, with the methods and JSON answers of one of a server (`client/pipelines.py`)."""
+
+    def __init__(self, pipeline: Pipeline, settings: Settings) -> None:
+        self.pipeline = pipeline
+        self.name = pipeline.name
+        self.stages = tuple(pipeline.stages)
+        self._settings = settings
+
+    def status(self, entity: str | None = None) -> Mapping[str, Any]:
+        from ...pipeline.building.verdict import known_status
+
+        known = known_status(self.pipeline) if entity is None else None
+        return known or self.pipeline.view().status(entity).to_json()
+
+    def states(self) -> Iterator[Mapping[str, Any]]:
+        view = self.pipeline.view()
+        return (state.to_json() for state in (*view.states(), *view.orphans()))
+
+    def why(self, state: str) -> Mapping[str, Any]:
+        return self.pipeline.why(state).to_json()
+
+    def failures(self) -> Mapping[str, Mapping[str, Any]]:
+        from ...pipeline.states.notes import read_failures
+
+        return {unit: failure.to_json() for unit, failure in sorted(read_failures(self.pipeline.store.notes).items())}
+
+    def plan(self, targets: Sequence[str] = (), *, force: bool = False) -> Mapping[str, Any]:
+        return self.pipeline.plan(targets, force=force).to_json()
+
+    def build(
+        self,
+        targets: Sequence[str] = (),
+        *,
+        force: bool = False,
+        existing: bool = False,
+        progress: Callable[[Mapping[str, int]], None] | None = None,
+    ) -> Mapping[str, Any]:
+        from ...pipeline.building.build_once import build_once
+
+        tell = None if progress is None else lambda tally: progress(tally._asdict())
+        own = {"engine": self._settings.store, "options": self._settings.for_workers}
+        return build_once(self.pipeline, targets, force=force, existing=existing, progress=tell, **own).to_json()
+
+    def change(self, verb: str, *, targets: Sequence[str] = (), **options: Any) -> list[str]:
+        changed: list[str] = getattr(self.pipeline, verb)(*targets, **options)
+        return changed
 
 
 def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipeline | RemotePipeline]:
@@ -27,8 +76,6 @@ def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipe
         from ...client.pipelines import remote_pipelines
 
         return remote_pipelines(transport, named or ())
-    from ..local_pipeline import LocalPipeline
-
     return [LocalPipeline(each, place.settings) for each in find_pipelines(place, named)]
 
 
@@ -161,26 +208,24 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
 def invalidate(
     place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, stage: str | None, as_json: bool
 ) -> None:
-    _change(place, named, "invalidate", "invalidated", as_json, *targets, stage=stage)
+    _change(place, named, "invalidate", "invalidated", as_json, targets=targets, stage=stage)
 
 
 def accept(place: Connection, targets: Sequence[str], *, named: Sequence[str] | None, as_json: bool) -> None:
-    _change(place, named, "accept", "accepted", as_json, *targets)
+    _change(place, named, "accept", "accepted", as_json, targets=targets)
 
 
 def retry(place: Connection, targets: Sequence[str] | None, *, named: Sequence[str] | None, as_json: bool) -> None:
-    _change(place, named, "retry", "to be tried again", as_json, *targets or ())
+    _change(place, named, "retry", "to be tried again", as_json, targets=targets or ())
 
 
 def clean(place: Connection, *, named: Sequence[str] | None, dry_run: bool, as_json: bool) -> None:
     _change(place, named, "clean", "would be removed" if dry_run else "removed", as_json, dry_run=dry_run)
 
 
-def _change(
-    place: Connection, named: Sequence[str] | None, verb: str, done: str, as_json: bool, *targets: str, **options: Any
-) -> None:
+def _change(place: Connection, named: Sequence[str] | None, verb: str, done: str, as_json: bool, **asked: Any) -> None:
     """Ask the pipelines to change states, and print which they changed."""
-    changed = [each for pipeline in _asked(place, named) for each in getattr(pipeline, verb)(*targets, **options)]
+    changed = [each for pipeline in _asked(place, named) for each in pipeline.change(verb, **asked)]
     if as_json:
         say(json_text(changed))
     else:

@@ -17,7 +17,11 @@ from ..streams import json_text, say
 
 
 def replay(connection: Connection, what: str, *, as_json: bool) -> None:
-    report = _replayed(connection, what)
+    if isfile(what) or what.endswith(".json"):
+        report = replay_cassette(load_cassette(what), jobs=connection.settings.jobs, handlers=connection.handlers())
+    else:
+        with connection.store() as store:
+            report = connection.engine(store).get(find_run(store, what).id).replay()
     if as_json:
         say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
     else:
@@ -40,13 +44,6 @@ def _modules(run: Run) -> list[str]:
     target = run.row.target
     addresses = [spec.job for spec in run.graph if spec.job is not None] if target is None else [target]
     return sorted({address.partition(":")[0] for address in addresses if ":" in address})[:3]
-
-
-def _replayed(connection: Connection, what: str) -> Replayed:
-    if isfile(what) or what.endswith(".json"):
-        return replay_cassette(load_cassette(what), jobs=connection.settings.jobs, handlers=connection.handlers())
-    with connection.store() as store:
-        return connection.engine(store).get(find_run(store, what).id).replay()
 
 
 def _tell(report: Replayed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import sys
@@ -190,10 +191,15 @@ def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> Non
     nodes = count(len(engine.code.graphs.of(row)), "node")
     try:
         typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
-        from ..show.progress import follow
+        from ..show.progress import Lines, follow
         from ..show.summary import print_end, print_result
 
-        follow(engine, row)
+        if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+            from ..show.bar import Bar
+
+            follow(engine, row, Bar())
+        else:
+            follow(engine, row, Lines())
     except KeyboardInterrupt:
         typer.echo(STOPPING, err=True)
         engine.close()

@@ -57,12 +57,5 @@ def revoke(connection: Connection, identity: str) -> None:
 
 
 def _record(token: Token, now: int) -> dict[str, object]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "scopes": list(token.scopes),
-        "status": token.status(now),
-        "created_at": iso(token.created_at),
-        "expires_at": iso(token.expires_at),
-        "revoked_at": iso(token.revoked_at),
-    }
+    times = {name: iso(getattr(token, name)) for name in ("created_at", "expires_at", "revoked_at")}
+    return {"id": token.id, "name": token.name, "scopes": list(token.scopes), "status": token.status(now), **times}

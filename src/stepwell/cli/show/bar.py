@@ -1,10 +1,11 @@
-"""A progress bar on a terminal. Output of bodies appears above it."""
+"""A progress bar on a terminal, where output of bodies appears above it."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
+from typing import Self
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -15,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ...runner.bodies.capture import refresh_capture
+from .progress import NAMES_UP_TO, Display, Tally, elapsed
 from .screen import console
-from .tally import NAMES_UP_TO, Display, Tally, elapsed
 from .words import how_far
 
 
-class Bar:
+class Bar(Display):
     def __init__(self) -> None:
         self._tally: Tally | None = None
         self._began = time.monotonic()
@@ -34,7 +35,7 @@ class Bar:
             get_renderable=self._render,
         )
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         self._live.start()
         refresh_capture()  # so that output of bodies is recorded before the bar redraws it
         return self

@@ -53,7 +53,11 @@ def print_node(data: dict[str, Any]) -> None:
     say(plain(f"{data['id']}  {data['status']}{job}"))
     if data["reason"]:
         say(plain(f"  {data['reason']}"))
-    print_config(data)
+    if data["config"]:  # as written, and as rendered for its latest attempt
+        say(plain(f"config  {_cut(json_line(data['config']))}"))
+        rendered = [attempt["config"] for attempt in data["attempts"] if attempt["config"] is not None]
+        for config in rendered[-1:]:
+            say(plain(f"rendered  {_cut(json_line(config))}"))
     for attempt in data["attempts"]:
         say(plain(f"attempt {attempt['number']}  {attempt['status']}  {duration(attempt['seconds'])}"))
         if attempt["error"] is not None:
@@ -62,16 +66,6 @@ def print_node(data: dict[str, Any]) -> None:
             say(plain(f"  outcome {_cut(json_line(attempt['outcome']))}"))
     if data["output"] is not None:
         say(plain(f"output  {_cut(json_line(data['output']))}"))
-
-
-def print_config(data: dict[str, Any]) -> None:
-    """Print the config of a node, as written and as rendered for its latest attempt."""
-    if not data["config"]:
-        return
-    rendered = [attempt["config"] for attempt in data["attempts"] if attempt["config"] is not None]
-    say(plain(f"config  {_cut(json_line(data['config']))}"))
-    if rendered:
-        say(plain(f"rendered  {_cut(json_line(rendered[-1]))}"))
 
 
 def _cut(text: str) -> str:

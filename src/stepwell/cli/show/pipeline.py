@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -121,11 +122,8 @@ def report_text(report: Mapping[str, Any]) -> str:
         parts = ["nothing to do" if not report["left"] else "nothing ran"]
     lines = [f"{report['pipeline']}: {', '.join(parts)} in {duration(report['seconds'])}"]
     lines += [f"  failed: {unit}: {error}" for unit, error in list(report["failed"].items())[:SHOWN_UP_TO]]
-    kinds: dict[str, int] = {}
-    for status in report["left"].values():
-        kinds[status] = kinds.get(status, 0) + 1
-    if kinds:
-        counted = ", ".join(f"{number:,} {status}" for status, number in kinds.items())
+    if report["left"]:
+        counted = ", ".join(f"{number:,} {status}" for status, number in Counter(report["left"].values()).items())
         lines.append(f"  left: {counted}; `stepwell pipeline status` says why")
     return plain("\n".join(lines))
 

@@ -1,21 +1,19 @@
-"""The progress of a run: a bar on a terminal (`bar.py`), a line now and then elsewhere."""
+"""The progress of a run in numbers, and shown as a line now and then; `bar.py` is for a terminal."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import typer
 
 from ...clock import SECOND
 from ...errors import RunStillActive
 from ...model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
-from ...model.lines import latest_progress
+from ...model.lines import Progress, latest_progress
 from ...runner import Engine
 from ...store import reader
-from .tally import NAMES_UP_TO, Display, Tally, elapsed
 from .words import duration, how_far, plain
 
 LOOK_EVERY = 0.1
@@ -28,11 +26,39 @@ _BROKEN = (NodeStatus.FAILED, NodeStatus.INTERRUPTED)
 BARS_UP_TO = 4
 """How many nodes have a bar of their own in the live display."""
 _NAMES_IN_A_LINE = 4
+NAMES_UP_TO = 12
 
 
-def follow(engine: Engine, row: RunRow) -> None:
+class Tally(NamedTuple):
+    """The progress of a run. The numbers need not add up: cancelled nodes are in none of them."""
+
+    total: int
+    done: int
+    running: int
+    waiting: int
+    failed: int
+    at_work: tuple[str, ...]
+    """Some of those that run or wait for a time."""
+    bars: tuple[tuple[str, Progress], ...] = ()
+    """Nodes that say how far they are; these are not in `at_work`."""
+    paused: bool = False
+
+
+class Display:
+    """Shows a tally whenever it is updated."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def update(self, tally: Tally) -> None:
+        raise NotImplementedError
+
+
+def follow(engine: Engine, row: RunRow, showing: Display) -> None:
     """Show the progress of a run until it has ended, or is paused and none of its nodes run."""
-    with _display() as display:
+    with showing as display:
         while True:
             began = time.monotonic()
             now = tally(engine, row)
@@ -81,15 +107,12 @@ def tally(engine: Engine, row: RunRow) -> Tally:
     )
 
 
-def _display() -> Display:
-    if not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return Lines()
-    from .bar import Bar
-
-    return Bar()
+def elapsed(seconds: float) -> str:
+    """In tenths while it is short, so that it does not change its width all the time."""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
-class Lines:
+class Lines(Display):
     """A line after one second, then after two, four and so on, up to one in half a minute."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -97,11 +120,6 @@ class Lines:
         self._began = now()
         self._pause = 1.0
         self._next = self._began + self._pause
-
-    def __enter__(self) -> Display:
-        return self
-
-    def __exit__(self, *raised: object) -> None: ...
 
     def update(self, tally: Tally) -> None:
         now = self._now()

@@ -17,8 +17,7 @@ from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
 from ..options import NodeDefaults, RunOptions
 from ..types.inputs import Input, inputs_of, stored_inputs
-from ..types.parameters import CONTEXT, STATE, parameters_of, yields
-from ..types.signatures import SAYS_NOTHING, Signature, names_where_written, signature_of
+from ..types.signatures import CONTEXT, STATE, Signature, names_where_written, parameters_of, signature_of, yields
 from ..types.state import StateType, state_of
 from .decorators import Previous
 from .gather import Gathered, Node, Report, gathered
@@ -107,7 +106,7 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
         raise GraphError(problems, where=place)
     defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
     typed = {name: each.shape for name, each in inputs.items() if each.shape.codec is not None}
-    converted = Signature(typed, subject="the input") if typed else SAYS_NOTHING
+    converted = Signature(typed, subject="the input")
     methods: dict[str, MethodBody] = {}
     for spec in specs:
         node = found.nodes[spec.id]

@@ -55,8 +55,9 @@ class Declaration:
             raise DefinitionError(
                 f"@{self.kind} goes on a method (def or async def), not on {method!r}", where=self.place
             )
-        first = _written_on(method)
-        if first is not None:
+        first = declared(method)
+        # `functools.wraps` copies the declaration of the method that it wraps.
+        if first is not None and first is not declared(getattr(method, "__wrapped__", None)):
             raise DefinitionError(
                 f"{method.__qualname__} is a {first.kind} already; a method is one node, so one @step or @task goes on it",
                 where=place_of(method),
@@ -78,12 +79,6 @@ def wrapped_declaration(value: object) -> Declaration | None:
         return None  # other objects are not asked: some answer any question, and some fail
     inner = (getattr(value, name, None) for name in ("__wrapped__", "fget", "func"))
     return next(filter(None, map(declared, inner)), None)
-
-
-def _written_on(method: FunctionType) -> Declaration | None:
-    """The declaration of this very method, not one that `functools.wraps` copied from the wrapped method."""
-    found = declared(method)
-    return found if found is not declared(getattr(method, "__wrapped__", None)) else None
 
 
 @overload

@@ -64,8 +64,12 @@ def gathered(cls: type, report: Report) -> Gathered:
             lost = wrapped_declaration(value)
             if lost is not None:
                 report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
+            elif name in found.nodes and isinstance(value, FunctionType):
+                # A plain method in a subclass replaces the body of a node; its place and options stay.
+                found.nodes[name] = found.nodes[name]._replace(method=value, is_job=False)
             elif name in found.nodes:
-                _override(found.nodes, name, value, report)
+                kind = found.nodes[name].declaration.kind
+                report(name, f"{value!r} takes the place of the {kind} of this name; write a method")
     return found
 
 
@@ -81,11 +85,3 @@ def _declare(nodes: dict[str, Node], name: str, declaration: Declaration, value:
         return
     nodes.pop(name, None)
     nodes[name] = node
-
-
-def _override(nodes: dict[str, Node], name: str, value: object, report: Report) -> None:
-    """A plain method in a subclass replaces the body of a node; its place and options stay."""
-    if isinstance(value, FunctionType):
-        nodes[name] = nodes[name]._replace(method=value, is_job=False)
-    else:
-        report(name, f"{value!r} takes the place of the {nodes[name].declaration.kind} of this name; write a method")

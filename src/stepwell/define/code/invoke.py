@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from ...kernel.folding import PLAIN, copied
 from ...types.shapes import Shape
-from ..types.parameters import CONTEXT, STATE, parameters_of
-from ..types.signatures import SAYS_NOTHING, Signature, signature_of
+from ..types.signatures import CONTEXT, SAYS_NOTHING, STATE, Signature, parameters_of, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__
 

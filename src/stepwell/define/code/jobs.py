@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DefinitionError
 from ...words import shown
-from ..types.parameters import yields
+from ..types.signatures import yields
 from .address import address_of, is_address, loaded
 
 

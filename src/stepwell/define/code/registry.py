@@ -42,11 +42,8 @@ class Finder(Protocol):
 class _Anything:
     """Finds everything that can be imported."""
 
-    def find(self, address: str) -> Any:
-        return find(address)
-
-    def find_exception(self, name: str) -> type[BaseException]:
-        return find_exception(name)
+    find = staticmethod(find)
+    find_exception = staticmethod(find_exception)
 
 
 ANYTHING: Finder = _Anything()

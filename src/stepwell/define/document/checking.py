@@ -1,11 +1,14 @@
-"""Checks the nodes of a document: ids, dependencies, handlers, configs and templates."""
+"""Checks the nodes of a document: ids, dependencies, handlers, configs and templates; also those of an edited graph."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...graph import NodeSpec
+from ...codec import json_path
+from ...errors import GraphError
+from ...graph import Graph, NodeSpec
+from ...graph.check import Problem as GraphProblem
 from ...graph.check import above_all, inspect
 from ...handlers import Handler, Handlers
 from ...ids import NodeId
@@ -205,15 +208,10 @@ def _check_ancestors(
     above = above_all(pairs, inspected.parents, inspected.sequence)
     for node, path, reference in asked:
         if node.id and (positions[NodeId(node.id)], positions[NodeId(reference.name)]) not in above:
-            what = "itself" if reference.name == node.id else f"{reference.name!r}, which is not one of its ancestors"
-            advice = (
-                ""
-                if reference.name == node.id
-                else f": add it to the dependencies of {node.id!r}, or of a node before it"
-            )
-            problems.add(
-                node.path("config", *path), f"the template of {node.id!r} names {what}{advice}", found=reference.name
-            )
+            advice = f"add it to the dependencies of {node.id!r}, or of a node before it"
+            other = f"{reference.name!r}, which is not one of its ancestors: {advice}"
+            message = f"the template of {node.id!r} names {'itself' if reference.name == node.id else other}"
+            problems.add(node.path("config", *path), message, found=reference.name)
 
 
 def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
@@ -223,3 +221,38 @@ def _input_names(schema: Mapping[str, Any] | None) -> list[str] | None:
     if {"$ref", "anyOf", "oneOf", "allOf"} & schema.keys() or schema.get("additionalProperties", False) is not False:
         return None
     return list(schema["properties"])
+
+
+def with_templates_read(graph: Graph, handlers: Handlers) -> Graph:
+    """The same graph with `needs` from the templates; GraphError lists what is wrong with them."""
+    if not any(spec.templated for spec in graph):
+        return graph
+    problems: list[GraphProblem] = []
+    specs = [_checked_templates(spec, graph, handlers, problems) if spec.templated else spec for spec in graph]
+    if problems:
+        raise GraphError(problems)
+    return Graph(specs, state=graph.state, source=graph.source)
+
+
+def _checked_templates(spec: NodeSpec, graph: Graph, handlers: Handlers, problems: list[GraphProblem]) -> NodeSpec:
+    def report(message: str, *path: str | int) -> None:
+        problems.append(GraphProblem(spec.id, message, path=json_path(("nodes", spec.id, *path))))
+
+    name = spec.job or ""
+    handler = handlers.get(name) if ":" not in name else None
+    if handler is None and ":" not in name:
+        report(handlers.missing(name, {})[0], "job")
+        return spec
+    wrong: list[tuple[Path, TemplateError]] = []
+    config = compile_config(spec.args, frozenset() if handler is None else handler.expressions, wrong)
+    for path, error in wrong:
+        report(f"the template is wrong: {error.problem}", "args", *path)
+    for problem in () if handler is None else handler.check_config(dict(spec.args), is_template):
+        report(problem.message, "args", *problem.path)
+    needs: dict[NodeId, None] = {}
+    for path, reference in config.references:
+        if reference.name in graph.nodes:
+            needs[NodeId(reference.name)] = None
+        elif reference.name not in ALWAYS:
+            report(f"the template names {reference.name!r}, which is no node", "args", *path)
+    return spec._replace(needs=tuple(needs))

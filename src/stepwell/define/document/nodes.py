@@ -44,20 +44,24 @@ UNREADABLE: Mapping[str, Any] = MappingProxyType({})
 class Node(NamedTuple):
     """A node of a document; None for fields that are left out."""
 
-    id: str
-    handler: str
-    config: Mapping[str, Any]
-    dependencies: tuple[str, ...]
-    timeout: float | None
-    name: str | None
-    description: str | None
-    retry: Retry | None
-    on_lost: OnLost
-    queue: str
-    side_effects: SideEffects | None
     place: int
     written: Mapping[str, str]
     """The names under which fields are written, where they have another one."""
+    config: Mapping[str, Any]
+    id: str = ""
+    handler: str = ""
+    dependencies: tuple[str, ...] = ()
+    timeout_seconds: float | None = None
+    name: str | None = None
+    description: str | None = None
+    retry: Retry | None = None
+    on_lost: OnLost = "rerun"
+    queue: str = DEFAULT_QUEUE
+    side_effects: SideEffects | None = None
+
+    @property
+    def timeout(self) -> float | None:
+        return None if self.timeout_seconds is None else float(self.timeout_seconds)
 
     def path(self, field: str, *below: str | int) -> Path:
         return ("nodes", self.place, self.written.get(field, field), *below)
@@ -89,21 +93,7 @@ def read_node(data: Any, place: int, problems: Collected) -> Node | None:
     for name in ("id", "handler"):
         if name not in fields:
             problems.add(at, f"a node needs its {name}", expected=name)
-    return Node(
-        read.get("id", ""),
-        read.get("handler", ""),
-        read.get("config", UNREADABLE if "config" in fields else {}),
-        read.get("dependencies", ()),
-        float(read["timeout_seconds"]) if "timeout_seconds" in read else None,
-        read.get("name"),
-        read.get("description"),
-        read.get("retry"),
-        read.get("on_lost", "rerun"),
-        read.get("queue", DEFAULT_QUEUE),
-        read.get("side_effects"),
-        place,
-        written,
-    )
+    return Node(place, written, **({"config": UNREADABLE if "config" in fields else {}} | read))
 
 
 def _id(value: Any, path: Path, problems: Collected) -> str | None:

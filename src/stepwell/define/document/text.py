@@ -16,6 +16,7 @@ from .problems import Marks, Path, Unreadable
 MAX_BYTES = 32 * 1024 * 1024
 """Of a document: some hundred thousand nodes."""
 Form = Literal["json", "yaml"]
+_FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 
 class Read(NamedTuple):
@@ -41,10 +42,6 @@ def read_file(path: FilePath) -> bytes:
     if len(data) > MAX_BYTES:  # a pipe, or it has grown
         raise _too_large(len(data))
     return data
-
-
-def form_of(path: FilePath) -> Form | None:
-    return {".json": "json", ".yaml": "yaml", ".yml": "yaml"}.get(path.suffix.lower())  # type: ignore[return-value]
 
 
 def read_text(data: str | bytes, form: Form | None = None) -> Read:
@@ -73,7 +70,7 @@ def read_text(data: str | bytes, form: Form | None = None) -> Read:
 def read_document(path: FilePath) -> Read:
     """What the JSON or YAML in a file says; a DocumentError if it cannot be read."""
     try:
-        return read_text(read_file(path), form_of(path))
+        return read_text(read_file(path), _FORMS.get(path.suffix.lower()))
     except Unreadable as error:
         raise error.as_error(str(path)) from None
 

@@ -9,10 +9,11 @@ import collections.abc
 from dataclasses import MISSING
 from enum import Enum
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ...codec import encode
 from ...errors import NotJson
+from ...types.fields import unwrapped
 
 if TYPE_CHECKING:
     from ..classes.workflow import Workflow
@@ -54,6 +55,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _schema(annotation: Any) -> dict[str, Any]:
+    annotation = unwrapped(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation is None or (isinstance(annotation, type) and annotation in _SCALARS):
         return {"type": _SCALARS[annotation]}
@@ -68,11 +70,7 @@ def _schema(annotation: Any) -> dict[str, Any]:
     if annotation in (dict, collections.abc.Mapping) or origin in (dict, collections.abc.Mapping):
         rest = _schema(arguments[1]) if len(arguments) == 2 else {}
         return {"type": "object", **({"additionalProperties": rest} if rest else {})}
-    if isinstance(annotation, NewType):
-        return _schema(annotation.__supertype__)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         values = [each.value for each in annotation]
         return {"enum": values} if all(_is_json(each) for each in values) else {}
-    if hasattr(annotation, "__value__"):  # `type Name = ...`, from Python 3.12 on
-        return _schema(annotation.__value__)
     return {}

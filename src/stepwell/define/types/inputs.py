@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from functools import partial
 from typing import Any, NamedTuple
@@ -59,28 +59,19 @@ def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str,
 
 def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:
     """The values with defaults; an InputError lists everything that is wrong with them."""
-    problems = [f"{name}: there is no such input; {_listed(inputs)}" for name in values if name not in inputs]
+    known = f"there are {', '.join(inputs)}" if inputs else "this workflow takes none"
+    problems = [f"{name}: there is no such input; {known}" for name in values if name not in inputs]
     problems += [problem for each in misfits(inputs, values).values() for problem in each]
     if problems:
         lines = "\n".join(f"  - {problem}" for problem in problems)
         raise InputError(f"{workflow} refuses its input:\n{lines}\n  defined at {where}")
-    given = {name: values.get(name, each.default) for name, each in inputs.items()}
-    return received_inputs(inputs, stored_inputs(inputs, given))
+    stored = stored_inputs(inputs, {name: values.get(name, each.default) for name, each in inputs.items()})
+    for name, each in inputs.items():
+        if each.shape.codec is not None:
+            stored[name] = received(each.shape, stored[name], f"the input {name!r}")
+    return stored
 
 
 def stored_inputs(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, Any]:
     """Valid values as JSON data."""
     return copied_values({name: inputs[name].shape.stored(value) for name, value in values.items()})
-
-
-def received_inputs(inputs: Mapping[str, Input], stored: dict[str, Any]) -> dict[str, Any]:
-    """Convert JSON data to the types of the inputs, in place; DataMisfit if it does not fit."""
-    for name, each in inputs.items():
-        if each.shape.codec is not None and name in stored:
-            stored[name] = received(each.shape, stored[name], f"the input {name!r}")
-    return stored
-
-
-def _listed(inputs: Iterable[str]) -> str:
-    names = ", ".join(inputs)
-    return f"there are {names}" if names else "this workflow takes none"

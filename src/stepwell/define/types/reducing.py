@@ -9,9 +9,10 @@ from dataclasses import MISSING
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ...reducers import add, append, extend, last, maximum, merge, minimum, union
+from ...types.fields import unwrapped
 from ...types.misfit import Unsupported
 from ...types.shapes import Shape, shape_of
 from ..code.address import address_of
@@ -36,8 +37,8 @@ _EMPTY: dict[Any, Callable[[], Any]] = {append: list, extend: list, union: list,
 
 def starts_at(reducer: Reducer, annotation: Any) -> Any:
     """The initial value of a field without a default; MISSING when its reducer has none."""
-    if reducer is add and _unwrapped(annotation) in _SUMS:
-        return _SUMS[_unwrapped(annotation)]
+    if reducer is add and unwrapped(annotation) in _SUMS:
+        return _SUMS[unwrapped(annotation)]
     return _EMPTY[reducer]() if reducer in _EMPTY else MISSING
 
 
@@ -67,7 +68,7 @@ def refusal(reducer: Reducer, annotation: Any) -> str | None:
     if reducer in (append, extend):
         return None if _is(annotation, _LISTS) else f"{reducer.__name__} is for lists, for example list[str]"
     if reducer is union:
-        items = get_args(_unwrapped(annotation))
+        items = get_args(unwrapped(annotation))
         if _is(annotation, _SETS):
             return None
         sortable = bool(items) and (_kinds(items[0]) <= _NUMBERS or _kinds(items[0]) == {str})
@@ -88,7 +89,7 @@ def refusal(reducer: Reducer, annotation: Any) -> str | None:
 def delta_annotation(reducer: Reducer, annotation: Any) -> Any:
     """The type of what a node may return for a field."""
     if reducer is append:
-        items = get_args(_unwrapped(annotation))
+        items = get_args(unwrapped(annotation))
         if not items or items[0] is Any:
             return Any
         either = annotation | items[0]
@@ -135,24 +136,14 @@ def _second_parameter(reducer: Reducer) -> Any:
     return hints.get(names[1], Any) if len(names) > 1 else Any
 
 
-def _unwrapped(annotation: Any) -> Any:
-    while True:
-        if isinstance(annotation, NewType):
-            annotation = annotation.__supertype__
-        elif hasattr(annotation, "__value__"):
-            annotation = annotation.__value__
-        else:
-            return annotation
-
-
 def _is(annotation: Any, kinds: tuple[Any, ...]) -> bool:
-    plain = _unwrapped(annotation)
+    plain = unwrapped(annotation)
     return (get_origin(plain) or plain) in kinds
 
 
 def _kinds(annotation: Any) -> frozenset[Any]:
     """The types of a union, or the one type."""
-    plain = _unwrapped(annotation)
+    plain = unwrapped(annotation)
     if get_origin(plain) in (Union, UnionType):
         return frozenset().union(*map(_kinds, get_args(plain)))
     if get_origin(plain) is Literal:

@@ -1,4 +1,4 @@
-"""The annotations of a body: which parameters are converted, and what it returns."""
+"""The parameters of a body and its annotations: what is filled in, which values are converted, and what it returns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,53 @@ from .delta import Delta
 
 Report = Callable[[str], None]
 
+CONTEXT = "ctx"
+STATE = "state"
 RETURN = "return"
 _NOTHING: Mapping[str, Shape] = MappingProxyType({})
 _SAYS_NOTHING = (Any, object, Never, NoReturn, inspect.Signature.empty)
 _LATER = (collections.abc.Coroutine, collections.abc.Awaitable)
 _NONE = shape_of(None)
+
+
+class Parameters(NamedTuple):
+    """The parameters of a function that can be given by name."""
+
+    names: tuple[str, ...]
+    required: tuple[str, ...]
+    """Those without a default; also positional-only ones, which cannot be filled by name."""
+    has_self: bool
+
+    @property
+    def takes_ctx(self) -> bool:
+        return CONTEXT in self.names
+
+    @property
+    def takes_state(self) -> bool:
+        return STATE in self.names
+
+
+def parameters_of(function: Callable[..., Any], *, method: bool = False) -> Parameters:
+    """The parameters of `function`, without the `self` of a method."""
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some functions written in C have no signature
+        return Parameters((), (), False)
+    has_self = method and bool(found) and found[0].kind is not inspect.Parameter.KEYWORD_ONLY
+    if has_self and found[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        del found[0]
+    named = [each for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    positional = [each for each in found if each.kind is each.POSITIONAL_ONLY]
+    return Parameters(
+        tuple(each.name for each in named),
+        tuple(each.name for each in [*positional, *named] if each.default is each.empty),
+        has_self,
+    )
+
+
+def yields(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` gives a generator instead of a result."""
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 class Signature(NamedTuple):

@@ -14,18 +14,17 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from ...codec import encode
-from ...errors import DefinitionError, NotJson, StateError
+from ...errors import DefinitionError, StateError
 from ...kernel.folding import Channel, copied
 from ...model.outputs import with_delta
 from ...reducers import add, last
 from ...types.misfit import Misfit, Unsupported
-from ...types.shapes import Shape, shape_of
+from ...types.shapes import Shape, not_json, shape_of
 from ...words import briefly
 from ..code.address import address_of
 from .delta import Delta
-from .parameters import STATE
 from .reducing import ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at
-from .signatures import fields_of, hints_of, received
+from .signatures import STATE, fields_of, hints_of, received
 
 Report = Callable[[str, str], None]
 
@@ -146,7 +145,8 @@ def _field(name: str, annotation: Any, default: Any, report: Callable[[str], Non
         plain, *rest = get_args(annotation)
         reducers = [each for each in rest if callable(each)]
         if len(reducers) > 1:
-            report(f"one reducer is needed, got {len(reducers)}: {', '.join(map(_shown, reducers))}")
+            named = ", ".join(getattr(each, "__name__", None) or repr(each) for each in reducers)
+            report(f"one reducer is needed, got {len(reducers)}: {named}")
             return None
         reducer = reducers[0] if reducers else last
     if name.startswith("_"):
@@ -182,19 +182,7 @@ def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] 
 
 def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
     """Why a value does not fit this shape, or cannot be kept."""
-    return shape.problems(value, name) or (_not_json(value, name) if shape.codec is None else ())
-
-
-def _not_json(value: Any, name: str) -> list[str]:
-    try:
-        encode(value)
-    except NotJson as error:
-        return [f"{name}: {error}"]
-    return []
-
-
-def _shown(reducer: Any) -> str:
-    return getattr(reducer, "__name__", None) or repr(reducer)
+    return shape.problems(value, name) or (not_json(value, name) if shape.codec is None else ())
 
 
 def _view_type(declared: type, fields: Mapping[str, Field]) -> type:

@@ -87,13 +87,8 @@ async def answered(
 
     `make` is called where it is sent: a replay is given the answer, and needs neither the settings nor httpx.
     """
-
-    async def send() -> dict[str, Any]:
-        outgoing = make()
-        return await _exchange(access, outgoing)
-
     try:
-        answer: dict[str, Any] = await ctx.effect(NAME, send, request=request)
+        answer: dict[str, Any] = await ctx.effect(NAME, _exchange, access, make, request=request)
     except NotJson as error:  # half a surrogate pair, or nested too deeply: a retry would get the same
         raise PermanentError(str(error)) from None
     wait = answer.pop("retry_after", None)
@@ -114,7 +109,8 @@ def _loaded() -> ModuleType:
     return import_module(f"{__package__}.exchange")
 
 
-async def _exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
+async def _exchange(access: Access, make: Callable[[], Outgoing]) -> dict[str, Any]:
+    outgoing = make()
     try:
         # In a thread when it is loaded: that takes long, and others are on this loop.
         module = _loaded() if _loaded.cache_info().currsize else await asyncio.to_thread(_loaded)

@@ -9,9 +9,8 @@ from typing import Any, TypeVar, cast
 
 from ...errors import DefinitionError
 from ...place import caller
-from .current import current
 from .recorder import Call
-from .repeatable import Repeatable
+from .repeatable import Repeatable, current
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

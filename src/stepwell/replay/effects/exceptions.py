@@ -67,8 +67,11 @@ def error_raised(error: BaseException, groups: int = MAX_GROUPS) -> EffectError:
     """An exception as it is recorded. Never raises: what cannot be read from the exception is left out."""
     bases = [clean(name) for name in class_names(type(error))[:-1]]
     is_group = issubclass(type(error), BaseExceptionGroup) and groups
-    members = tuple(error_raised(each, groups - 1) for each in _members(error)) if is_group else ()
-    return EffectError(bases[0], clean(message_of(error)), _made_with(error), bases, _attributes(error), members)
+    inner = _ask(lambda: tuple(error.exceptions)) if is_group else ()  # type: ignore[attr-defined]
+    members = tuple(error_raised(each, groups - 1) for each in inner or () if isinstance(each, BaseException))
+    own = _ask(lambda: dict(error.__dict__)) or {}
+    attributes = {name: value for name, value in own.items() if _is_json({name: value})}
+    return EffectError(bases[0], clean(message_of(error)), _made_with(error), bases, attributes, members)
 
 
 def _made_with(error: BaseException) -> list[Any] | None:
@@ -80,16 +83,6 @@ def _made_with(error: BaseException) -> list[Any] | None:
     reduced: tuple[Any, ...] = _ask(lambda: tuple(error.__reduce__())) or ()
     args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
     return list(args) if isinstance(args, tuple) and _is_json(args) else None
-
-
-def _attributes(error: BaseException) -> dict[str, Any]:
-    own = _ask(lambda: dict(error.__dict__))
-    return {name: value for name, value in own.items() if _is_json({name: value})} if own else {}
-
-
-def _members(error: BaseException) -> tuple[BaseException, ...]:
-    members = _ask(lambda: tuple(error.exceptions))  # type: ignore[attr-defined]
-    return tuple(each for each in members or () if isinstance(each, BaseException))
 
 
 def _ask(call: Callable[[], Any]) -> Any:

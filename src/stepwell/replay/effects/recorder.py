@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from time import perf_counter_ns
 from typing import Any, NamedTuple, Protocol
 
@@ -21,11 +22,12 @@ from ...errors import InputError, MaskedResponse, NotJson, Stopped
 from ...model import LineRow
 from ...model.lines import CHECKPOINT
 from . import record
-from .inside import inside
 from .record import MAX_RECORDED, Effect, EffectRequest, Line
 
 log = logging.getLogger("stepwell")
 
+inside: ContextVar[bool] = ContextVar("stepwell_inside_effect", default=False)
+"""True in the function of an effect: what it asks is part of its response and not recorded again."""
 _PLAIN = frozenset({str, int, bool, type(None)})
 _DATA = _PLAIN | {float, list, dict}
 """What effects mostly return, which need not be checked for awaitables."""
@@ -336,19 +338,14 @@ class Earlier:
     def load(self) -> dict[tuple[str, str], list[Effect]]:
         with self._loading:
             if self._waiting is None:
-                self._waiting = self._load()
+                rows = tuple(self._sink.earlier())
+                found: dict[tuple[str, str], list[Effect]] = {}
+                asked = record.masked_asking(tuple(record.effects_of(rows, {row.node: "" for row in rows})))
+                for each in sorted(asked, key=lambda effect: (effect.attempt, effect.index)):
+                    if each.durable and each.error is None:
+                        found.setdefault((each.name, each.request_hash), []).append(each)
+                self._waiting = found
             return self._waiting
-
-    def _load(self) -> dict[tuple[str, str], list[Effect]]:
-        rows = tuple(self._sink.earlier())
-        found: dict[tuple[str, str], list[Effect]] = {}
-        effects = record.masked_asking(
-            tuple(record.effects_of(rows, {row.node: "" for row in rows}))
-        )  # as it is asked for now
-        for each in sorted(effects, key=lambda effect: (effect.attempt, effect.index)):
-            if each.durable and each.error is None:
-                found.setdefault((each.name, each.request_hash), []).append(each)
-        return found
 
 
 def _size(lines: list[Line]) -> int:

@@ -1,9 +1,15 @@
-"""The part of `ctx` that makes a body repeatable: randomness, time, ids and effects."""
+"""The part of `ctx` that makes a body repeatable: randomness, time, ids and effects; and whose body the running code is.
+
+A context variable tells bodies on one loop apart; tasks and `asyncio.to_thread` belong to the body that made them. A thread
+that a body starts does not, unless it is given the body's context.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from random import Random
@@ -12,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from ...errors import InputError, Stopped
 from ...masking import mask
 from ...model.lines import KEY_BEGINS
-from .recorder import Call
+from .recorder import Call, inside
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -155,6 +161,20 @@ class Repeatable:
 
     def _digest(self, purpose: str) -> bytes:
         return sha256(f"{self.seed}\0{self._identity}\0{purpose}".encode("utf-8", "surrogatepass")).digest()
+
+
+_body: ContextVar[Repeatable | None] = ContextVar("stepwell_body", default=None)
+# A forked child has none of our threads: what it does is not recorded.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _body.set(None))
+
+enter: Callable[[Repeatable | None], object] = _body.set
+"""From now on this context belongs to this body, or to none. Not a Python function, because it is called for every body."""
+
+
+def current() -> Repeatable | None:
+    """The body whose effects are to be recorded; None outside of bodies, and inside an effect."""
+    return None if inside.get() else _body.get()
 
 
 class _Gone:

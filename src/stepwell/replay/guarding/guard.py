@@ -27,7 +27,7 @@ from types import BuiltinFunctionType, FrameType, TracebackType
 from typing import Any
 
 from ...errors import UnrecordedCall
-from ..effects.inside import inside
+from ..effects.recorder import inside
 from .arguments import arguments_of
 from .blame import Blame, blame
 from .refusals import ALWAYS, BUILTINS, FUNCTIONS, Entry, RefusedCall

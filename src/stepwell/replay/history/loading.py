@@ -201,7 +201,8 @@ def _effect(form: _Form, node: str, attempt: int) -> Effect:
     is_open = form.take("open", bool, False, optional=True)
     if (raised is not None) + ("response" in effect) + is_open != 1:
         form.report("either a response, raised or open is needed")
-    if effect.get("name") == CLOCK and not _times(effect.get("response")):
+    times = effect.get("response")
+    if effect.get("name") == CLOCK and not (isinstance(times, list) and all(type(each) is int for each in times)):
         form.report("a list of whole numbers is needed: microseconds", "response")
     return Effect(
         node,
@@ -239,7 +240,3 @@ def _error(form: _Form, groups: int = MAX_GROUPS) -> EffectError:
         form.take("attributes", dict, {}, optional=True),
         tuple(_error(each, groups - 1) for each in members),
     )
-
-
-def _times(value: Any) -> bool:
-    return isinstance(value, list) and all(type(each) is int for each in value)

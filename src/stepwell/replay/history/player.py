@@ -13,9 +13,8 @@ from ...codec import decode, encode_checked, sha256
 from ...errors import ReplayMismatch
 from ...masking import mask
 from ..effects.exceptions import exception_of
-from ..effects.inside import inside
 from ..effects.record import CLOCK, Effect, EffectRequest
-from ..effects.recorder import Asking, Call
+from ..effects.recorder import Asking, Call, inside
 from .difference import differences
 
 CANCELLED_WITHIN = 30.0
@@ -101,7 +100,7 @@ class Player(Asking):
             self._differs(
                 f"{left[0].name!r} was recorded and is not asked for any more",
                 effect=left[0].index,
-                diff=(f"request: {_shown(left[0].request)}", *self._more(len(left) - 1)),
+                diff=(f"request: {_shown(left[0].request)}", *([f"and {len(left) - 1} more"] if left[1:] else [])),
             )
         if self.mismatch is None and self._readings:
             asked = self._recorded_readings - len(self._readings)
@@ -137,41 +136,29 @@ class Player(Asking):
             found = sha256(encode_checked(value))
             if found != expected:
                 what = "request" if part == "request" else "response"
-                raise self._differs(
-                    f"the recorded {what} of {effect.name!r} was changed after it was recorded",
-                    effect=effect.index,
-                    diff=(
-                        f"SHA-256 when it was recorded {expected}",
-                        f"SHA-256 now {found}",
-                        f"{part}: {_shown(value)}",
-                    ),
-                )
+                hashes = (f"SHA-256 when it was recorded {expected}", f"SHA-256 now {found}")
+                changed = f"the recorded {what} of {effect.name!r} was changed after it was recorded"
+                raise self._differs(changed, effect=effect.index, diff=(*hashes, f"{part}: {_shown(value)}"))
 
     def _unknown(self, asked: EffectRequest) -> ReplayMismatch:
         """The mismatch for what was not recorded: mostly its request differs from the recorded one."""
         with self._lock:
             alike = [each for each in self._waiting.values() if each.name == asked.name]
         request = decode(asked.request)
-        if not alike:
-            return self._differs(
-                f"{asked.name!r} is asked for and was not recorded",
-                effect=asked.index,
-                diff=(f"request: {_shown(request)}",),
-            )
-        nearest = min(alike, key=lambda each: (abs(each.index - asked.index), each.index))
-        if nearest.request_hash == asked.key:
-            what = f"{asked.name!r} is asked for once more than was recorded"
-            return self._differs(what, effect=asked.index, diff=(f"request: {_shown(request)}",))
-        what = f"{asked.name!r} is asked with another request"
-        return self._differs(what, effect=asked.index, diff=differences(nearest.request, request))
+        diff: Sequence[str] = (f"request: {_shown(request)}",)
+        nearest = min(alike, key=lambda each: (abs(each.index - asked.index), each.index), default=None)
+        if nearest is None:
+            what = "is asked for and was not recorded"
+        elif nearest.request_hash == asked.key:
+            what = "is asked for once more than was recorded"
+        else:
+            what, diff = "is asked with another request", differences(nearest.request, request)
+        return self._differs(f"{asked.name!r} {what}", effect=asked.index, diff=diff)
 
     def _differs(self, what: str, *, effect: int, diff: Sequence[str] = ()) -> ReplayMismatch:
         error = self._subject.differs(what, effect=effect, diff=diff)
         self.mismatch = self.mismatch or error
         return error
-
-    def _more(self, count: int) -> tuple[str, ...]:
-        return (f"and {count} more",) if count else ()
 
 
 _CANCELLED = "asyncio.exceptions.CancelledError"

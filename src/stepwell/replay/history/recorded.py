@@ -9,15 +9,17 @@ from ...errors import RunNotFound
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import earlier_graphs, fold
+from ...kernel.folding import ancestors
 from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunRow, RunStatus, queries
 from ...model.lines import EFFECT, PAYLOAD
 from ...model.origin import is_origin, origin_of
 from ...store import Store, reader
 from ...store.reader import whole_at_one_moment
 from ..effects.record import Effect, effects_by_attempt
-from .superseded import Given, Superseded
 
 LoadGraph = Callable[[Digest], Graph]
+Given = tuple[tuple[int, bytes], ...]
+"""Outputs by index."""
 
 
 class RecordedNode(NamedTuple):
@@ -124,13 +126,10 @@ class _Reading:
         history = self._journal[:seq]
         digests = [Digest(digest) for digest in earlier_graphs(history)]
         graphs: dict[str, Graph] = {digest: self._load(digest) for digest in digests}
-        last = graphs[digests[-1]] if digests else self._first_graph()
+        later = earlier_graphs(self._journal)
+        last = graphs[digests[-1]] if digests else self._load(Digest(later[0]) if later else self.row.digest)
         folded = fold(last, history, graphs)
         return {place for place, status in folded.attempts.items() if status is AttemptStatus.COMPLETED}
-
-    def _first_graph(self) -> Graph:
-        digests = earlier_graphs(self._journal)
-        return self._load(Digest(digests[0]) if digests else self.row.digest)
 
     def _began(self) -> _Began:
         digests = [Digest(digest) for digest in earlier_graphs(self._journal)] or [self.row.digest]
@@ -160,6 +159,56 @@ class _Reading:
         if found.row.purpose == "delete" or not is_origin(found.row, self.row):
             return {}
         return {node.index: node for node in found.nodes(origin.seq)}
+
+
+class _Span(NamedTuple):
+    since: int
+    until: int
+    output: bytes
+
+
+class Superseded:
+    """The superseded outputs of a run, each from the `seq` that added it to the `seq` that superseded it.
+
+    What completed below a node is superseded with it. But if a heal has separated the two, only the node runs again, and what
+    the other was given is no longer the output of the run.
+    """
+
+    def __init__(self, attempts: Iterable[AttemptRow], journal: Iterable[JournalRow]) -> None:
+        self._spans: dict[int, list[_Span]] = {}
+        outputs = {
+            (row.index, row.number): row.output
+            for row in attempts
+            if row.status is AttemptStatus.SUPERSEDED and row.output is not None
+        }
+        if outputs:
+            self._read(outputs, journal)
+
+    def _read(self, outputs: dict[tuple[int, int], bytes], journal: Iterable[JournalRow]) -> None:
+        counted: dict[int, tuple[int, int]] = {}
+        for entry in journal:
+            if entry.index is None:
+                continue
+            if entry.kind in ("completed", "shared"):
+                counted[entry.index] = entry.seq, entry.attempt or 1
+            elif entry.kind in ("woken", "rewrote") and entry.index in counted:
+                since, number = counted.pop(entry.index)
+                output = outputs.get((entry.index, number))
+                if output is not None:
+                    self._spans.setdefault(entry.index, []).append(_Span(since, entry.seq, output))
+
+    def above(self, graph: Graph, index: int, seq: int) -> Given:
+        """The outputs above a node that counted at `seq` and no longer do."""
+        then = [
+            (place, span.output)
+            for place, spans in sorted(self._spans.items())
+            for span in spans
+            if span.since <= seq < span.until
+        ]
+        if not then:
+            return ()
+        above = set(ancestors(graph, index))
+        return tuple((place, output) for place, output in then if place in above)
 
 
 def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:

@@ -19,8 +19,8 @@ from ...kernel import settling
 from ...kernel.healing import UNFIT_DATA
 from ...kernel.settling import Failure, Verdict
 from ...model import Settle
-from ...replay.effects.current import enter
 from ...replay.effects.record import masked
+from ...replay.effects.repeatable import enter
 from ...types.codecs import encoded_by_type
 from ...types.misfit import Misfit
 from ...types.shapes import Shape

@@ -23,14 +23,13 @@ from ...handlers import Handlers
 from ...ids import AttemptId, Digest, RunId
 from ...masking import mask
 from ...model.outputs import Completion
-from ...replay.effects.inside import inside
 from ...replay.effects.record import masked_asking
+from ...replay.effects.recorder import inside
 from ...replay.effects.repeatable import Outside
 from ...replay.history.cassette import masked_output, parts
 from ...replay.history.difference import differences, graph_differences
 from ...replay.history.player import Player, Subject
-from ...replay.history.recorded import RecordedNode, RecordedRun, read_recorded
-from ...replay.history.superseded import Given
+from ...replay.history.recorded import Given, RecordedNode, RecordedRun, read_recorded
 from ...store import Store
 from ..bodies.attempt import AnyCoroutine, Course, leave_body
 from ..bodies.held import Held, RunFacts

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from ...clock import Duration, microseconds
-from ...define.document.repairing import with_templates_read
+from ...define.document.checking import with_templates_read
 from ...errors import GraphError, InputError, RunConflict
 from ...graph import from_frozen
 from ...ids import NodeId, RunId

@@ -26,12 +26,8 @@ def open_session(store: Store, token: Token) -> tuple[str, int]:
     text = secrets.token_urlsafe(32)
     expires_at = min(token.expires_at, now + LONGEST_SECONDS * SECOND)
     value = encode({"token": token.id, "expires_at": expires_at})
-    store.commit(
-        [
-            PutRecord(KIND, sha256(text.encode()), value),
-            *(PutRecord(KIND, row.key, None, expected=row.version) for row in ended[:1_000]),
-        ]
-    )
+    removed = [PutRecord(KIND, row.key, None, expected=row.version) for row in ended[:1_000]]
+    store.commit([PutRecord(KIND, sha256(text.encode()), value), *removed])
     return text, (expires_at - now) // SECOND
 
 

@@ -95,8 +95,7 @@ def find_token(store: Store, text: str) -> Token | None:
     parts = text.split("_", 2)
     if len(parts) != 3 or parts[0] != PREFIX:
         return None
-    row = reader.get_record(store, KIND, parts[1]) if parts[1].isalnum() and len(parts[1]) < 100 else None
-    found = None if row is None else _token(row)
+    found = get_token(store, parts[1]) if parts[1].isalnum() and len(parts[1]) < 100 else None
     shown_hash = sha256(parts[2].encode("utf-8", "replace"))
     return found if found is not None and hmac.compare_digest(found.hash, shown_hash) else None
 

@@ -123,15 +123,9 @@ class _Journal:
         pushed, dropped, _ = self._watcher.take()
         rows = [row for row in pushed if isinstance(row, JournalRow) and row.seq > self._place]
         if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
-            rows = await to_thread.run_sync(self._read)
+            asked = ListJournal(self.row.id, self._place, AT_ONCE)
+            (rows,) = await to_thread.run_sync(self._service.store.read, [asked])
             self.behind = len(rows) == AT_ONCE
-        return await self._told(rows)
-
-    def _read(self) -> list[JournalRow]:
-        (page,) = self._service.store.read([ListJournal(self.row.id, self._place, AT_ONCE)])
-        return list(page)
-
-    async def _told(self, rows: list[JournalRow]) -> list[dict[str, Any]]:
         if not rows:
             return []
         if any(row.kind == "healed" for row in rows):

@@ -11,7 +11,7 @@ from ..problems import Problem
 from ..routes import Routes
 from ..service import Given
 
-routes = Routes("health")
+routes = Routes("health", prefix="")
 
 
 @routes.open("GET", "/healthz")

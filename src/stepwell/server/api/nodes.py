@@ -11,7 +11,6 @@ from ...clock import SECOND
 from ...codec import decode, encode, sha256
 from ...errors import InputError
 from ...graph import Graph, to_frozen
-from ...ids import AttemptId
 from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
 from ...model.lines import LOG, in_order_of_time
 from ...replay.history.checkpoint import effect_data
@@ -33,6 +32,8 @@ routes = Routes("nodes")
 
 INLINE = 16 * 1024
 """Bytes of an output up to which lists have it."""
+LinePlace = tuple[paging.Text, paging.Number]
+"""The attempt and the number of a line."""
 Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
 
 
@@ -60,7 +61,7 @@ def list_nodes(
 ) -> Page[NodeModel]:
     """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
     run = service.stored(run_id)
-    after = paging.read_number(cursor, -1)
+    after = paging.read(cursor, paging.Number, -1)
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, tuple(status or ()))])
     removed = run.graph.removed
     items = [_node(run, row) for row in rows if row.index not in removed]
@@ -118,23 +119,18 @@ def _attempt(attempt: AttemptView) -> dict[str, Any]:
 def _outputs(service: Service, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
     found = reader.get_outputs(service.store, run.row.id, indexes)
     specs = run.graph.in_order
-    made = []
-    for index in indexes:
-        if index in found:
-            data = found[index]
-            node = specs[index].id
-            made.append(
-                {
-                    "node": node,
-                    "name": specs[index].name,
-                    "size": len(data),
-                    "sha256": sha256(data),
-                    "href": f"/api/v1/runs/{run.row.id}/nodes/{node}/output",
-                    "value": decode(data) if len(data) <= INLINE else None,
-                    "inline": len(data) <= INLINE,
-                }
-            )
-    return made
+    return [
+        {
+            "node": specs[index].id,
+            "name": specs[index].name,
+            "size": len(data),
+            "sha256": sha256(data),
+            "href": f"/api/v1/runs/{run.row.id}/nodes/{specs[index].id}/output",
+            "value": decode(data) if len(data) <= INLINE else None,
+            "inline": len(data) <= INLINE,
+        }
+        for index, data in ((index, found[index]) for index in indexes if index in found)
+    ]
 
 
 @routes.get("/runs/{run_id}/outputs", "read")
@@ -143,7 +139,7 @@ def list_outputs(
 ) -> Page[OutputModel]:
     """What the nodes of a run returned; large outputs by hash and address."""
     run = service.stored(run_id)
-    after = paging.read_number(cursor, -1)
+    after = paging.read(cursor, paging.Number, -1)
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, (NodeStatus.COMPLETED,))])
     items = _outputs(service, run, tuple(row.index for row in rows))
     return paging.page(items, rows.cursor)
@@ -180,7 +176,7 @@ def list_journal(
 ) -> Page[JournalEntry]:
     """The history of a run: every transition, by its number."""
     run = service.stored(run_id)
-    after = paging.read_number(cursor, 0)
+    after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListJournal(run.row.id, after, limit, tuple(kind or ()))])
     order = run.graph.order
     items = [journal_entry(row, order) for row in rows]
@@ -210,20 +206,10 @@ def list_logs(
     """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
-    asked = ListLines(run.row.id, index, limit, _line_cursor(cursor), attempt, LOG)
+    asked = ListLines(run.row.id, index, limit, paging.read(cursor, LinePlace), attempt, LOG)
     (rows,) = service.store.read([asked])
     items = [line_record(run, row, line) for row, line in in_order_of_time(rows)]
     return paging.page(items, rows.cursor)
-
-
-def _line_cursor(cursor: str | None) -> tuple[AttemptId, int] | None:
-    found = paging.read(cursor)
-    if found is None:
-        return None
-    match found:
-        case [str(attempt), int(index)] if "\x00" not in attempt and not isinstance(index, bool) and abs(index) < 2**62:
-            return AttemptId(attempt), index
-    raise paging.wrong()
 
 
 @routes.get("/runs/{run_id}/effects", "read")
@@ -239,7 +225,13 @@ def list_effects(
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
     found, following = page_of_effects(
-        service.store, run.row.id, run.graph.order, index=index, number=attempt, after=_line_cursor(cursor), limit=limit
+        service.store,
+        run.row.id,
+        run.graph.order,
+        index=index,
+        number=attempt,
+        after=paging.read(cursor, LinePlace),
+        limit=limit,
     )
     return paging.page(list(map(effect_data, found)), following)
 

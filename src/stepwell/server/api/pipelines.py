@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable
 from operator import attrgetter
 from typing import Annotated, Any
@@ -73,7 +74,7 @@ def list_states(
     limit: paging.Limit = 100,
 ) -> Page[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
-    after = paging.read_pair(cursor)
+    after = paging.read(cursor, paging.Pair)
     view = _pipeline(service, name).view()
     place: Callable[[StateView], tuple[str, str]] = attrgetter("stage", "entity")
     chosen = [
@@ -94,11 +95,10 @@ def list_entities(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
 ) -> Page[models.EntityModel]:
     """The entities of a pipeline, and how many of their states stand where."""
-    after = paging.read_text(cursor)
-    counts: dict[str, dict[str, int]] = {}
+    after = paging.read(cursor, paging.Text)
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for each in _pipeline(service, name).view().states():
-        of_entity = counts.setdefault(each.entity, {})
-        of_entity[each.standing.status] = of_entity.get(each.standing.status, 0) + 1
+        counts[each.entity][each.standing.status] += 1
     names = sorted(entity for entity in counts if after is None or entity > after)
     items = [{"entity": entity, "counts": counts[entity]} for entity in names[:limit]]
     more = names[limit - 1] if len(names) > limit else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Header, Query, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from ...clock import SECOND
 from ...codec import decode
@@ -31,9 +31,11 @@ IdempotencyKey = Annotated[str | None, Header(max_length=500, description="The s
 class RunFilter(Body):
     """Which runs. All that is given must hold."""
 
-    status: list[RunStatus] = Field(default_factory=list, max_length=10)
+    status: list[RunStatus] = Field(default_factory=list, max_length=10, description="Only with one of these.")
     workflow: str | None = Field(default=None, max_length=500)
-    tag: list[str] = Field(default_factory=list, max_length=32, description="NAME=VALUE.", examples=[["customer=7"]])
+    tag: list[str] = Field(
+        default_factory=list, max_length=32, description="NAME=VALUE; all must fit.", examples=[["customer=7"]]
+    )
     since: str | None = Field(default=None, max_length=40, description="Created then or later: a time of ISO 8601.")
     until: str | None = Field(default=None, max_length=40, description="Created before.")
     prefix: str | None = Field(default=None, max_length=200, description="Whose id begins so.")
@@ -47,6 +49,12 @@ class RunFilter(Body):
             until=moment("until", self.until),
             prefix=self.prefix or None,
         )
+
+
+class RunQuery(RunFilter):
+    model_config = ConfigDict(extra="ignore")  # as all queries do
+    cursor: paging.Cursor = None
+    limit: paging.Limit = 100
 
 
 def _tag(text: str) -> tuple[str, str]:
@@ -80,28 +88,11 @@ def listed(service: Service, row: RunRow) -> dict[str, Any]:
 
 
 @routes.get("/runs", "read")
-def list_runs(
-    service: Given,
-    status: Annotated[list[RunStatus] | None, Query(description="Only with one of these.")] = None,
-    workflow: Annotated[str | None, Query(max_length=500)] = None,
-    tag: Annotated[list[str] | None, Query(description="NAME=VALUE; all of them must fit.")] = None,
-    since: Annotated[str | None, Query(max_length=40, description="Created then or later.")] = None,
-    until: Annotated[str | None, Query(max_length=40, description="Created before.")] = None,
-    prefix: Annotated[str | None, Query(max_length=200, description="Whose id begins so.")] = None,
-    cursor: paging.Cursor = None,
-    limit: paging.Limit = 100,
-) -> Page[RunModel]:
+def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> Page[RunModel]:
     """Runs, the newest first."""
-    chosen = RunFilter(
-        status=list(dict.fromkeys(status or ())),
-        workflow=workflow,
-        tag=tag or [],
-        since=since,
-        until=until,
-        prefix=prefix,
-    ).query()
-    before = paging.read_number(cursor, -1)
-    page = reader.list_runs(service.store, chosen._replace(limit=limit, before=None if before < 0 else before))
+    before = paging.read(asked.cursor, paging.Number, -1)
+    query = asked.query()._replace(limit=asked.limit, before=None if before < 0 else before)
+    page = reader.list_runs(service.store, query)
     items = [listed(service, row) for row in page.runs]
     return paging.page(items, page.cursor)
 

@@ -164,7 +164,7 @@ def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> Ste
     statuses = tuple(status for status in asked.statuses if status in allowed) if asked.statuses else allowed
     if not statuses:
         raise Problem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
-    before = paging.read_number(body.cursor, -1)
+    before = paging.read(body.cursor, paging.Number, -1)
     asked = asked._replace(statuses=statuses, limit=body.limit, before=None if before < 0 else before)
     page = reader.list_runs(service.store, asked)
     told = [_steer(service, row, verb, body) for row in page.runs]

@@ -20,16 +20,15 @@ from ...triggers.reading import moment
 from ...triggers.rendering import time_text
 from ...triggers.state import RECORD
 from ...triggers.webhook import MAX_BODY
-from ...words import iso
 from .. import paging
 from ..hooks import start_by
-from ..models import Body, Page
+from ..models import Body, Page, version_data
 from ..problems import Problem
-from ..routes import Routes
+from ..routes import Routes, described_body
 from ..service import Given, Service
 
 routes = Routes("triggers")
-hooks = Routes("webhooks")
+hooks = Routes("webhooks", prefix="")
 
 Name = Annotated[str, Path(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", examples=["nightly"])]
 
@@ -96,22 +95,12 @@ class Times(BaseModel):
     dry_run: bool
 
 
-_DEFINITION = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {
-                    "name": "nightly",
-                    "workflow": "report",
-                    "cron": "30 2 * * *",
-                    "timezone": "Europe/Berlin",
-                    "input": {"day": "{{ fire.date }}"},
-                },
-            }
-        },
-    }
+_EXAMPLE = {
+    "name": "nightly",
+    "workflow": "report",
+    "cron": "30 2 * * *",
+    "timezone": "Europe/Berlin",
+    "input": {"day": "{{ fire.date }}"},
 }
 
 
@@ -129,7 +118,7 @@ def _model(stored: StoredTrigger, count: int = 5) -> TriggerModel:
 @routes.get("/triggers", "read")
 def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[TriggerModel]:
     """The triggers, by name."""
-    (rows,) = service.store.read([ListRecords(RECORD, after=paging.read_text(cursor), limit=limit)])
+    (rows,) = service.store.read([ListRecords(RECORD, after=paging.read(cursor, paging.Text), limit=limit)])
     items = [_model(_triggers(service).stored(row)) for row in rows]
     return Page[TriggerModel](items=items, next=paging.written(rows.cursor))
 
@@ -140,7 +129,7 @@ def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Li
     status_code=201,
     response_model=TriggerModel,
     responses={200: {"model": TriggerModel, "description": "There was one of this name: this is its version now."}},
-    openapi_extra=_DEFINITION,
+    openapi_extra=described_body(_EXAMPLE),
 )
 async def add_trigger(request: Request, service: Given, response: Response) -> Any:
     """Store a trigger, or a new version of it. A refusal lists every problem and its place."""
@@ -169,15 +158,8 @@ def list_trigger_versions(name: Name, service: Given) -> list[TriggerVersion]:
     """The versions of its definition, oldest first."""
     triggers = _triggers(service, name)
     active = triggers.get(name).version
-    return [
-        TriggerVersion(
-            version=row.number,
-            digest=row.digest,
-            saved_at=iso(row.stored_at) or "",
-            active=row.number == active,
-        )
-        for row in triggers.versions(name)
-    ]
+    versions = ({**version_data(row), "active": row.number == active} for row in triggers.versions(name))
+    return [TriggerVersion.model_validate(each) for each in versions]
 
 
 @routes.delete("/triggers/{name}", "author", status_code=204)

@@ -18,7 +18,7 @@ routes = Routes("workers")
 @routes.get("/workers", "read")
 def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkerModel]:
     """The workers that have enlisted, by id: until when their lease is, what they serve and where they run."""
-    (rows,) = service.store.read([ListWorkers(paging.read_text(cursor), limit)])  # type: ignore[arg-type]
+    (rows,) = service.store.read([ListWorkers(paging.read(cursor, paging.Text), limit)])
     now = service.store.now()
     items = [_worker(row, now) for row in rows]
     return paging.page(items, rows.cursor)

@@ -18,38 +18,19 @@ from ...runner.runs.records import graph_record
 from ...store import reader
 from ...words import iso
 from .. import paging
-from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel
+from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
 from ..problems import Problem, problem_of
 from ..responses import Format, drawn
-from ..routes import Routes
+from ..routes import Routes, described_body
 from ..service import Given, Service
 from ..starting import unknown_workflow
 
 routes = Routes("workflows")
 
-_DOCUMENT = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object"},
-                "example": {
-                    "name": "summarise",
-                    "nodes": [
-                        {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}},
-                        {
-                            "id": "size",
-                            "handler": "compute",
-                            "config": {"expression": "fetch.output.text | length"},
-                            "dependencies": ["fetch"],
-                        },
-                    ],
-                },
-            },
-            "application/yaml": {"schema": {"type": "string"}},
-        },
-    }
-}
+_FETCH = {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}}
+_SIZE = {"id": "size", "handler": "compute", "config": {"expression": "fetch.output.text | length"}}
+_EXAMPLE = {"name": "summarise", "nodes": [_FETCH, {**_SIZE, "dependencies": ["fetch"]}]}
+_DOCUMENT = described_body(_EXAMPLE, **{"application/yaml": {"schema": {"type": "string"}}})
 
 
 async def _document(request: Request, service: Service) -> Document:
@@ -65,7 +46,7 @@ async def _document(request: Request, service: Service) -> Document:
 @routes.get("/workflows", "read")
 def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
     """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
-    kind, after = paging.read_pair(cursor) or ("document", None)
+    kind, after = paging.read(cursor, paging.Pair) or ("document", None)
     items: list[dict[str, Any]] = []
     if kind == "document":
         (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
@@ -75,10 +56,8 @@ def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.L
         after = None
     classes = [_class(each) for each in registered_workflows(service.store, after, limit - len(items))]
     items += classes
-    more = ["class", classes[-1]["name"]] if classes and len(items) == limit else None
-    if len(items) == limit and not classes:
-        more = ["class", ""]
-    return paging.page(items, more)
+    last = classes[-1]["name"] if classes else ""
+    return paging.page(items, ["class", last] if len(items) == limit else None)
 
 
 def _class(workflow: RegisteredWorkflow) -> dict[str, Any]:
@@ -165,20 +144,9 @@ def list_versions(
 ) -> Page[VersionModel]:
     """The versions of a document, oldest first."""
     _version(service, name, None)
-    after = paging.read_number(cursor, 0)
+    after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
-    items = [
-        {
-            "name": row.name,
-            "version": row.number,
-            "digest": row.digest,
-            "size": row.size,
-            "saved_at": iso(row.stored_at),
-            "active": row.active,
-        }
-        for row in rows
-    ]
-    return paging.page(items, rows.cursor)
+    return paging.page([version_data(row) for row in rows], rows.cursor)
 
 
 class Activate(Body):

@@ -36,11 +36,9 @@ def test_a_line_is_appended_once(store: Store) -> None:
 
 
 def test_a_late_worker_cannot_append(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a="", b=""), seconds=10)
-    done, lost = claim(store)
+    done, lost = claim_roots(store, graph(a="", b=""), seconds=10)
     store.commit([line(lost.attempt, 0), line(done.attempt, 0), completed(done)])
-    clock.advance(10)
-    sweep(store)
+    sweep_after(store, clock, 10)
     for attempt in (done.attempt, lost.attempt, AttemptId("unknown.0"), AttemptId("rubbish")):
         assert store.commit([line(attempt, 1)]) == [Refused(Refusal.FENCED)]
     assert len(reader.list_lines(store, RUN)) == 2
@@ -56,26 +54,17 @@ def test_lines_and_refusals_may_share_a_batch(store: Store) -> None:
 
 
 def test_lines_are_read_page_by_page(store: Store) -> None:
-    serve(store, graph(a="", b=""))
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b=""))
     store.commit([line(grant.attempt, number, b"%d" % number) for grant in grants for number in range(13)])
     whole = reader.list_lines(store, RUN)
     assert len(whole) == 26
-    pages: list[LineRow] = []
-    while True:
-        after = (pages[-1].attempt, pages[-1].index) if pages else None
-        (page,) = store.read([ListLines(RUN, limit=4, after=after)])
-        pages += page
-        if len(page) < 4:
-            break
-    assert tuple(pages) == tuple(whole)
+    assert tuple(reader.rows(store, ListLines(RUN, limit=4))) == tuple(whole)
     assert store.read([ListLines(RUN, grants[1].index, 3, (grants[1].attempt, 9))])[0] == whole[-3:]
 
 
 def test_lines_that_come_with_a_settlement_are_the_last_of_their_attempt(store: Store, clock: ManualClock) -> None:
     """Whether it comes alone or with others, and whatever they hold."""
-    serve(store, graph(a="", b="", c="", d=""))
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b="", c="", d=""))
     recorded = (
         ("effect", b'{"a":1}\nno JSON 7\n'),
         ("payload", b"x" * 20_000),
@@ -102,15 +91,13 @@ def test_lines_that_come_with_a_settlement_are_the_last_of_their_attempt(store: 
 
 
 def test_a_settlement_that_is_refused_brings_no_lines(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a="", b=""), seconds=10)
-    a, b = claim(store)
+    a, b = claim_roots(store, graph(a="", b=""), seconds=10)
     effect = (("effect", b"1"),)
     store.commit([completed(a, lines=effect)])
     assert store.commit([completed(a, b"another", lines=(("effect", b"2"), ("effect", b"3")))]) == [
         Refused(Refusal.FENCED)
     ]
-    clock.advance(10)
-    sweep(store)
+    sweep_after(store, clock, 10)
     assert store.commit([completed(b, lines=effect)]) == [Refused(Refusal.FENCED)]
     illegal = Settle(a.attempt, AttemptStatus.COMPLETED, NodeStatus.READY, lines=effect)
     assert isinstance(store.commit([illegal])[0], Refused)
@@ -125,8 +112,7 @@ def test_large_lines_come_back_whole(store: Store) -> None:
 
 
 def test_lines_are_chosen_by_node_attempt_and_kind(store: Store) -> None:
-    serve(store, graph(a="", b=""))
-    a, b = claim(store)
+    a, b = claim_roots(store, graph(a="", b=""))
     store.commit([line(a.attempt, 0), line(a.attempt, 1, kind="effect"), line(b.attempt, 0), retried(a, 0)])
     sweep(store)
     (again,) = claim(store, claim="c2")
@@ -146,8 +132,7 @@ def test_lines_are_chosen_by_node_attempt_and_kind(store: Store) -> None:
 
 def test_lines_are_followed_by_the_time_they_were_stored(store: Store, clock: ManualClock) -> None:
     """Attempts append side by side: what an early one says late is found, and so is the last line of an ended one."""
-    serve(store, graph(a="", b=""))
-    a, b = claim(store)
+    a, b = claim_roots(store, graph(a="", b=""))
     store.commit([line(a.attempt, 0), line(b.attempt, 0)])
     clock.advance(1)
     store.commit([line(b.attempt, 1)])
@@ -166,8 +151,7 @@ def test_lines_are_followed_by_the_time_they_were_stored(store: Store, clock: Ma
 
 
 def test_of_marks_only_the_latest_is_kept(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a="", b=""))
-    a, b = claim(store)
+    a, b = claim_roots(store, graph(a="", b=""))
     first = [line(a.attempt, MARK, b"1", "progress"), line(a.attempt, 0), line(b.attempt, MARK, b"7", "progress")]
     assert twice(store, first) == ([Appended()] * 3, [Appended()] * 3)
     clock.advance(1)

@@ -34,12 +34,10 @@ def switch_graph(store: Store, old: Graph, new: Graph, run_id: str = RUN) -> tup
 
 def test_a_healed_run_goes_on_with_its_new_graph(store: Store) -> None:
     old = serve(store, graph(a="", b="a", c="b"))
-    (a,) = claim(store)
-    store.commit([completed(a)])
+    complete_next(store)
     new, news = switch_graph(store, old, graph(a="", x="a", b="x", d="b c", c="b"))
     assert (news.status, news.gate, news.open) == (RunStatus.RUNNING, GateState.OPEN, 4)
-    row = reader.require_run(store, RUN)
-    assert (row.digest, row.nodes, row.heals) == (new.digest, 5, 1)
+    expect_run(store, digest=new.digest, nodes=5, heals=1)
     order = []
     while grants := claim(store):
         order += [new.order[grant.index] for grant in grants]
@@ -81,17 +79,14 @@ def test_what_is_to_run_again_waits_for_a_parent_it_was_given_while_it_ran(store
     store.commit([retried(held["b"], 5)])
     store.commit([released(held["c"])])
     assert (statuses(store)["b"], statuses(store)["c"]) == ("WAITING", "PENDING")
-    clock.advance(5)
-    sweep(store)
+    sweep_after(store, clock, 5)
     assert statuses(store)["b"] == "PENDING"
     assert claim(store) == ()
-    clock.advance(5)
-    sweep(store)
+    sweep_after(store, clock, 5)
     assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING", "d": "PENDING"}
     assert reader.require_run(store, RUN).active == 1
     enlist(store)
-    (a,) = claim(store)
-    store.commit([completed(a)])
+    complete_next(store)
     assert len(claim(store)) == 3
 
 
@@ -105,8 +100,7 @@ def test_what_is_given_back_with_the_end_of_its_new_parent_is_ready(store: Store
         store.commit(batch if parent_first else batch[::-1])
         assert statuses(store, run) == {"a": "COMPLETED", "b": "READY"}
         assert reader.require_run(store, RunId(run)).active == 1
-        (b,) = claim(store)
-        store.commit([completed(b)])
+        complete_next(store)
 
 
 def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: ManualClock) -> None:
@@ -118,18 +112,15 @@ def test_a_removed_node_ends_and_nothing_follows_from_it(store: Store, clock: Ma
         "stopped": (stopped, "CANCELLED"),
         "released": (released, "CANCELLED"),
     }
-    old = start(store, graph(**dict.fromkeys((*endings, "lost"), ""), last=" ".join(endings)))
-    enlist(store)
+    old = serve(store, graph(**dict.fromkeys((*endings, "lost"), ""), last=" ".join(endings)))
     enlist(store, "other", seconds=1)
     held = by_name(old, claim(store, limit=3)) | by_name(old, claim(store, "other"))
     switch_graph(store, old, graph(last=""))
     assert statuses(store)["last"] == "READY"
     store.commit([endings[name][0](held[name]) for name in endings])  # type: ignore[operator]
-    clock.advance(2)
-    sweep(store)
+    sweep_after(store, clock, 2)
     assert statuses(store) == {name: end for name, (_, end) in endings.items()} | {"lost": "CANCELLED", "last": "READY"}
-    (last,) = claim(store)
-    store.commit([completed(last)])
+    complete_next(store)
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
@@ -154,8 +145,7 @@ def test_a_suspect_is_looked_for_in_the_queue_it_is_in_now(store: Store, clock: 
     for _ in range(SUSPECT_AFTER):
         enlist(store, seconds=1)
         claim(store)
-        clock.advance(2)
-        sweep(store)
+        sweep_after(store, clock, 2)
     assert node(store, 0).lane == lane("default/thread?")
     switch_graph(store, old, graph(spec("a", queue="large")))
     assert node(store, 0).lane == lane("large/thread?")
@@ -210,23 +200,18 @@ def test_graphs_are_told_apart_by_when_they_were_first_stored(store: Store) -> N
 
 
 def test_a_failure_pauses_a_run_that_asks_for_it(store: Store) -> None:
-    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    held = by_name(of, claim(store))
+    held = claim_by_name(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     store.commit([failed(held["a"])])
-    row = reader.require_run(store, RUN)
-    assert (row.status, row.gate, row.reason, row.stopping) == (RunStatus.PAUSED, GateState.SHUT, "node_failed", False)
+    expect_run(store, status=RunStatus.PAUSED, gate=GateState.SHUT, reason="node_failed", stopping=False)
     store.commit([completed(held["b"])])
     assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "c": "PENDING", "d": "PENDING"}
     assert claim(store) == ()
 
 
 def test_a_paused_run_that_is_resumed_goes_on_without_what_failed(store: Store) -> None:
-    of = serve(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
-    held = by_name(of, claim(store))
+    held = claim_by_name(store, graph(a="", b="", c="a", d="b"), on_failure="pause")
     store.commit([failed(held["a"]), completed(held["b"])])
-    hold(store, purpose="resume")
-    news = finish(store, RunStatus.RUNNING, open_gate=True, tolerate=True)
-    assert (news.status, news.gate) == (RunStatus.RUNNING, GateState.OPEN)
+    expect(enact(store, "resume", RunStatus.RUNNING, tolerate=True), status=RunStatus.RUNNING, gate=GateState.OPEN)
     assert reader.require_run(store, RUN).tolerated == 1
     assert work(store) == 1
     assert statuses(store)["d"] == "COMPLETED"
@@ -274,15 +259,13 @@ def test_a_deadline_begins_anew_when_a_run_goes_on_and_not_when_it_is_healed(sto
 
 def test_an_ended_run_that_is_healed_stays_as_it_ended(store: Store, clock: ManualClock) -> None:
     old = serve(store, graph(a="", b="a"))
-    (a,) = claim(store)
-    store.commit([failed(a)])
+    store.commit([failed(claim_one(store))])
     hold(store, token="first", purpose="failed")
     finish(store, RunStatus.FAILED, changed(node(store, 1), NodeStatus.UPSTREAM_FAILED), token="first")
     ended = reader.require_run(store, RUN).ended_at
     clock.advance(1)
     switch_graph(store, old, graph(a="", c="", b="a"))
-    row = reader.require_run(store, RUN)
-    assert (row.status, row.gate, row.ended_at) == (RunStatus.FAILED, GateState.SHUT, ended)
+    expect_run(store, status=RunStatus.FAILED, gate=GateState.SHUT, ended_at=ended)
     assert statuses(store) == {"a": "FAILED", "b": "UPSTREAM_FAILED", "c": "CANCELLED"}
 
 

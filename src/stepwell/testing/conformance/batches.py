@@ -23,8 +23,7 @@ def test_an_empty_batch_is_answered(store: Store) -> None:
 
 def test_an_answer_tells_the_time_and_what_to_stop(store: Store) -> None:
     start(store, graph(a="", b=""), "one")
-    start(store, graph(c=""), "two")
-    enlist(store)
+    serve(store, graph(c=""), "two")
     answer = store.commit([claim_op(runs=("one", "two"))])
     (claimed,) = answer
     assert isinstance(claimed, Claimed)
@@ -88,8 +87,8 @@ def test_a_batch_is_applied_in_order(store: Store) -> None:
 
 
 def test_what_is_refused_undoes_nothing_of_the_others(store: Store) -> None:
-    of = serve(store, graph(a="", b="a"))
-    (grant,) = claim(store)
+    of = graph(a="", b="a")
+    grant = claim_first(store, of)
     unknown, nobody = RunId("unknown"), WorkerId("nobody")
     bad: list[Op] = [
         create(of, input=b"other"),
@@ -159,11 +158,7 @@ def test_threads_that_claim_at_once_share_the_work(store: Store) -> None:
         while reader.require_run(store, RUN).status is not RunStatus.COMPLETED:
             done[i] += work(store, f"w{i}", limit=3)
 
-    threads = [threading.Thread(target=loop, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, loop)
     assert sum(done) == 61
     assert set(statuses(store).values()) == {"COMPLETED"}
     assert [attempt.number for attempt in reader.list_attempts(store, RUN)] == [1] * 61
@@ -183,9 +178,7 @@ def test_maintenance_may_be_asked_for_at_any_time(store: Store, clock: ManualClo
 
 def test_a_settlement_and_the_claim_that_follows_are_one_batch_twice_the_same(store: Store) -> None:
     """What every node of a chain costs: its child is claimed in the commit that completes it."""
-    of = graph(a="", b="a", c="b")
-    enlist(store)
-    start(store, of)
+    of = serve(store, graph(a="", b="a", c="b"))
     (held,) = claim(store, claim="c0")
     for number, node in enumerate("bc", start=1):
         batch: list[Op] = [completed_op(held.attempt), claim_op(claim=f"c{number}", runs=(RUN,))]
@@ -197,17 +190,13 @@ def test_a_settlement_and_the_claim_that_follows_are_one_batch_twice_the_same(st
         (held,) = first[1].grants
         assert (of.in_order[held.index].id, held.number) == (node, 1)
         assert first[0].run.active == 1
-    (row,) = store.commit([completed_op(held.attempt)])
-    assert isinstance(row, Settled)
-    assert row.run.status is RunStatus.COMPLETED
+    assert one(store, completed_op(held.attempt), Settled).run.status is RunStatus.COMPLETED
     kinds = [entry.kind for entry in reader.list_journal(store, RUN)]
     assert kinds[-7:] == ["claimed", "completed", "claimed", "completed", "claimed", "completed", "run"]
 
 
 def test_a_settlement_stands_when_the_claim_beside_it_is_refused(store: Store) -> None:
-    enlist(store)
-    start(store, graph(a="", b="a"))
-    (held,) = claim(store)
+    held = claim_first(store, graph(a="", b="a"))
     settled, refused = store.commit([completed_op(held.attempt), claim_op(claim="c9", worker="nobody", runs=(RUN,))])
     assert isinstance(settled, Settled)
     assert refused == Refused(Refusal.LEASE_EXPIRED)
@@ -215,9 +204,7 @@ def test_a_settlement_stands_when_the_claim_beside_it_is_refused(store: Store) -
 
 
 def test_a_claim_beside_a_settlement_takes_only_what_it_asks_for(store: Store) -> None:
-    enlist(store)
-    start(store, graph(a="", b="a"))
-    (held,) = claim(store)
+    held = claim_first(store, graph(a="", b="a"))
     _, claimed = store.commit(
         [completed_op(held.attempt), claim_op(lanes=(("gpu/thread", 5),), claim="c9", runs=(RUN,))]
     )

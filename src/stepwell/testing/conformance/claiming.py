@@ -22,8 +22,7 @@ def test_a_claim_makes_the_node_an_attempt_of_the_worker(store: Store, clock: Ma
     (grant,) = claim(store, claim="c1")
     assert grant == Grant(grant.attempt, RUN, 0, 1, 0, 0, ())
     assert statuses(store) == {"a": "RUNNING", "b": "PENDING"}
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.started_at, run.open, run.active) == (RunStatus.RUNNING, clock.now(), 2, 1)
+    expect_run(store, status=RunStatus.RUNNING, started_at=clock.now(), open=2, active=1)
     (attempt,) = reader.list_attempts(store, RUN)
     assert (attempt.id, attempt.index, attempt.number, attempt.worker) == (grant.attempt, 0, 1, WORKER)
     assert (attempt.started_at, attempt.ended_at, attempt.output) == (clock.now(), None, None)
@@ -69,9 +68,7 @@ def test_what_becomes_ready_again_or_late_comes_before_what_lies_behind_it(store
     first = by_name(of, claim(store))
     store.commit([completed(first["a"])])
     for name in "bc":
-        (grant,) = claim(store)
-        assert named(of, (grant,)) == [name]
-        store.commit([completed(grant)])
+        assert named(of, (complete_next(store),)) == [name]
     assert statuses(store)["d"] == "READY"
     store.commit([completed(first["x"])])
     late = claim(store)
@@ -81,8 +78,7 @@ def test_what_becomes_ready_again_or_late_comes_before_what_lies_behind_it(store
     assert named(of, (given_back,)) == ["y"]
     store.commit([retried(given_back, 5)])
     assert named(of, claim(store)) == ["d"]
-    clock.advance(6)
-    sweep(store)
+    sweep_after(store, clock, 6)
     assert named(of, claim(store)) == ["y"]
 
 
@@ -131,8 +127,7 @@ def test_a_limit_of_nothing_takes_nothing(store: Store) -> None:
 
 
 def test_one_claim_takes_at_most_a_chunk(store: Store) -> None:
-    of = graph(**{f"n{i}": "" for i in range(store.limits.nodes + 7)})
-    serve(store, of)
+    serve(store, graph(**{f"n{i}": "" for i in range(store.limits.nodes + 7)}))
     grants = claim(store, lanes=[(LANE, 100_000)])
     assert [grant.index for grant in grants] == list(range(store.limits.nodes))
     rest = claim(store, lanes=[(LANE, 100_000)])
@@ -140,10 +135,7 @@ def test_one_claim_takes_at_most_a_chunk(store: Store) -> None:
 
 
 def test_a_claim_may_name_the_runs_it_serves(store: Store) -> None:
-    of = graph(a="")
-    enlist(store)
-    for run in ("one", "two", "three"):
-        start(store, of, run)
+    serve(store, graph(a=""), "one", "two", "three")
     assert claim(store, runs=()) == ()
     assert claim(store, runs=("none",)) == ()
     assert [grant.run_id for grant in claim(store, runs=("three", "one", "none"))] == ["one", "three"]
@@ -151,10 +143,7 @@ def test_a_claim_may_name_the_runs_it_serves(store: Store) -> None:
 
 
 def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
-    of, other = graph(a=""), graph(a="", b="")
-    enlist(store)
-    start(store, of, "orders")
-    start(store, other, "newer")
+    of, other = serve(store, graph(a=""), "orders"), start(store, graph(a="", b=""), "newer")
     start(store, of, "returns", workflow="returns")
     assert claim(store, serves=()) == ()
     assert claim(store, serves=(("orders", "0" * 64), ("elsewhere", of.digest))) == ()
@@ -166,8 +155,7 @@ def test_a_claim_may_name_the_workflows_it_has_code_for(store: Store) -> None:
 
 def test_who_serves_a_version_finds_what_was_given_back(store: Store, clock: ManualClock) -> None:
     """By somebody, by one who gives back several, and by one who is gone: also after a claim that found nothing."""
-    of = graph(a="", b="")
-    serve(store, of, seconds=600)
+    of = serve(store, graph(a="", b=""), seconds=600)
     enlist(store, "gone", seconds=10)
     serves = (("orders", of.digest),)
 
@@ -182,14 +170,12 @@ def test_who_serves_a_version_finds_what_was_given_back(store: Store, clock: Man
     assert third.index == first.index
     store.commit([released(second), released(third)])
     assert len(take("gone")) == 2
-    clock.advance(10)
-    assert sweep(store).lost == 2
+    assert sweep_after(store, clock, 10).lost == 2
     assert len(take()) == 2
 
 
 def test_a_claim_of_nothing_in_particular_takes_nothing(store: Store) -> None:
-    start(store, graph(a=""))
-    enlist(store)
+    serve(store, graph(a=""))
     assert claim(store, runs=()) == ()
 
 
@@ -245,10 +231,7 @@ def test_runs_with_ready_nodes_in_a_lane_can_be_listed(store: Store) -> None:
 
 
 def test_those_of_some_runs_that_have_ready_nodes_behind_an_open_gate_are_told(store: Store) -> None:
-    of = graph(a="")
-    enlist(store)
-    for run in ("free", "taken", "held", "also free", "not asked for"):
-        start(store, of, run)
+    serve(store, graph(a=""), "free", "taken", "held", "also free", "not asked for")
     claim(store, runs=("taken",))
     hold(store, "held")
     asked = tuple(map(RunId, ("free", "taken", "held", "also free", "unknown")))
@@ -257,11 +240,7 @@ def test_those_of_some_runs_that_have_ready_nodes_behind_an_open_gate_are_told(s
 
 
 def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:
-    of = graph(a="")
-    enlist(store)
-    start(store, of, "held")
-    start(store, of, "shut")
-    start(store, of, "free")
+    of = serve(store, graph(a=""), "held", "shut", "free")
     hold(store, "held")
     end_run(store, "shut")
     assert [grant.run_id for grant in claim(store)] == ["free"]
@@ -316,8 +295,8 @@ def test_a_claim_carries_the_outputs_its_body_needs(store: Store) -> None:
 
 
 def test_a_node_freed_in_a_batch_is_claimed_in_the_same_batch(store: Store) -> None:
-    of = serve(store, graph(a="", b="a", c="b"))
-    (grant,) = claim(store)
+    of = graph(a="", b="a", c="b")
+    grant = claim_first(store, of)
     for name in ("b", "c"):
         _, receipt = store.commit([completed(grant), claim_op(runs=(RUN,))])
         assert isinstance(receipt, Claimed)
@@ -353,9 +332,7 @@ def test_attempts_are_numbered_from_one(store: Store, clock: ManualClock) -> Non
     start(store, graph(a=""))
     for number in (1, 2, 3):
         enlist(store, f"w{number}", seconds=1)
-        (grant,) = claim(store, f"w{number}")
-        assert (grant.number, grant.losses) == (number, number - 1)
-        clock.advance(1)
-        assert sweep(store).lost == 1
+        expect(claim_one(store, f"w{number}"), number=number, losses=number - 1)
+        assert sweep_after(store, clock, 1).lost == 1
     assert node(store, 0).status is NodeStatus.READY
     assert [attempt.number for attempt in reader.list_attempts(store, RUN)] == [1, 2, 3]

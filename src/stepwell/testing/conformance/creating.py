@@ -140,8 +140,7 @@ def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -
     store.commit(add_graph(of))
     enlist(store)
     assert one(store, create(of), Created) == Created(RUN, False, store.limits.nodes, len(of))
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.gate, run.purpose, run.nodes) == (RunStatus.PENDING, GateState.HELD, "load", len(of))
+    expect_run(store, status=RunStatus.PENDING, gate=GateState.HELD, purpose="load", nodes=len(of))
     assert claim(store) == ()
     assert reader.ready_runs(store, (RUN,)) == ()
     assert refused(store, AddNodes(RUN, 2 * store.limits.nodes)) is Refusal.INCOMPLETE
@@ -152,8 +151,7 @@ def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -
     assert refused(store, gate_op()) is Refusal.INCOMPLETE
     assert claim(store) == ()
     assert one(store, AddNodes(RUN, 2 * store.limits.nodes), Created) == Created(RUN, False, len(of), len(of))
-    run = reader.require_run(store, RUN)
-    assert (run.gate, run.purpose, run.open, run.active) == (GateState.OPEN, None, len(of), len(of) - 1)
+    expect_run(store, gate=GateState.OPEN, purpose=None, open=len(of), active=len(of) - 1)
     assert [row.id for row in reader.all_nodes(store, RUN)] == list(of.order)
     assert [row.id for row in reader.all_nodes(store, RUN, NodeStatus.PENDING)] == ["join"]
     assert len(claim(store, limit=10)) == 10
@@ -164,12 +162,9 @@ def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -
 def test_a_run_whose_loader_died_is_reported_and_anybody_finishes_it(store: Store, clock: ManualClock) -> None:
     of = big_graph(store)
     store.commit([*add_graph(of), create(of)])
-    swept = sweep(store)
-    assert (swept.gates, swept.next_due) == ((), clock.now() + LOAD_LEASE)
-    clock.advance(LOAD_LEASE / SECOND - MARGIN)
-    assert sweep(store).gates == ()
-    clock.advance(MARGIN)
-    assert sweep(store).gates == (HeldGate(RUN, "load", b""),)
+    expect(sweep(store), gates=(), next_due=clock.now() + LOAD_LEASE)
+    assert sweep_after(store, clock, LOAD_LEASE / SECOND - MARGIN).gates == ()
+    assert sweep_after(store, clock, MARGIN).gates == (HeldGate(RUN, "load", b""),)
     store.commit([AddNodes(RUN, store.limits.nodes), AddNodes(RUN, 2 * store.limits.nodes)])
     assert sweep(store).gates == ()
     assert reader.ready_runs(store, (RUN,)) == (RUN,)

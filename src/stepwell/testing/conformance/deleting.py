@@ -42,11 +42,9 @@ def test_nothing_of_a_deleted_run_is_left(store: Store) -> None:
 
 
 def test_a_run_is_deleted_in_chunks_and_anybody_finishes_it(store: Store) -> None:
-    of = serve(store, graph(**{f"n{i}": "" for i in range(7)}))
-    work(store)
+    of = worked(store, graph(**{f"n{i}": "" for i in range(7)}))
     assert one(store, Delete(RUN, 3), Deleted).finished is False
-    run = reader.require_run(store, RUN)
-    assert (run.gate, run.purpose, run.nodes) == (GateState.HELD, "delete", 7)
+    expect_run(store, gate=GateState.HELD, purpose="delete", nodes=7)
     assert [row.index for row in reader.all_nodes(store, RUN)] == [0, 1, 2, 3]
     assert set(reader.get_outputs(store, RUN)) == {0, 1, 2, 3}
     assert sweep(store).gates == (HeldGate(RUN, "delete", b""),)
@@ -68,13 +66,11 @@ def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: 
     assert store.commit([Append(grants[1].attempt, 0, "log", b"")]) == [Refused(Refusal.FENCED)]
     assert one(store, op, Claimed).grants == grants[2:]
     assert reader.list_stops(store, WORKER) == ()
-    clock.advance(60)
-    assert sweep(store).lost == 1
+    assert sweep_after(store, clock, 60).lost == 1
 
 
 def test_a_run_created_again_after_its_deletion_is_a_new_one(store: Store) -> None:
-    of = start(store, graph(a=""), "first")
-    start(store, of, "second")
+    of = start(store, graph(a=""), "first", "second")
     end_run(store, "first")
     store.commit([Delete(RunId("first"))])
     start(store, of, "first", input=b'{"other":1}')
@@ -118,8 +114,7 @@ def test_a_graph_is_deleted_in_chunks_and_can_be_stored_again_at_any_time(store:
         if chunks:
             assert refused(store, create(of)) is (Refusal.UNKNOWN if ended[-1] else Refusal.INCOMPLETE)
         store.commit(add_graph(of))
-    serve(store, of)
-    work(store)
+    worked(store, of)
     assert set(statuses(store).values()) == {"COMPLETED"}
 
 

@@ -60,31 +60,26 @@ def test_under_finish_independent_branches_go_on(store: Store) -> None:
     one(store, completed(running), Settled)
     (grant,) = claim(store)
     assert of.order[grant.index] == "after_b"
-    settled = one(store, completed(grant), Settled)
-    assert (settled.run.gate, settled.run.purpose, settled.run.active) == (GateState.HELD, "failed", 0)
+    expect(one(store, completed(grant), Settled).run, gate=GateState.HELD, purpose="failed", active=0)
     assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "after_a": "PENDING", "after_b": "COMPLETED"}
     assert sweep(store).gates == (HeldGate(RUN, "failed", b""),)
 
 
 def test_under_finish_a_waiting_retry_keeps_the_run_going(store: Store, clock: ManualClock) -> None:
     _, running = fail_one_of_two(store, on_failure="finish")
-    settled = one(store, retried(running, 9), Settled)
-    assert (settled.run.gate, settled.run.active) == (GateState.OPEN, 1)
-    clock.advance(9)
-    sweep(store)
+    expect(one(store, retried(running, 9), Settled).run, gate=GateState.OPEN, active=1)
+    sweep_after(store, clock, 9)
     assert work(store) == 2
 
 
 def test_a_failure_of_the_last_node_ends_nothing_by_itself(store: Store) -> None:
     serve(store, graph(a=""), on_failure="finish")
     work(store, failing=("a",))
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.gate, run.purpose, run.ended_at) == (RunStatus.RUNNING, GateState.HELD, "failed", None)
+    expect_run(store, status=RunStatus.RUNNING, gate=GateState.HELD, purpose="failed", ended_at=None)
 
 
 def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store) -> None:
-    of = serve(store, graph(**PAIR))
-    grants = by_name(of, claim(store))
+    grants = claim_by_name(store, graph(**PAIR))
     first, second = store.commit([failed(grants["a"]), completed(grants["b"])])
     assert isinstance(first, Settled)
     assert first == second
@@ -95,19 +90,16 @@ def test_settlements_of_one_batch_are_judged_by_the_gate_before_it(store: Store)
 
 def test_a_late_success_after_the_failure_is_recorded_and_moves_nothing(store: Store) -> None:
     of, running = fail_one_of_two(store)
-    settled = one(store, completed(running, b'"done"'), Settled)
-    assert (settled.run.gate, settled.run.active) == (GateState.HELD, 0)
+    expect(one(store, completed(running, b'"done"'), Settled).run, gate=GateState.HELD, active=0)
     assert statuses(store) == {"a": "FAILED", "b": "COMPLETED", "after_a": "PENDING", "after_b": "PENDING"}
     end_as_failed(store)
     assert reader.get_outputs(store, RUN) == {of.index["b"]: b'"done"'}
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.gate, run.stopping) == (RunStatus.FAILED, GateState.SHUT, True)
+    expect_run(store, status=RunStatus.FAILED, gate=GateState.SHUT, stopping=True)
     assert sweep(store).gates == ()
 
 
 def test_late_settlements_that_come_together_move_nothing(store: Store) -> None:
-    of = serve(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
-    grants = by_name(of, claim(store))
+    grants = claim_by_name(store, graph(bad="", **{f"n{i}": "" for i in range(6)}, join="n0 n1", after="n2"))
     one(store, failed(grants["bad"]), Settled)
     late = [completed(grants["n0"]), completed(grants["n1"]), completed(grants["n2"])]
     *settled, _ = store.commit([*late, retried(grants["n3"], 5), released(grants["n4"]), stopped(grants["n5"])])
@@ -133,23 +125,19 @@ def test_late_settlements_that_come_together_move_nothing(store: Store) -> None:
 def test_a_success_later_than_the_end_of_the_run_is_recorded_and_not_repeated(store: Store) -> None:
     of, running = fail_one_of_two(store)
     end_as_failed(store)
-    settled = one(store, completed(running, b'"done"'), Settled)
-    assert (settled.run.status, settled.run.gate) == (RunStatus.FAILED, GateState.SHUT)
+    expect(one(store, completed(running, b'"done"'), Settled).run, status=RunStatus.FAILED, gate=GateState.SHUT)
     retry_all(store)
     assert statuses(store) == {"a": "READY", "b": "COMPLETED", "after_a": "PENDING", "after_b": "READY"}
     assert node(store, of.index["a"]).failures == 0
     assert work(store) == 3
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.failed) == (RunStatus.COMPLETED, 0)
+    expect_run(store, status=RunStatus.COMPLETED, failed=0)
     assert [attempt.number for attempt in reader.list_attempts(store, RUN, of.index["a"])] == [1, 2]
 
 
 def test_a_late_failure_in_a_run_that_stops_is_final(store: Store) -> None:
     of, running = fail_one_of_two(store)
-    settled = one(store, retried(running, 5), Settled)
-    assert (settled.run.failed, settled.run.active) == (2, 0)
-    row = node(store, of.index["b"])
-    assert (row.status, row.due_at, row.failures) == (NodeStatus.FAILED, None, 1)
+    expect(one(store, retried(running, 5), Settled).run, failed=2, active=0)
+    expect(node(store, of.index["b"]), status=NodeStatus.FAILED, due_at=None, failures=1)
 
 
 def test_a_release_in_a_run_that_stops_is_a_cancellation(store: Store) -> None:
@@ -172,23 +160,18 @@ def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) ->
     end_as_failed(store)
     retry_all(store)
     assert reader.list_stops(store, WORKER) == ()
-    (first,), (second,) = store.commit([stopped(running)]), store.commit([stopped(running)])
-    assert isinstance(first, Settled)
-    assert second == first._replace(repeated=True)
+    first = one(store, stopped(running), Settled)
+    assert one(store, stopped(running), Settled) == first._replace(repeated=True)
     assert node(store, of.index["b"]).status is NodeStatus.READY
     work(store)
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
 
 
 def test_in_a_cancelled_run_nothing_waits(store: Store) -> None:
-    of = serve(store, graph(a="", b="", c=""))
-    a, b, c = claim(store)
-    hold(store, stop=True)
-    finish(store, RunStatus.CANCELLING, grace=10_000_000)
+    a, b, c = claim_roots(store, graph(a="", b="", c=""))
+    enact(store, "cancel", RunStatus.CANCELLING, grace=10_000_000, stop=True)
     store.commit([retried(a, 5), failed(b)])
     by_index = {row.index: row.status for row in reader.all_nodes(store, RUN)}
     assert (by_index[a.index], by_index[b.index]) == (NodeStatus.CANCELLED, NodeStatus.FAILED)
-    settled = one(store, completed(c), Settled)
-    assert (settled.run.status, settled.run.gate) == (RunStatus.CANCELLED, GateState.SHUT)
+    expect(one(store, completed(c), Settled).run, status=RunStatus.CANCELLED, gate=GateState.SHUT)
     assert reader.get_outputs(store, RUN) == {c.index: b"null"}
-    assert len(of) == 3

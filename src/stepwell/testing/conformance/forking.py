@@ -17,10 +17,12 @@ PLACE = b'{"origin":"run-1","seq":9}'
 LARGE = b'"' + b"x" * 40_000 + b'"'
 
 
-def fork(store: Store, of: Graph, run: str = FORK) -> None:
-    """Create a fork and hold its gate."""
+def fork(store: Store, of: Graph, *shared: tuple[int, int], run: str = FORK) -> None:
+    """Create a fork, hold its gate, and share this much."""
     start(store, of, run, fork=PLACE)
     hold(store, run, purpose="fork")
+    if shared:
+        one(store, share(*shared), Shared)
 
 
 def share(*rows: tuple[int, int], token: str = TOKEN, claim: str = "s1", run: str = FORK, origin: str = RUN) -> Share:
@@ -32,28 +34,26 @@ def begin(store: Store, run: str = FORK, status: RunStatus = RunStatus.PENDING) 
     finish(store, status, open_gate=True, run=run)
 
 
-def done(store: Store, of: Graph, output: bytes = b'"done"') -> None:
+def done(store: Store, of: Graph, output: bytes = b'"done"') -> Graph:
     """The origin: a run of this graph, worked to its end."""
     serve(store, of)
     while grants := claim(store, runs=[RUN]):
         store.commit([completed(grant, output) for grant in grants])
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
+    return of
 
 
-def forked(store: Store, of: Graph, *shared: tuple[int, int]) -> None:
+def forked(store: Store, of: Graph, *shared: tuple[int, int]) -> Graph:
     """A fork of a run of this graph that was worked to its end, and shares this much of it."""
-    done(store, of)
-    fork(store, of)
-    store.commit([share(*shared)])
+    fork(store, done(store, of), *shared)
     begin(store)
+    return of
 
 
 def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) -> None:
-    of = graph(a="", b="a")
-    done(store, of)
+    of = done(store, graph(a="", b="a"))
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, 2, 2)
-    row = reader.require_run(store, FORK)
-    assert (row.status, row.gate, row.purpose, row.fork) == (RunStatus.PENDING, GateState.HELD, "fork", PLACE)
+    expect_run(store, FORK, status=RunStatus.PENDING, gate=GateState.HELD, purpose="fork", fork=PLACE)
     assert claim(store) == ()
     assert sweep(store).gates == (HeldGate(FORK, "fork", PLACE),)
     assert refused(store, gate_op(FORK, purpose="cancel")) is Refusal.INCOMPLETE
@@ -61,35 +61,28 @@ def test_a_fork_waits_behind_its_gate_until_it_has_what_it_shares(store: Store) 
     assert one(store, share((0, 1)), Shared) == Shared(1)
     assert claim(store) == ()
     begin(store)
-    (b,) = claim(store)
-    assert (b.run_id, b.index, b.number) == (FORK, 1, 1)
-    store.commit([completed(b)])
+    expect(complete_next(store), run_id=FORK, index=1, number=1)
     assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
     assert reader.require_run(store, RUN).fork is None
 
 
 def test_a_fork_is_created_once_and_not_held_again(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
+    of = forked(store, graph(a="", b="a"), (0, 1))
     seq = reader.require_run(store, FORK).seq
     receipts = store.commit([create(of, FORK, fork=PLACE), create(of, "fork-2", fork=b"\x00")])
     assert receipts == [Created(FORK, True, 2, 2), Created(RunId("fork-2"), False, 2, 2)]
-    row = reader.require_run(store, FORK)
-    assert (row.gate, row.seq) == (GateState.OPEN, seq)
+    expect_run(store, FORK, gate=GateState.OPEN, seq=seq)
     assert reader.require_run(store, "fork-2").fork == b"\x00"
     assert sweep(store).gates == (HeldGate(RunId("fork-2"), "fork", b"\x00"),)
 
 
 def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock) -> None:
     of = graph(a="", b="a")
-    start(store, of)
-    enlist(store, "theirs")
-    (a,) = claim(store, "theirs")
+    a = claim_first(store, of, "theirs")
     clock.advance(2)
     store.commit([completed(a, b'"from a"', outcome=b'{"rows":3}')])
     clock.advance(60)
-    fork(store, of)
-    store.commit([share((0, 1))])
+    fork(store, of, (0, 1))
     (theirs,), (ours,) = reader.list_attempts(store, RUN), reader.list_attempts(store, FORK)
     assert ours == theirs._replace(id=ours.id)
     assert ours.id != theirs.id
@@ -99,26 +92,21 @@ def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock
 
 
 def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> None:
-    of = graph(spec("a"), spec("b", "a", needs="a"))
-    done(store, of, LARGE)
-    fork(store, of)
-    store.commit([share((0, 1))])
+    of = done(store, graph(spec("a"), spec("b", "a", needs="a")), LARGE)
+    fork(store, of, (0, 1))
     begin(store)
-    (b,) = claim(store)
-    assert b.inputs == ((0, LARGE),)
+    assert claim_one(store).inputs == ((0, LARGE),)
 
 
 def test_a_fork_of_all_completes_at_once(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1), (1, 1))
+    forked(store, graph(a="", b="a"), (0, 1), (1, 1))
     row = reader.require_run(store, FORK)
     assert (row.status, row.gate, row.open, row.active) == (RunStatus.COMPLETED, GateState.SHUT, 0, 0)
     assert (row.started_at, row.ended_at is None) == (None, False)
 
 
 def test_sharing_is_repeated_without_harm(store: Store) -> None:
-    of = graph(a="", b="a", c="a")
-    done(store, of)
+    of = done(store, graph(a="", b="a", c="a"))
     fork(store, of)
     op = share((0, 1), (1, 1))
     first, second = twice(store, [op])
@@ -131,10 +119,8 @@ def test_sharing_is_repeated_without_harm(store: Store) -> None:
 
 
 def test_who_finishes_what_another_left_half_shared_shares_the_rest(store: Store, clock: ManualClock) -> None:
-    of = graph(a="", b="a", c="a")
-    done(store, of)
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
+    of = done(store, graph(a="", b="a", c="a"))
+    fork(store, of, (0, 1), (1, 1))
     clock.advance(60)
     hold(store, FORK, "other", purpose="fork")
     assert refused(store, share((2, 1), claim="late")) is Refusal.GATE_LOST
@@ -151,14 +137,12 @@ def test_an_attempt_that_was_superseded_since_is_shared_by_its_number(store: Sto
     a = of.index["a"]
     store.commit([completed(held["a"], b'"first"')])
     enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, a), NodeStatus.PENDING, fresh=True))
-    (again,) = claim(store)
-    store.commit([completed(again, b'"second"')])
+    complete_next(store, b'"second"')
     fork(store, of)
     assert one(store, share((a, 1), (a, 2)), Shared) == Shared(1)
     (ours,) = reader.list_attempts(store, FORK)
     assert (ours.number, ours.status, ours.output) == (1, AttemptStatus.COMPLETED, b'"first"')
-    row = node(store, a, FORK)
-    assert (row.status, row.attempt, row.generation) == (NodeStatus.COMPLETED, 1, 0)
+    expect(node(store, a, FORK), status=NodeStatus.COMPLETED, attempt=1, generation=0)
 
 
 def test_only_what_completed_is_shared(store: Store) -> None:
@@ -176,16 +160,14 @@ def test_only_what_completed_is_shared(store: Store) -> None:
 
 
 def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
-    of = graph(a="", b="", c="a")
-    done(store, of)
+    of = done(store, graph(a="", b="", c="a"))
     start(store, of, FORK)
     held = by_name(of, claim(store, limit=1))
     begun = next(iter(held.values())).index
     hold(store, FORK, purpose="fork")
     roots = [index for index, own in enumerate(of.parents) if not own]
     assert one(store, share(*((index, 1) for index in roots)), Shared) == Shared(2)
-    row = reader.require_run(store, FORK)
-    assert (row.open, row.active) == (2, 1)
+    expect_run(store, FORK, open=2, active=1)
     assert node(store, begun, FORK).status is NodeStatus.RUNNING
     begin(store, status=RunStatus.RUNNING)
     store.commit([completed(grant) for grant in held.values()])
@@ -194,8 +176,7 @@ def test_what_has_begun_in_a_run_is_not_shared_any_more(store: Store) -> None:
 
 def test_a_share_is_granted_to_nobody(store: Store) -> None:
     """Its id is one of claims, because attempts are named by it; who claims under it gets nothing."""
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
+    forked(store, graph(a="", b="a"), (0, 1))
     assert claim(store, claim="s1") == ()
     (b,) = claim(store)
     assert refused(store, completed(b._replace(attempt=reader.list_attempts(store, FORK, 0)[0].id), b"1")) is (
@@ -206,14 +187,12 @@ def test_a_share_is_granted_to_nobody(store: Store) -> None:
 
 @pytest.mark.parametrize("first", [RUN, FORK])
 def test_a_large_output_lives_as_long_as_one_of_both(store: Store, first: RunId) -> None:
-    of = graph(a="", b="a")
-    serve(store, of)
+    of = serve(store, graph(a="", b="a"))
     for _ in of.order:
         (grant,) = claim(store)
         effect = Append(grant.attempt, 0, "effect", LARGE[:-1] + b'!"')
         store.commit([effect, completed(grant, LARGE, outcome=LARGE)])
-    fork(store, of)
-    store.commit([share((0, 1), (1, 1))])
+    fork(store, of, (0, 1), (1, 1))
     begin(store)
     second = FORK if first == RUN else RUN
     one(store, Delete(first), Deleted)
@@ -233,8 +212,7 @@ def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -
     lines += [Append(a.attempt, 2, "effect", b'"sent"'), Append(a.attempt, -1, "progress", b"1")]
     store.commit([*lines, completed(a, lines=(("effect", b'"told"'), ("checkpoint", b'"done"')))])
     theirs = [line for line in reader.list_lines(store, RUN) if line.kind in ("effect", "checkpoint")]
-    fork(store, of)
-    store.commit([share((0, 1))])
+    fork(store, of, (0, 1))
     (ours,) = reader.list_attempts(store, FORK)
     found = reader.list_lines(store, FORK)
     assert [line.data for line in found] == [b'"paid"', b'"sent"', b'"told"', b'"done"']
@@ -244,8 +222,7 @@ def test_recorded_effects_go_with_what_is_shared_and_logs_do_not(store: Store) -
 
 
 def test_only_who_holds_the_gate_may_share(store: Store) -> None:
-    of = graph(a="")
-    done(store, of)
+    of = done(store, graph(a=""))
     start(store, of, FORK, fork=PLACE)
     assert refused(store, share((0, 1))) is Refusal.GATE_LOST
     hold(store, FORK, purpose="fork")
@@ -259,12 +236,10 @@ def test_only_who_holds_the_gate_may_share(store: Store) -> None:
 
 def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
     chunk = store.limits.nodes
-    of = fan(chunk + 10)
-    done(store, of, b"1")
+    of = done(store, fan(chunk + 10), b"1")
     store.commit(add_graph(of))
     assert one(store, create(of, FORK, fork=PLACE), Created) == Created(FORK, False, chunk, chunk + 12)
-    row = reader.require_run(store, FORK)
-    assert (row.gate, row.purpose, row.fork) == (GateState.HELD, "load", PLACE)
+    expect_run(store, FORK, gate=GateState.HELD, purpose="load", fork=PLACE)
     assert one(store, AddNodes(FORK, chunk), Created) == Created(FORK, False, chunk + 12, chunk + 12)
     assert reader.require_run(store, FORK).purpose == "fork"
     assert one(store, AddNodes(FORK, chunk), Created).existed is True
@@ -275,15 +250,12 @@ def test_a_large_fork_is_loaded_and_shares_in_chunks(store: Store) -> None:
     assert one(store, share(*rows[:chunk], claim="s1"), Shared) == Shared(chunk)
     assert one(store, share(*rows[chunk:], claim="s2"), Shared) == Shared(11)
     begin(store)
-    (last,) = claim(store)
-    assert last.index == join
-    store.commit([completed(last)])
+    assert complete_next(store).index == join
     assert reader.require_run(store, FORK).status is RunStatus.COMPLETED
 
 
 def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
-    of = graph(a="", b="a", c="b")
-    forked(store, of, (0, 1), (1, 1))
+    of = forked(store, graph(a="", b="a", c="b"), (0, 1), (1, 1))
     entries = reader.list_journal(store, FORK)
     kinds = [(entry.kind, entry.index, entry.attempt, entry.status) for entry in entries]
     assert kinds == [
@@ -301,8 +273,7 @@ def test_the_history_of_a_fork_tells_what_it_shares(store: Store) -> None:
 
 
 def test_the_forks_of_a_run_are_found(store: Store) -> None:
-    of = graph(a="")
-    done(store, of)
+    of = done(store, graph(a=""))
     for run, origin in {"fork-1": RUN, "fork-2": FORK, "fork-3": RUN, "odd": None}.items():
         start(store, of, run, fork=b"\x00", origin=origin)
     assert reader.require_run(store, "fork-2").origin == FORK
@@ -316,9 +287,8 @@ def test_the_forks_of_a_run_are_found(store: Store) -> None:
 
 
 def test_a_fork_is_forked_cancelled_and_deleted_like_any_run(store: Store) -> None:
-    of = graph(a="", b="a")
-    forked(store, of, (0, 1))
-    fork(store, of, "fork-2")
+    of = forked(store, graph(a="", b="a"), (0, 1))
+    fork(store, of, run="fork-2")
     assert one(store, share((0, 1), run="fork-2", origin=FORK, claim="s2"), Shared) == Shared(1)
     begin(store, "fork-2")
     end_run(store, FORK)

@@ -18,8 +18,7 @@ def rewrite(*rows: NodeChange, token: str = TOKEN, end: Finish | None = None) ->
 def test_a_held_gate_lets_nothing_move_forward(store: Store) -> None:
     of = serve(store, graph(a="", b="a", c=""))
     (grant,) = claim(store, limit=1)
-    news = hold(store, purpose="pause")
-    assert (news.gate, news.purpose, news.status) == (GateState.HELD, "pause", RunStatus.RUNNING)
+    expect(hold(store, purpose="pause"), gate=GateState.HELD, purpose="pause", status=RunStatus.RUNNING)
     assert claim(store) == ()
     assert reader.ready_runs(store, (RUN,)) == ()
     assert isinstance(store.commit([completed(grant)])[0], Settled)
@@ -36,9 +35,7 @@ def test_a_gate_may_ask_what_runs_to_stop(store: Store) -> None:
 
 def test_holding_a_gate_twice_is_holding_it_once(store: Store) -> None:
     start(store, graph(a=""))
-    (first,), (second,) = twice(store, [gate_op()])
-    assert isinstance(first, GateTaken)
-    assert first == second
+    assert one(store, gate_op(), GateTaken) == one(store, gate_op(), GateTaken)
 
 
 def test_a_gate_somebody_else_holds_is_refused_until_its_holder_is_late(store: Store, clock: ManualClock) -> None:
@@ -125,8 +122,7 @@ def test_rows_that_have_changed_are_refused_and_the_rest_applied(store: Store) -
 
 
 def test_a_node_named_twice_in_a_rewrite_changes_once(store: Store) -> None:
-    serve(store, graph(a="", b=""))
-    work(store)
+    worked(store, graph(a="", b=""))
     hold(store, purpose="reattempt")
     row = node(store, 0)
     again = NodeChange(0, NodeStatus.PENDING, row.attempt, NodeStatus.CANCELLED)
@@ -144,8 +140,7 @@ def test_finishing_opens_the_gate_and_derives_the_counters(store: Store, clock: 
     clock.advance(1)
     store.commit([completed(grant)])
     assert node(store, of.index["b"]).waiting == 1, "behind the gate nothing moves"
-    news = finish(store, RunStatus.RUNNING, open_gate=True)
-    assert (news.gate, news.purpose, news.open, news.active) == (GateState.OPEN, None, 3, 2)
+    expect(finish(store, RunStatus.RUNNING, open_gate=True), gate=GateState.OPEN, purpose=None, open=3, active=2)
     assert statuses(store) == {"a": "COMPLETED", "b": "READY", "c": "READY", "d": "PENDING"}
     assert node(store, of.index["d"]).waiting == 2
     assert work(store) == 3
@@ -163,8 +158,7 @@ def test_a_skipped_parent_is_satisfied_and_not_live(store: Store) -> None:
 
 def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:
     of = serve(store, graph(a="", b="a", c="b"))
-    (grant,) = claim(store)
-    store.commit([completed(grant)])
+    complete_next(store)
     enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, of.index["a"]), NodeStatus.PENDING, fresh=True))
     assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
 
@@ -172,17 +166,14 @@ def test_a_node_whose_parent_was_taken_back_is_not_ready(store: Store) -> None:
 def test_finishing_shuts_the_gate(store: Store, clock: ManualClock) -> None:
     start(store, graph(a="", b="a"))
     hold(store, purpose="pause")
-    news = finish(store, RunStatus.PAUSED, reason="lunch")
-    assert (news.status, news.gate, news.purpose) == (RunStatus.PAUSED, GateState.SHUT, None)
-    run = reader.require_run(store, RUN)
-    assert (run.reason, run.ended_at) == ("lunch", None)
+    expect(finish(store, RunStatus.PAUSED, reason="lunch"), status=RunStatus.PAUSED, gate=GateState.SHUT, purpose=None)
+    expect_run(store, reason="lunch", ended_at=None)
     hold(store, purpose="cancel")
     clock.advance(1)
     rows = [changed(row, NodeStatus.CANCELLED) for row in reader.all_nodes(store, RUN)]
     news = finish(store, RunStatus.CANCELLING, *rows, grace=SECOND)
     assert (news.status, news.gate) == (RunStatus.CANCELLED, GateState.SHUT), "nothing ran: it is over at once"
-    run = reader.require_run(store, RUN)
-    assert (run.ended_at, run.reason, run.open) == (clock.now(), None, 0)
+    expect_run(store, ended_at=clock.now(), reason=None, open=0)
 
 
 def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
@@ -191,28 +182,23 @@ def test_an_ended_run_begins_again(store: Store, clock: ManualClock) -> None:
     store.commit([completed(grants["c"], b'"kept"'), failed(grants["a"])])
     child = changed(node(store, of.index["b"]), NodeStatus.UPSTREAM_FAILED, "upstream: a")
     enact(store, "failed", RunStatus.FAILED, child, stop=True)
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.ended_at, run.failed, run.stopping) == (RunStatus.FAILED, clock.now(), 1, True)
+    expect_run(store, status=RunStatus.FAILED, ended_at=clock.now(), failed=1, stopping=True)
     hold(store, purpose="retry", allowed=(RunStatus.FAILED,))
     rows = reader.all_nodes(store, RUN, NodeStatus.FAILED, NodeStatus.UPSTREAM_FAILED)
     finish(store, RunStatus.RUNNING, *(changed(row, NodeStatus.PENDING, fresh=True) for row in rows), open_gate=True)
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.ended_at, run.failed, run.stopping) == (RunStatus.RUNNING, None, 0, False)
+    expect_run(store, status=RunStatus.RUNNING, ended_at=None, failed=0, stopping=False)
     assert (node(store, of.index["a"]).failures, node(store, of.index["b"]).reason) == (0, None)
     assert work(store) == 2
     assert reader.get_outputs(store, RUN)[of.index["c"]] == b'"kept"'
 
 
 def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store) -> None:
-    of = graph(spec("a"), spec("b", "a", needs="a"))
-    first = claim_first(store, of)
-    store.commit([completed(first, b"1")])
+    serve(store, graph(spec("a"), spec("b", "a", needs="a")))
+    first = complete_next(store, b"1")
     enact(store, "reattempt", RunStatus.RUNNING, changed(node(store, 0), NodeStatus.PENDING, fresh=True))
     assert reader.get_outputs(store, RUN) == {}
     assert store.commit([completed(first, b"1")]) == [Refused(Refusal.FENCED)]
-    (second,) = claim(store)
-    assert second.number == 2
-    store.commit([completed(second, b"2")])
+    assert complete_next(store, b"2").number == 2
     found = [(attempt.status, attempt.output) for attempt in reader.list_attempts(store, RUN, 0)]
     assert found == [(AttemptStatus.SUPERSEDED, b"1"), (AttemptStatus.COMPLETED, b"2")]
     assert reader.get_outputs(store, RUN) == {0: b"2"}
@@ -222,13 +208,11 @@ def test_a_completed_node_that_runs_again_supersedes_its_completion(store: Store
 
 def test_completions_are_superseded_over_several_rewrites(store: Store, clock: ManualClock) -> None:
     """From the last node to the first; who begins in the middle, with another token, goes on where the first one left it."""
-    serve(store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")))
-    work(store)
+    worked(store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")))
     assert reader.require_run(store, RUN).status is RunStatus.COMPLETED
     rows = [changed(row, NodeStatus.PENDING, fresh=True) for row in reversed(reader.all_nodes(store, RUN))]
     hold(store, purpose="reattempt", seconds=10)
-    first = one(store, rewrite(*rows[:2]), Rewritten)
-    assert (first.run.status, first.run.gate, first.run.open) == (RunStatus.COMPLETED, GateState.HELD, 2)
+    expect(one(store, rewrite(*rows[:2]), Rewritten).run, status=RunStatus.COMPLETED, gate=GateState.HELD, open=2)
     assert list(reader.get_outputs(store, RUN)) == [0]
     assert one(store, rewrite(*rows[:2]), Refused).reason is Refusal.CHANGED, "nothing is superseded twice"
     clock.advance(10)
@@ -238,12 +222,8 @@ def test_completions_are_superseded_over_several_rewrites(store: Store, clock: M
     assert (news.status, news.open, news.active) == (RunStatus.RUNNING, 3, 1)
     assert statuses(store) == {"a": "READY", "b": "PENDING", "c": "PENDING"}
     assert [row.generation for row in reader.all_nodes(store, RUN)] == [1, 1, 1]
-    (grant,) = claim(store)
-    assert (grant.number, grant.generation) == (2, 1)
-    store.commit([completed(grant, b'"anew"')])
-    (grant,) = claim(store)
-    assert (grant.number, grant.generation, grant.inputs) == (2, 1, ((0, b'"anew"'),))
-    store.commit([completed(grant)])
+    expect(complete_next(store, b'"anew"'), number=2, generation=1)
+    expect(complete_next(store), number=2, generation=1, inputs=((0, b'"anew"'),))
     assert work(store) == 1
     found = [attempt.status for attempt in reader.list_attempts(store, RUN)]
     assert found == [AttemptStatus.SUPERSEDED, AttemptStatus.COMPLETED] * 3
@@ -316,26 +296,21 @@ def test_only_legal_moves_of_a_run_are_rewritten(store: Store, was: RunStatus) -
             assert refused(store, rewrite(child, end=Finish(status, going_on))) is Refusal.STATUS, status
         # A run goes on behind an open gate, and behind no other.
         assert refused(store, rewrite(child, end=Finish(status, not going_on))) is Refusal.STATUS, status
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.gate) == (was, GateState.HELD)
+    expect_run(store, status=was, gate=GateState.HELD)
     assert node(store, 1).status is NodeStatus.PENDING, "what is refused for this changes nothing"
 
 
 def test_a_rewritten_node_forgets_when_it_was_due(store: Store) -> None:
     grant = claim_first(store, graph(a=""))
     store.commit([retried(grant, 60)])
-    hold(store)
-    finish(store, RunStatus.CANCELLING, changed(node(store, 0), NodeStatus.CANCELLED, "run_cancelled"))
-    row = node(store, 0)
-    assert (row.status, row.due_at, row.failures, row.lane) == (NodeStatus.CANCELLED, None, 1, LANE)
-    assert row.reason == "run_cancelled"
+    enact(store, "cancel", RunStatus.CANCELLING, changed(node(store, 0), NodeStatus.CANCELLED, "run_cancelled"))
+    expect(node(store, 0), status=NodeStatus.CANCELLED, due_at=None, failures=1, lane=LANE, reason="run_cancelled")
 
 
 def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(store: Store) -> None:
     size = 6_000
     of = serve(store, fan(size))
-    (root,) = claim(store)
-    store.commit([completed(root)])
+    complete_next(store)
     grants = claim(store, limit=3)
     hold(store)
     opening, steps, late = rewrite(end=Finish(RunStatus.RUNNING, True)), 0, list(grants)
@@ -346,8 +321,7 @@ def test_the_gate_of_a_large_run_opens_in_steps_and_what_ends_meanwhile_counts(s
         if late and steps % 2:
             store.commit([completed(late.pop())])
     store.commit([completed(grant) for grant in late])
-    run = reader.require_run(store, RUN)
-    assert (run.gate, run.open, run.active) == (GateState.OPEN, size - 3 + 1, size - 3)
+    expect_run(store, gate=GateState.OPEN, open=size - 3 + 1, active=size - 3)
     assert reader.all_nodes(store, RUN)[-1].waiting == size - 3
     assert {row.status for row in reader.all_nodes(store, RUN)[1:-1]} == {NodeStatus.READY, NodeStatus.COMPLETED}
     assert of.order[claim(store, limit=1)[0].index].startswith("child_")
@@ -363,8 +337,7 @@ def test_a_rewrite_may_give_the_run_another_input(store: Store, size: int) -> No
     for given in (b'"%s"' % (b"x" * size), b'"%s"' % (b"y" * size), b"{}"):
         before = reader.require_run(store, RUN)
         finish(store, RunStatus.PAUSED, input=given)
-        after = reader.require_run(store, RUN)
-        assert (after.input, after.seed, after.created_at) == (given, before.seed, before.created_at)
+        expect_run(store, input=given, seed=before.seed, created_at=before.created_at)
         hold(store, purpose="resume")
     finish(store, RunStatus.RUNNING, open_gate=True)
     assert reader.require_run(store, RUN).input == b"{}"
@@ -376,8 +349,7 @@ def test_a_rewrite_may_give_the_run_another_input(store: Store, size: int) -> No
 
 
 def test_a_late_copy_of_a_finished_request_does_not_hold_the_gate_again(store: Store) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store)
+    serve(store, graph(a="", b="a"))
     asked = gate_op(purpose="pause")
     one(store, asked, GateTaken)
     finish(store, RunStatus.PAUSED)

@@ -34,8 +34,7 @@ def test_the_life_of_a_run_is_told_from_its_creation_to_its_end(store: Store, cl
 def test_retries_losses_releases_and_wakings_are_told(store: Store, clock: ManualClock) -> None:
     serve(store, graph(a=""), seconds=60)
     store.commit([retried(grant, 5) for grant in claim(store)])
-    clock.advance(5)
-    sweep(store)
+    sweep_after(store, clock, 5)
     claim(store)
     clock.advance(1)
     store.commit([Renew(WORKER, 60 * SECOND, None)])
@@ -59,8 +58,7 @@ def test_gates_rewrites_and_fences_are_told(store: Store, clock: ManualClock) ->
     store.commit([failed(a)])
     child = changed(node(store, of.index["c"]), NodeStatus.CANCELLED)
     enact(store, "cancel", RunStatus.CANCELLING, child, grace=SECOND, stop=True)
-    clock.advance(1)
-    sweep(store)
+    sweep_after(store, clock, 1)
     assert entries(store, 3) == [
         ("failed", a.index, 1, "FAILED"),
         ("gate", None, None, "cancel"),
@@ -90,8 +88,7 @@ def test_what_happens_in_one_batch_is_told_in_order(store: Store) -> None:
 
 def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualClock) -> None:
     late = claim_first(store, graph(a="", b="a"), seconds=1)
-    clock.advance(1)
-    sweep(store)
+    sweep_after(store, clock, 1)
     enlist(store)
     (grant,) = claim(store)
     twice(store, [completed(late), completed(grant)])
@@ -103,8 +100,7 @@ def test_what_is_refused_or_repeated_is_not_told(store: Store, clock: ManualCloc
 
 
 def test_the_journal_is_read_page_by_page(store: Store) -> None:
-    serve(store, fan(10))
-    work(store)
+    worked(store, fan(10))
     whole = tuple(reader.list_journal(store, RUN))
     assert len(whole) == 26
     assert store.read([ListJournal(RUN, limit=10), ListJournal(RUN, 10, 10), ListJournal(RUN, 20, 10)]) == [
@@ -117,8 +113,7 @@ def test_the_journal_is_read_page_by_page(store: Store) -> None:
 
 def test_entries_are_chosen_by_kind_and_by_node(store: Store) -> None:
     """So that the history of a run with many nodes need not be read for what became of one of them."""
-    serve(store, graph(a="", b="a", c="b"))
-    work(store)
+    worked(store, graph(a="", b="a", c="b"))
 
     def chosen(**options: Any) -> list[tuple[str, int | None]]:
         return [(entry.kind, entry.index) for entry in store.read([ListJournal(RUN, **options)])[0]]

@@ -11,8 +11,10 @@ from ..ops import *
 LEASE = 30 * SECOND
 
 
-def renew(store: Store, *held: AttemptId, worker: WorkerId = WORKER) -> Renewed:
-    return one(store, Renew(worker, LEASE, held), Renewed)
+def renew(store: Store, clock: ManualClock, seconds: float, *held: AttemptId) -> Renewed:
+    """After so many seconds."""
+    clock.advance(seconds)
+    return one(store, Renew(WORKER, LEASE, held), Renewed)
 
 
 def test_a_worker_begins_under_a_lease(store: Store, clock: ManualClock) -> None:
@@ -26,10 +28,8 @@ def test_a_worker_begins_under_a_lease(store: Store, clock: ManualClock) -> None
 
 def test_renewing_extends_the_lease(store: Store, clock: ManualClock) -> None:
     enlist(store)
-    clock.advance(29)
-    assert renew(store) == Renewed(clock.now() + LEASE, (), 0)
-    clock.advance(29)
-    assert sweep(store).lost == 0
+    assert renew(store, clock, 29) == Renewed(clock.now() + LEASE, (), 0)
+    assert sweep_after(store, clock, 29).lost == 0
     assert reader.list_workers(store)[0].lease_until == clock.now() + SECOND
 
 
@@ -45,76 +45,62 @@ def test_a_lease_that_is_over_cannot_be_renewed(store: Store, clock: ManualClock
 def test_attempts_whose_claim_was_never_answered_are_released(store: Store, clock: ManualClock) -> None:
     serve(store, graph(a="", b="", c=""))
     held, stray = claim(store, limit=2)
-    clock.advance(1)
-    assert renew(store, held.attempt).released == 0, "claimed since the last renewal: the answer may be on its way"
+    assert renew(store, clock, 1, held.attempt).released == 0, (
+        "claimed since the last one: the answer may be on its way"
+    )
     clock.advance(1)
     (recent,) = claim(store)
-    assert renew(store, held.attempt).released == 1
+    assert renew(store, clock, 0, held.attempt).released == 1
     rows = reader.all_nodes(store, RUN)
     assert [rows[grant.index].status for grant in (held, stray, recent)] == ["RUNNING", "READY", "RUNNING"]
     assert (rows[stray.index].failures, rows[stray.index].losses) == (0, 0)
     assert reader.list_attempts(store, RUN, stray.index)[0].status is AttemptStatus.RELEASED
     assert store.commit([completed(stray)]) == [Refused(Refusal.FENCED)]
-    (again,) = claim(store)
-    assert (again.index, again.number) == (stray.index, 2)
+    expect(claim_one(store), index=stray.index, number=2)
 
 
 def test_a_renewal_that_says_nothing_of_what_is_held_releases_nothing(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a=""))
-    claim(store)
+    claim_roots(store, graph(a=""))
     for _ in range(3):
         clock.advance(1)
         assert one(store, Renew(WORKER, LEASE, None), Renewed).released == 0
     assert statuses(store) == {"a": "RUNNING"}
-    assert renew(store).released == 1
+    assert renew(store, clock, 0).released == 1
 
 
 def test_rubbish_among_the_held_changes_nothing(store: Store, clock: ManualClock) -> None:
     serve(store, graph(a=""))
     (grant,) = claim(store, claim="c1")
-    clock.advance(1)
-    renew(store, grant.attempt)
-    clock.advance(1)
-    assert renew(store, grant.attempt, AttemptId("rubbish"), AttemptId("gone.0"), AttemptId("c1.7")).released == 0
-    clock.advance(1)
-    assert renew(store, AttemptId("c1.00"), AttemptId("rubbish")).released == 1
+    renew(store, clock, 1, grant.attempt)
+    others = map(AttemptId, ("rubbish", "gone.0", "c1.7"))
+    assert renew(store, clock, 1, grant.attempt, *others).released == 0
+    assert renew(store, clock, 1, AttemptId("c1.00"), AttemptId("rubbish")).released == 1
 
 
 def test_a_careful_node_that_never_began_is_ready_again(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(spec("pay", on_lost="interrupt")))
-    claim(store)
-    clock.advance(1)
-    renew(store)
-    clock.advance(1)
-    assert renew(store).released == 1
+    claim_roots(store, graph(spec("pay", on_lost="interrupt")))
+    renew(store, clock, 1)
+    assert renew(store, clock, 1).released == 1
     assert statuses(store) == {"pay": "READY"}
 
 
 def test_a_stray_attempt_of_a_run_that_stops_is_cancelled(store: Store, clock: ManualClock) -> None:
-    of = serve(store, graph(a="", b=""))
-    bad, stray = claim(store)
-    clock.advance(1)
-    renew(store, bad.attempt, stray.attempt)
+    bad, stray = claim_roots(store, graph(a="", b=""))
+    renew(store, clock, 1, bad.attempt, stray.attempt)
     store.commit([failed(bad)])
-    clock.advance(1)
-    assert renew(store).released == 1
+    assert renew(store, clock, 1).released == 1
     assert node(store, stray.index).status is NodeStatus.CANCELLED
     assert reader.require_run(store, RUN).active == 0
-    assert len(of) == 2
 
 
 def test_a_renewal_tells_what_to_stop(store: Store, clock: ManualClock) -> None:
-    of = graph(a="", b="", c="")
-    start(store, of, "stops")
-    start(store, of, "goes on")
+    serve(store, graph(a="", b="", c=""), "stops", "goes on")
     enlist(store, "other")
-    enlist(store)
     a, b, c = claim(store, limit=3)
     (elsewhere, *_) = claim(store, "other")
     store.commit([failed(b)])
     assert reader.require_run(store, "stops").gate is GateState.HELD
-    clock.advance(1)
-    assert renew(store, a.attempt, c.attempt).stop == (a.attempt, c.attempt)
+    assert renew(store, clock, 1, a.attempt, c.attempt).stop == (a.attempt, c.attempt)
     assert reader.list_stops(store, WORKER) == (a.attempt, c.attempt)
     assert reader.list_stops(store, WorkerId("other")) == ()
     assert reader.list_stops(store, WorkerId("nobody")) == ()
@@ -122,8 +108,7 @@ def test_a_renewal_tells_what_to_stop(store: Store, clock: ManualClock) -> None:
 
 
 def test_what_a_dismissed_worker_holds_is_lost_at_once(store: Store) -> None:
-    of = graph(spec("a"), spec("pay", on_lost="interrupt"))
-    serve(store, of)
+    of = serve(store, graph(spec("a"), spec("pay", on_lost="interrupt")))
     enlist(store, "other")
     grants = claim(store)
     assert store.commit([Dismiss(WORKER)]) == [Dismissed(2)]
@@ -132,8 +117,7 @@ def test_what_a_dismissed_worker_holds_is_lost_at_once(store: Store) -> None:
     assert [worker.id for worker in reader.list_workers(store)] == ["other"]
     assert store.commit([completed(grants[0])]) == [Refused(Refusal.FENCED)]
     assert store.commit([Dismiss(WORKER), Dismiss(WorkerId("nobody"))]) == [Dismissed(0), Dismissed(0)]
-    run = reader.require_run(store, RUN)
-    assert (run.gate, run.purpose, run.failed) == (GateState.HELD, "failed", 1)
+    expect_run(store, gate=GateState.HELD, purpose="failed", failed=1)
 
 
 def test_a_worker_that_enlists_again_keeps_what_it_held(store: Store, clock: ManualClock) -> None:

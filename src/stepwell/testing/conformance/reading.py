@@ -15,22 +15,21 @@ from ...store import Store, reader
 from ..ops import *
 
 
+def listed(store: Store, **options: Any) -> list[str]:
+    """The ids of the runs that a query finds."""
+    return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]
+
+
 def test_runs_are_found_by_when_they_ended(store: Store, clock: ManualClock) -> None:
-    serve(store, graph(a=""), "first")
-    work(store)
+    worked(store, graph(a=""), "first")
     clock.advance(10 * SECOND)
     moment = store.now()
-    serve(store, graph(a=""), "second")
-    work(store)
-
-    def found(**options: Any) -> list[str]:
-        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]
-
-    assert found(ended_since=moment) == ["second"]
-    assert found(ended_since=0) == ["second", "first"]
-    assert found(ended_since=moment + 3_600 * SECOND) == []
-    assert found(ended_since=0, ended_before=moment) == ["first"]
-    assert found(ended_since=0, statuses=(RunStatus.RUNNING,)) == []
+    worked(store, graph(a=""), "second")
+    assert listed(store, ended_since=moment) == ["second"]
+    assert listed(store, ended_since=0) == ["second", "first"]
+    assert listed(store, ended_since=moment + 3_600 * SECOND) == []
+    assert listed(store, ended_since=0, ended_before=moment) == ["first"]
+    assert listed(store, ended_since=0, statuses=(RunStatus.RUNNING,)) == []
 
 
 def test_an_empty_store_answers_every_question(store: Store) -> None:
@@ -57,24 +56,18 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
 
 
 def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
-    for run in ("order-1", "order-2", "Order-3", "order_4", "order-\N{SNOWMAN}", "orde", "order-"):
-        start(store, graph(a=""), run)
-
-    def begin_with(prefix: str, **more: Any) -> list[str]:
-        return [run.id for run in reader.list_runs(store, ListRuns(prefix=prefix, **more)).runs]
-
-    assert begin_with("order-") == ["order-", "order-\N{SNOWMAN}", "order-2", "order-1"]
-    assert begin_with("order-\N{SNOWMAN}") == ["order-\N{SNOWMAN}"]
-    assert begin_with("orde%") == begin_with("order-11") == []
-    assert len(begin_with("")) == 7
+    start(store, graph(a=""), "order-1", "order-2", "Order-3", "order_4", "order-\N{SNOWMAN}", "orde", "order-")
+    assert listed(store, prefix="order-") == ["order-", "order-\N{SNOWMAN}", "order-2", "order-1"]
+    assert listed(store, prefix="order-\N{SNOWMAN}") == ["order-\N{SNOWMAN}"]
+    assert listed(store, prefix="orde%") == listed(store, prefix="order-11") == []
+    assert len(listed(store, prefix="")) == 7
     first = reader.list_runs(store, ListRuns(2, prefix="order-"))
-    assert begin_with("order-", before=first.cursor) == ["order-2", "order-1"]
-    assert begin_with("order-", statuses=(RunStatus.COMPLETED,)) == []
+    assert listed(store, prefix="order-", before=first.cursor) == ["order-2", "order-1"]
+    assert listed(store, prefix="order-", statuses=(RunStatus.COMPLETED,)) == []
 
 
 def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
-    for i in range(5):
-        start(store, graph(a=""), f"run-{i}")
+    start(store, graph(a=""), *(f"run-{i}" for i in range(5)))
     seen: list[str] = []
     before: int | None = None
     for expected in (2, 2, 1):
@@ -88,9 +81,7 @@ def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
 
 
 def test_a_page_stays_where_it_was_when_runs_come_and_go(store: Store) -> None:
-    of = graph(a="")
-    for i in range(4):
-        start(store, of, f"run-{i}")
+    of = start(store, graph(a=""), *(f"run-{i}" for i in range(4)))
     first = reader.list_runs(store, ListRuns(limit=2))
     start(store, of, "newest")
     second = reader.list_runs(store, ListRuns(limit=2, before=first.cursor))
@@ -98,35 +89,29 @@ def test_a_page_stays_where_it_was_when_runs_come_and_go(store: Store) -> None:
 
 
 def test_runs_are_listed_by_workflow_status_and_end(store: Store, clock: ManualClock) -> None:
-    of = graph(a="")
-    enlist(store, seconds=600)
-    start(store, of, "done early")
+    of = serve(store, graph(a=""), "done early", seconds=600)
     start(store, of, "done late", workflow="returns")
     start(store, of, "not done")
     work(store, runs=("done early",))
     clock.advance(10)
     work(store, runs=("done late",))
-
-    def found(**options: Any) -> list[str]:
-        return [run.id for run in reader.list_runs(store, ListRuns(**options)).runs]
-
-    assert found(workflow="returns") == ["done late"]
-    assert found(workflow="nothing") == []
-    assert found(statuses=(RunStatus.COMPLETED,)) == ["done late", "done early"]
-    assert found(statuses=(RunStatus.PENDING, RunStatus.FAILED)) == ["not done"]
+    assert listed(store, workflow="returns") == ["done late"]
+    assert listed(store, workflow="nothing") == []
+    assert listed(store, statuses=(RunStatus.COMPLETED,)) == ["done late", "done early"]
+    assert listed(store, statuses=(RunStatus.PENDING, RunStatus.FAILED)) == ["not done"]
     late = reader.require_run(store, "done late").ended_at or 0
-    assert found(ended_before=late) == ["done early"]
-    assert found(ended_before=late + 1) == ["done late", "done early"]
-    assert found(workflow="orders", statuses=(RunStatus.COMPLETED,), ended_before=late + 1) == ["done early"]
+    assert listed(store, ended_before=late) == ["done early"]
+    assert listed(store, ended_before=late + 1) == ["done late", "done early"]
+    assert listed(store, workflow="orders", statuses=(RunStatus.COMPLETED,), ended_before=late + 1) == ["done early"]
     start(store, graph(a="", b="a"), "another graph")
-    assert found(digest=of.digest) == ["not done", "done late", "done early"]
-    assert found(digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.RUNNING)) == ["not done"]
-    assert found(digest=of.digest, workflow="returns", statuses=(RunStatus.PENDING,)) == []
-    assert found(digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.COMPLETED), limit=2) == [
+    assert listed(store, digest=of.digest) == ["not done", "done late", "done early"]
+    assert listed(store, digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.RUNNING)) == ["not done"]
+    assert listed(store, digest=of.digest, workflow="returns", statuses=(RunStatus.PENDING,)) == []
+    assert listed(store, digest=of.digest, statuses=(RunStatus.PENDING, RunStatus.COMPLETED), limit=2) == [
         "not done",
         "done late",
     ]
-    assert found(digest=Digest("0" * 64)) == []
+    assert listed(store, digest=Digest("0" * 64)) == []
 
 
 def test_ended_runs_are_listed_in_the_order_in_which_they_ended(store: Store, clock: ManualClock) -> None:
@@ -136,8 +121,7 @@ def test_ended_runs_are_listed_in_the_order_in_which_they_ended(store: Store, cl
     enlist(store)
     for name in ("first", "second", "third"):
         clock.advance(1)
-        claimed = claim(store, runs=(name,))
-        store.commit([completed(grant) for grant in claimed])
+        complete_next(store, runs=(name,))
     began, second = clock.now() - 10_000_000, reader.require_run(store, "second").ended_at or 0
 
     def found(since: int, workflow: str | None = None, *statuses: RunStatus, limit: int = 1_000) -> list[str]:
@@ -178,8 +162,7 @@ def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock
     serve(store, patient("a", "b", "c"), seconds=600)
     for _ in range(3):
         store.commit([retried(grant, 1) for grant in reversed(claim(store))])
-        clock.advance(1)
-        sweep(store)
+        sweep_after(store, clock, 1)
     whole = tuple(reader.list_attempts(store, RUN))
     assert [(row.index, row.number) for row in whole] == [(index, n) for index in range(3) for n in (1, 2, 3)]
     assert tuple(reader.list_attempts(store, RUN, 1)) == whole[3:6]
@@ -189,8 +172,7 @@ def test_attempts_are_listed_by_node_and_number(store: Store, clock: ManualClock
 
 
 def test_outputs_of_some_nodes_are_read(store: Store) -> None:
-    serve(store, graph(a="", b="", c=""))
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b="", c=""))
     store.commit([completed(grant, b"%d" % grant.index) for grant in grants[:2]])
     assert reader.get_outputs(store, RUN) == {0: b"0", 1: b"1"}
     assert reader.get_outputs(store, RUN, (1, 2, 99)) == {1: b"1"}

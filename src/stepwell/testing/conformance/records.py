@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 
 from ...clock import ManualClock
 from ...model import *
 from ...store import Store, reader
+from ..ops import *
 
 
 def _version(store: Store, key: str = "a", kind: str = "token") -> int:
@@ -99,9 +99,7 @@ def test_a_large_record_comes_back_as_it_was(store: Store) -> None:
 def test_a_record_that_not_every_store_can_keep_is_refused(store: Store) -> None:
     for text in ("a NUL \u0000", "half a character \ud800", "long" * 200):
         for op in (PutRecord("token", text, b""), PutRecord(text, "a", b"")):
-            (receipt,) = store.commit([op])
-            assert isinstance(receipt, Refused)
-            assert receipt.reason is Refusal.INVALID
+            assert refused(store, op) is Refusal.INVALID
     assert isinstance(store.commit([PutRecord("token", "a", b"", expected=2**63)])[0], Refused)
 
 
@@ -118,11 +116,7 @@ def test_of_many_who_change_a_record_at_once_none_is_lost(store: Store) -> None:
                 if isinstance(receipt, RecordPut):
                     break
 
-    threads = [threading.Thread(target=add, args=(who,)) for who in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, add)
     row = reader.get_record(store, "counter", "a")
     assert row is not None
     assert sorted(json.loads(row.value)) == [[who, each] for who in range(4) for each in range(5)]

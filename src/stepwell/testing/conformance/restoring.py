@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ...clock import SECOND, ManualClock
 from ...graph import Graph
 from ...ids import RunId
@@ -33,10 +36,8 @@ def elsewhere(clock: ManualClock) -> Store:
         other.commit([Append(a.attempt, 0, "log", LARGE)])
         clock.advance(1)
         other.commit([completed(a, LARGE, outcome=b"1", lines=(("effect", b"{}"),))])
-    (b,) = claim(other, runs=("paused",))
-    other.commit([retried(b, 5)])
-    hold(other, "paused", purpose="pause")
-    finish(other, RunStatus.PAUSED, run="paused")
+    other.commit([retried(claim_one(other, runs=("paused",)), 5)])
+    enact(other, "pause", RunStatus.PAUSED, run="paused")
     assert work(other, runs=("done",)) == 2
     return other
 
@@ -50,14 +51,16 @@ def whole(store: Store, run: str) -> list[object]:
 def parts(other: Store, run: str, size: int) -> list[Op]:
     """The ops that restore a run, so many rows at a time."""
     row = reader.require_run(other, run)
-    nodes, journal = reader.all_nodes(other, run), reader.list_journal(other, run)
-    attempts = sorted(reader.list_attempts(other, run), key=lambda attempt: (attempt.started_at, attempt.id))
-    lines = reader.list_lines(other, run)
-    ops = [Restore(row, nodes=tuple(nodes[at : at + size])) for at in range(0, len(nodes), size)]
-    ops += [Restore(row, attempts=tuple(attempts[at : at + size])) for at in range(0, len(attempts), size)]
-    ops += [Restore(row, journal=tuple(journal[at : at + size])) for at in range(0, len(journal), size)]
-    ops += [Restore(row, lines=lines[at : at + size]) for at in range(0, len(lines), size)]
-    return [*ops, Restore(row, finish=True)]
+    found: dict[str, Sequence[Any]] = {
+        "nodes": reader.all_nodes(other, run),
+        "attempts": sorted(reader.list_attempts(other, run), key=lambda attempt: (attempt.started_at, attempt.id)),
+        "journal": reader.list_journal(other, run),
+        "lines": reader.list_lines(other, run),
+    }
+    pages: list[dict[str, Any]] = [
+        {kind: tuple(rows[at : at + size])} for kind, rows in found.items() for at in range(0, len(rows), size)
+    ]
+    return [*(Restore(row, **page) for page in pages), Restore(row, finish=True)]
 
 
 def copy(store: Store, other: Store, run: str, size: int = 2) -> None:
@@ -102,13 +105,9 @@ def test_a_restored_run_goes_on_where_it_was(store: Store, clock: ManualClock) -
     copy(store, elsewhere(clock), "paused")
     enlist(store, seconds=600)
     assert claim(store) == ()
-    hold(store, "paused", purpose="resume")
-    finish(store, RunStatus.RUNNING, run="paused", open_gate=True)
-    clock.advance(10)
-    assert sweep(store).woken == 1
-    (b,) = claim(store)
-    assert (b.number, b.failures, b.inputs) == (2, 1, ((0, LARGE),))
-    store.commit([completed(b)])
+    enact(store, "resume", RunStatus.RUNNING, run="paused")
+    assert sweep_after(store, clock, 10).woken == 1
+    expect(complete_next(store), number=2, failures=1, inputs=((0, LARGE),))
     assert work(store) == 1
     assert reader.require_run(store, "paused").status is RunStatus.COMPLETED
 

@@ -30,9 +30,7 @@ def test_the_last_completion_completes_the_run(store: Store, clock: ManualClock)
     serve(store, graph(a="", b="a"))
     clock.advance(7)
     assert work(store) == 2
-    run = reader.require_run(store, RUN)
-    assert (run.status, run.gate, run.ended_at) == (RunStatus.COMPLETED, GateState.SHUT, clock.now())
-    assert (run.open, run.active, run.failed) == (0, 0, 0)
+    expect_run(store, status=RunStatus.COMPLETED, gate=GateState.SHUT, ended_at=clock.now(), open=0, active=0, failed=0)
     assert sweep(store).gates == ()
 
 
@@ -60,11 +58,7 @@ def test_parents_that_complete_one_by_one_release_their_child_with_the_last(stor
 
 
 def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
-    of = graph(a="", b="", c="a b")
-    enlist(store)
-    for i in range(5):
-        start(store, of, f"run-{i}")
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b="", c="a b"), *(f"run-{i}" for i in range(5)))
     receipts = store.commit([completed(grant) for grant in grants[:-1]])
     assert all(isinstance(receipt, Settled) for receipt in receipts)
     assert [grant.run_id for grant in claim(store)] == ["run-0", "run-1", "run-2", "run-3"]
@@ -72,28 +66,19 @@ def test_parents_of_many_runs_complete_in_one_batch(store: Store) -> None:
 
 
 def test_runs_that_end_in_one_batch_all_end(store: Store) -> None:
-    of = graph(a="", b="")
-    enlist(store)
-    names = [f"run-{i}" for i in range(6)]
-    for run in names:
-        start(store, of, run)
-    grants = claim(store)
+    grants = claim_roots(store, graph(a="", b=""), *(f"run-{i}" for i in range(6)))
     bad = {"run-1", "run-4"}
     receipts = store.commit([failed(g) if g.run_id in bad else completed(g) for g in grants if g.run_id != "run-5"])
     ended = {receipt.run.run_id: receipt.run for receipt in receipts if isinstance(receipt, Settled)}
     assert {run for run, news in ended.items() if news.status is RunStatus.COMPLETED} == {"run-0", "run-2", "run-3"}
     assert {run for run, news in ended.items() if news.purpose == "failed"} == bad
     for run, news in ended.items():
-        row = reader.require_run(store, run)
-        assert (row.status, row.gate, row.seq) == (news.status, news.gate, news.seq)
+        expect_run(store, run, status=news.status, gate=news.gate, seq=news.seq)
 
 
 def test_a_late_worker_cannot_settle(store: Store, clock: ManualClock) -> None:
-    start(store, graph(a="", b="a"))
-    enlist(store, "slow", seconds=1)
-    (late,) = claim(store, "slow")
-    clock.advance(1)
-    sweep(store)
+    late = claim_first(store, graph(a="", b="a"), "slow", seconds=1)
+    sweep_after(store, clock, 1)
     assert store.commit([completed(late)]) == [Refused(Refusal.FENCED)]
     enlist(store, "next")
     (grant,) = claim(store, "next")
@@ -129,9 +114,8 @@ def test_only_the_very_id_of_an_attempt_settles_it(store: Store) -> None:
 def test_a_repeated_settlement_gets_the_same_answer(store: Store) -> None:
     grant = claim_first(store, graph(a="", b="a"))
     op = completed(grant, b"1", error=None, outcome=b"{}")
-    (first,), (second,) = twice(store, [op])
-    assert isinstance(first, Settled)
-    assert second == first._replace(repeated=True)
+    first = one(store, op, Settled)
+    assert one(store, op, Settled) == first._replace(repeated=True)
     for other in (op._replace(output=b"2"), op._replace(outcome=None), op._replace(error=b"{}"), failed(grant)):
         assert store.commit([other]) == [Refused(Refusal.FENCED)]
     work(store)
@@ -150,18 +134,13 @@ def test_an_attempt_named_twice_in_a_batch_ends_once(store: Store) -> None:
 
 def test_a_retry_waits_until_it_is_due_and_holds_no_worker(store: Store, clock: ManualClock) -> None:
     grant = claim_first(store, graph(a="", b="a"), seconds=600)
-    (first,), (second,) = twice(store, [retried(grant, 5)])
-    assert isinstance(first, Settled)
-    assert second == first._replace(repeated=True)
-    row = node(store, 0)
-    assert (row.status, row.due_at, row.failures) == (NodeStatus.WAITING, clock.now() + 5 * SECOND, 1)
-    run = reader.require_run(store, RUN)
-    assert (run.gate, run.open, run.active, run.failed) == (GateState.OPEN, 2, 1, 0)
+    first = one(store, retried(grant, 5), Settled)
+    assert one(store, retried(grant, 5), Settled) == first._replace(repeated=True)
+    expect(node(store, 0), status=NodeStatus.WAITING, due_at=clock.now() + 5 * SECOND, failures=1)
+    expect_run(store, gate=GateState.OPEN, open=2, active=1, failed=0)
     assert claim(store) == ()
-    clock.advance(5)
-    assert sweep(store).woken == 1
-    (again,) = claim(store)
-    assert (again.number, again.failures) == (2, 1)
+    assert sweep_after(store, clock, 5).woken == 1
+    expect(claim_one(store), number=2, failures=1)
     assert one(store, retried(grant, 5), Settled).repeated
     assert node(store, 0).status is NodeStatus.RUNNING
 
@@ -169,10 +148,8 @@ def test_a_retry_waits_until_it_is_due_and_holds_no_worker(store: Store, clock: 
 def test_a_released_attempt_counts_as_nothing(store: Store) -> None:
     grant = claim_first(store, graph(a=""))
     one(store, released(grant), Settled)
-    row = node(store, 0)
-    assert (row.status, row.failures, row.losses, row.attempt) == (NodeStatus.READY, 0, 0, 1)
-    (again,) = claim(store)
-    assert (again.number, again.failures, again.losses) == (2, 0, 0)
+    expect(node(store, 0), status=NodeStatus.READY, failures=0, losses=0, attempt=1)
+    expect(claim_one(store), number=2, failures=0, losses=0)
 
 
 def test_an_attempt_that_its_worker_gives_up_is_lost_and_ready_again(store: Store) -> None:
@@ -212,8 +189,7 @@ def test_what_asked_to_be_tried_later_is_counted_apart_from_failures(
         assert one(store, later, Settled).repeated, "the same again counts nothing"
         assert [(row.failures, row.postponed) for row in reader.all_nodes(store, RUN)] == [(0, count), (count, 0)]
         assert node(store, 0).due_at == clock.now() + 5 * SECOND
-        clock.advance(5)
-        sweep(store)
+        sweep_after(store, clock, 5)
     again = {grant.index: grant for grant in claim(store)}
     assert [(again[index].failures, again[index].postponed) for index in (0, 1)] == [(0, 3), (3, 0)]
 
@@ -259,9 +235,7 @@ def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
 def test_large_payloads_come_back_whole(store: Store) -> None:
     sizes = (0, 1, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1, 300_000)
     payloads = [bytes([97 + i]) * size for i, size in enumerate(sizes)] + [b"\x00", b"\x00" * 33, b"\x00" * 20_000]
-    of = graph(**{f"n{i}": "" for i in range(len(payloads))})
-    serve(store, of, input=payloads[-1])
-    grants = claim(store)
+    grants = claim_roots(store, graph(**{f"n{i}": "" for i in range(len(payloads))}), input=payloads[-1])
     around = list(itertools.islice(itertools.cycle(payloads), 1, len(payloads) + 1))
     ops = [completed(g, p, outcome=q) for g, p, q in zip(grants, payloads, around, strict=True)]
     first, second = twice(store, ops)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from ...clock import SECOND, ManualClock
 from ...model import *
 from ...store import Store, reader
+from ..ops import *
 
 NAME = "summarise"
 
@@ -92,9 +91,7 @@ def test_a_large_body_comes_back_as_it_was(store: Store) -> None:
 
 def test_a_name_that_not_every_store_can_keep_is_refused(store: Store) -> None:
     for name in ("a NUL \u0000", "half a character \ud800", "long" * 200):
-        (receipt,) = store.commit([SaveVersion("trigger", name, "d", b"")])
-        assert isinstance(receipt, Refused)
-        assert receipt.reason is Refusal.INVALID
+        assert refused(store, SaveVersion("trigger", name, "d", b"")) is Refusal.INVALID
 
 
 def test_many_who_save_at_once_get_versions_of_their_own(store: Store) -> None:
@@ -102,13 +99,7 @@ def test_many_who_save_at_once_get_versions_of_their_own(store: Store) -> None:
 
     def save(who: int) -> None:
         for each in range(5):
-            (receipt,) = store.commit([_save(f"{who} {each}".encode())])
-            assert isinstance(receipt, VersionSaved)
-            numbers.append(receipt.number)
+            numbers.append(one(store, _save(f"{who} {each}".encode()), VersionSaved).number)
 
-    threads = [threading.Thread(target=save, args=(who,)) for who in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(4, save)
     assert sorted(numbers) == list(range(1, 21))

@@ -83,12 +83,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _came_back(self, _: Any) -> None:
         self._in_threads -= 1
 
-    def _waits_for_something_real(self) -> bool:
-        own = 1  # a socket to itself, by which other threads wake it
-        return self._in_threads > 0 or len(self._selector.get_map()) > own  # type: ignore[attr-defined]
-
     def _run_once(self) -> None:
-        if self._waits_for_something_real():
+        own = 1  # a socket to itself, by which other threads wake it
+        if self._in_threads > 0 or len(self._selector.get_map()) > own:  # type: ignore[attr-defined]
             began = time.monotonic()
             super()._run_once()  # type: ignore[misc]
             self._clock.set(self._clock.now() + int((time.monotonic() - began) * SECOND))

@@ -10,12 +10,12 @@ import asyncio
 import heapq
 from collections.abc import Coroutine, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND, Duration, microseconds
 from ...ids import RunId, new_claim_id, new_worker_id
 from ...model import Enlist, GetRun, HeldGate, RunNews, Settle
-from ...model.outputs import Completion
 from ...replay.effects.recorder import Recorder
 from ...runner import Engine, Run
 from ...runner.bodies.attempt import Attempt, leave_body
@@ -76,15 +76,12 @@ class VirtualAttempt(Attempt):
         try:
             ended = self.perform()
             if isinstance(ended, Coroutine):
-                ended = self._awaited(ended, clock)
+                self.enter()
+                with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
+                    ended = runner.run(self._limited(ended))
         finally:
             leave_body()
         return self.timed_out() if clock.expired else ended  # whatever it did with the end of its time
-
-    def _awaited(self, coroutine: Coroutine[Any, Any, Any], clock: VirtualClock) -> Settle:
-        self.enter()
-        with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
-            return runner.run(self._limited(coroutine))
 
     async def _limited(self, coroutine: Coroutine[Any, Any, Any]) -> Settle:
         try:
@@ -139,7 +136,8 @@ class Driver:
         self._store: Store = engine.store
         self._scheduler = Scheduler(new_worker_id(), Limits(queue_depth=0), new_claim_id, None, self._store.limits)
         self._sweeper = Sweeper()
-        self._services = Services(self._read_outputs, self._scheduler.lines, Ledger(self._store, self._store.commit))
+        read_outputs = partial(reader.get_completions, self._store)
+        self._services = Services(read_outputs, self._scheduler.lines, Ledger(self._store, self._store.commit))
         self._ends: list[tuple[int, int, Held, Settle]] = []
         """What was begun, by when it ends."""
         self._count = 0
@@ -207,14 +205,9 @@ class Driver:
     def _finish(self, gates: Iterable[HeldGate]) -> None:
         """What a closed gate is held for: a failure, for instance."""
         for gate in gates:
-            self._after(gate.run_id, carry_out(self._store, finish(gate)))
+            news = carry_out(self._store, finish(gate))
+            if news is not None:
+                self._heard([news])
+            self._scheduler.mark_ready([gate.run_id])
         while self._sweeper.pending:
             carry_out(self._store, self._sweeper.finish_next_gate())
-
-    def _after(self, run_id: RunId, news: RunNews | None) -> None:
-        if news is not None:
-            self._heard([news])
-        self._scheduler.mark_ready([run_id])
-
-    def _read_outputs(self, run_id: RunId, indexes: tuple[int, ...]) -> Mapping[int, Completion]:
-        return reader.get_completions(self._store, run_id, indexes)
