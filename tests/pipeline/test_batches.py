@@ -89,17 +89,13 @@ def test_one_loop_makes_what_is_made_one_by_one(
     def made() -> object:
         output: Any = produce_many(pipeline.home, "p", store.root_id, "s", entities, None, _Asked())  # type: ignore[arg-type]
         found = read_many(json.loads(json.dumps(output)), store.drafts)
-        drafts = {each.draft.place for outputs in found.values() for each in outputs.values()}
+        drafts = {each.draft.place for each in found}
         assert drafts == {str(path) for path in (root / "out").glob(".stepwell-*")}
         contents = [Path(place).read_bytes() for place in sorted(drafts, key=lambda each: each.partition("-")[2])]
         for place in drafts:
             Path(place).unlink()
-        records = {
-            address: each.record._replace(produced_at="")
-            for outputs in found.values()
-            for address, each in outputs.items()
-        }
-        return records, sorted(contents), output["failed"], list(found)
+        records = [(unit, draft.address, record._replace(produced_at="")) for unit, draft, record in found]
+        return records, sorted(contents), output["failed"]
 
     quickly = made()
     with monkeypatch.context() as patch:
@@ -121,7 +117,7 @@ def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: 
         (root / "in/b.txt").write_text("other")
         assert is_plain or not monkeypatch.setattr(_Job, "is_plain", False)
         output = produce_many(pipeline.home, "p", pipeline.store.root_id, "s", ["a", "b"], None, _Asked())  # type: ignore[arg-type]
-        assert list(read_many(output, pipeline.store.drafts)) == ["s b"]
+        assert [each.unit for each in read_many(output, pipeline.store.drafts)] == ["s b"]
         assert not output["failed"]
         assert not list((root / "out").glob(".stepwell-*-a.txt"))
 
@@ -279,7 +275,7 @@ def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: p
     write_file(draft.place, b"made")
     record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
     with ExitStack() as stack:
-        Runs(pipeline, engine, stack, {}).publish({"copy b": {"out/b": Made(draft, record)}}, {})
+        Runs(pipeline, engine, stack, {}).publish([Made("copy b", draft, record)], {})
     assert {draft.address for draft in published} == {"out/a", "out/b"}
     assert (root / "out/b").read_text() == "made"
 

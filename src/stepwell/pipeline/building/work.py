@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from operator import attrgetter
@@ -19,11 +19,11 @@ from ..staleness.shortcuts import take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
-from ..states.port import Publication
+from ..states.port import Publication, Published
 from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
-from .made import Outputs, Results, results_of
+from .made import Made, Results, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Open(NamedTuple):
     run: Run
     units: Sequence[Unit]
     began_ns: int
-    results: Results = Results({}, {}, 0.0)
+    results: Results = Results([], {}, 0.0)
     """When it has ended."""
 
 
@@ -163,36 +163,36 @@ class Runs:
         """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
         anew; else only these and what is below them.
         """
+        made, failed, seconds = ended.results
         records = view.snapshot.records
         before = {
-            address: record.content_hash
-            for unit in ended.units
-            for address in unit.outputs.values()
-            if (record := records.get(address)) is not None
+            each.draft.address: former.content_hash
+            for each in made
+            if (former := records.get(each.draft.address)) is not None
         }
         replace: set[str] = set()
         if forced:
             replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
-        made, failed, seconds = ended.results
-        if made:
-            self.body_seconds = seconds / len(made)
         published = self._publish(made, before, replace)
+        ids = {each.unit for each in made}
+        if ids:
+            self.body_seconds = seconds / len(ids)
         if ended.run.status == RunStatus.PAUSED:
             self.paused |= {
-                unit.id: ended.run.id for unit in ended.units if unit.id not in made and unit.id not in failed
+                unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
             }
         failures: dict[str, Failure | None] = {}
         for unit in ended.units if failed else ():
             if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
-        done = [unit for unit in ended.units if unit.id in made and unit.id not in failed]
+        done = [unit for unit in ended.units if unit.id in ids and unit.id not in failed]
         if view.snapshot.failures:
             failures |= {unit.id: None for unit in done if unit.id in view.snapshot.failures}
-        whole = self._enter(done, published, view.snapshot, ended.began_ns)
+        whole = self._enter(done, made, published, view.snapshot, ended.began_ns)
         outcome.produced += [unit.id for unit in whole]
         if self.tell_states:
-            outcome.events += [event for unit in whole for event in self._events(unit, published)]
+            outcome.events += [event for unit in whole for event in self._events(unit, records)]
         for unit in whole if before else ():
             if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
                 outcome.unchanged.append(unit.id)
@@ -219,57 +219,63 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def publish(self, made: Mapping[str, Outputs], expected: Mapping[str, str | None]) -> None:
+    def publish(self, made: Sequence[Made], expected: Mapping[str, str]) -> None:
         """Publish what nodes in another process made."""
         self._sync(made)
-        self._publish(made, expected, set())
+        self._publish(made, expected, ())
 
-    def _sync(self, made: Mapping[str, Outputs]) -> None:
-        self.pipeline.store.sync([each.draft for outputs in made.values() for each in outputs.values()])
+    def _sync(self, made: Iterable[Made]) -> None:
+        self.pipeline.store.sync([each.draft for each in made])
 
-    def _publish(
-        self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
-    ) -> dict[str, Record]:
-        """Publish what is synced. Return the records of what was published, by address."""
-        publications = [
-            Publication(draft, record, expected.get(address), address in replace)
-            for outputs in made.values()
-            for address, (draft, record) in outputs.items()
-        ]
-        answers = self.pipeline.store.publish(publications)
-        return {answer.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done}
+    def _publish(self, made: Iterable[Made], expected: Mapping[str, str], replace: Collection[str]) -> list[Published]:
+        """Publish what is synced."""
+        return self.pipeline.store.publish(
+            [
+                Publication(draft, record, expected.get(draft.address), draft.address in replace)
+                for _, draft, record in made
+            ]
+        )
 
-    def _events(self, unit: Unit, published: Mapping[str, Record]) -> list[StateEvent]:
+    def _events(self, unit: Unit, records: Mapping[str, Record]) -> list[StateEvent]:
         return [
             StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
             for address in unit.outputs.values()
-            if (record := published.get(address)) is not None
+            if (record := records.get(address)) is not None
         ]
 
     def _enter(
-        self, units: Sequence[Unit], published: Mapping[str, Record], snapshot: Snapshot, began_ns: int
+        self,
+        units: Sequence[Unit],
+        made: Sequence[Made],
+        answers: Sequence[Published],
+        snapshot: Snapshot,
+        began_ns: int,
     ) -> Sequence[Unit]:
         """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
         files, hashes = self.pipeline.store.files, snapshot.hashes
+        published = {
+            address: (record, stamp)
+            for (address, is_done, _, stamp), (_, _, record) in zip(answers, made, strict=True)
+            if is_done
+        }
+        read = {
+            path: digest
+            for record, _ in published.values()
+            for path, digest in record.inputs.items()
+            if path not in hashes and digest != EXISTS
+        }
+        for (path, digest), now in zip(read.items(), files.stamps(list(read)), strict=True):
+            snapshot.was_read(path, digest, now, began_ns)
+        for address, (record, stamp) in published.items():
+            if record.members is None:
+                snapshot.changed(address, stamp or files.stamp(address), record.content_hash)
+            else:
+                self._enter_members(address, record.members, snapshot)
+            snapshot.records[address] = record
         refused = [address for unit in units for address in unit.outputs.values() if address not in published]
         for address in refused:
             if address[-1] != "/" and "{" not in address:
                 snapshot.changed(address, files.stamp(address))
-        read = {
-            path: digest
-            for record in published.values()
-            for path, digest in record.inputs.items()
-            if path not in hashes and digest != EXISTS
-        }
-        for (path, digest), stamp in zip(read.items(), files.stamps(list(read)), strict=True):
-            snapshot.was_read(path, digest, stamp, began_ns)
-        for address, record in published.items():
-            if record.members is not None:
-                self._enter_members(address, record.members, snapshot)
-        single = [(address, record.content_hash) for address, record in published.items() if record.members is None]
-        for (address, digest), stamp in zip(single, files.stamps([each[0] for each in single]), strict=True):
-            snapshot.changed(address, stamp, digest)
-        snapshot.records.update(published)
         if not refused:
             return units
         return [unit for unit in units if all(address in published for address in unit.outputs.values())]
