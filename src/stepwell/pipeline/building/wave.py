@@ -100,8 +100,9 @@ class Wave:
                 ended = self.runs.next()
                 self._check_lease()
                 with no_collections():
-                    self._settle(ended)
                     self._adapt(len(ended.units))
+                    self._start()  # what is ready, so that bodies run while these are settled
+                    self._settle(ended)
                     self._start()
                     freeze()
             self._tell()

@@ -15,12 +15,12 @@ from ...define import Builder
 from ...model import RunStatus
 from ..staleness.judge import identity
 from ..staleness.model import Model
-from ..staleness.shortcuts import take_in_made
+from ..staleness.shortcuts import Published, take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
-from ..states.port import Publication, Published
-from ..states.records import EXISTS, Failure, Record
+from ..states.port import Publication
+from ..states.records import EXISTS, Failure
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
 from .made import Made, Results, results_of
@@ -60,7 +60,7 @@ class Runs:
         self.tell_states = False
         """Whether somebody listens for each state."""
         self.body_seconds: float | None = None
-        """How long a unit took in the run that ended last."""
+        """How long an output took in the run that ended last."""
         self.given = engine
         self._stack = stack
         self._options = options
@@ -157,13 +157,15 @@ class Runs:
         self.open_ids -= {unit.id for unit in ended.units}
         if isinstance(results, BaseException):
             raise results
+        if results.made:
+            self.body_seconds = results.seconds / len(results.made)
         return ended._replace(results=results)
 
     def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
         """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
         anew; else only these and what is below them.
         """
-        made, failed, seconds = ended.results
+        made, failed, _ = ended.results
         records = view.snapshot.records
         before = {
             each.draft.address: former.content_hash
@@ -175,8 +177,6 @@ class Runs:
             replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
         published = self._publish(made, before, replace)
         ids = {each.unit for each in made}
-        if ids:
-            self.body_seconds = seconds / len(ids)
         if ended.run.status == RunStatus.PAUSED:
             self.paused |= {
                 unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
@@ -189,17 +189,17 @@ class Runs:
         done = [unit for unit in ended.units if unit.id in ids and unit.id not in failed]
         if view.snapshot.failures:
             failures |= {unit.id: None for unit in done if unit.id in view.snapshot.failures}
-        whole = self._enter(done, made, published, view.snapshot, ended.began_ns)
+        whole = self._enter(done, published, view.snapshot, ended.began_ns)
         outcome.produced += [unit.id for unit in whole]
         if self.tell_states:
-            outcome.events += [event for unit in whole for event in self._events(unit, records)]
+            outcome.events += [event for unit in whole for event in self._events(unit, published)]
         for unit in whole if before else ():
             if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
                 outcome.unchanged.append(unit.id)
         self.note(failures, view)
         if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
             return True
-        take_in_made(view.model, ended.units)
+        take_in_made(view.model, ended.units, published)
         return False
 
     def switch_model(self, model: Model) -> None:
@@ -227,37 +227,31 @@ class Runs:
     def _sync(self, made: Iterable[Made]) -> None:
         self.pipeline.store.sync([each.draft for each in made])
 
-    def _publish(self, made: Iterable[Made], expected: Mapping[str, str], replace: Collection[str]) -> list[Published]:
-        """Publish what is synced."""
-        return self.pipeline.store.publish(
-            [
-                Publication(draft, record, expected.get(draft.address), draft.address in replace)
-                for _, draft, record in made
-            ]
-        )
+    def _publish(self, made: Sequence[Made], expected: Mapping[str, str], replace: Collection[str]) -> Published:
+        """Publish what is synced. Return the records of what was published, by address, and the stamps of single files."""
+        publications = [
+            Publication(draft, record, expected.get(draft.address), draft.address in replace)
+            for _, draft, record in made
+        ]
+        stamp = self.pipeline.store.files.stamp
+        return {
+            address: (record, now or stamp(address) if record.members is None else None)
+            for (address, is_done, _, now), (_, _, record) in zip(
+                self.pipeline.store.publish(publications), made, strict=True
+            )
+            if is_done
+        }
 
-    def _events(self, unit: Unit, records: Mapping[str, Record]) -> list[StateEvent]:
+    def _events(self, unit: Unit, published: Published) -> list[StateEvent]:
         return [
             StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
             for address in unit.outputs.values()
-            if (record := records.get(address)) is not None
+            for record, _ in [published[address]]
         ]
 
-    def _enter(
-        self,
-        units: Sequence[Unit],
-        made: Sequence[Made],
-        answers: Sequence[Published],
-        snapshot: Snapshot,
-        began_ns: int,
-    ) -> Sequence[Unit]:
+    def _enter(self, units: Sequence[Unit], published: Published, snapshot: Snapshot, began_ns: int) -> Sequence[Unit]:
         """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
         files, hashes = self.pipeline.store.files, snapshot.hashes
-        published = {
-            address: (record, stamp)
-            for (address, is_done, _, stamp), (_, _, record) in zip(answers, made, strict=True)
-            if is_done
-        }
         read = {
             path: digest
             for record, _ in published.values()
@@ -268,7 +262,7 @@ class Runs:
             snapshot.was_read(path, digest, now, began_ns)
         for address, (record, stamp) in published.items():
             if record.members is None:
-                snapshot.changed(address, stamp or files.stamp(address), record.content_hash)
+                snapshot.changed(address, stamp, record.content_hash)
             else:
                 self._enter_members(address, record.members, snapshot)
             snapshot.records[address] = record
