@@ -83,7 +83,8 @@ class Recovery:
             if draft.address in known and known[draft.address].produced_at > record.produced_at
         }
         newer = [each for each in made if each.unit not in outdated]
-        self._runs.publish(newer, {address: each.content_hash for address, each in known.items()})
+        self._runs.sync(newer)
+        self._runs.publish(newer, known)
         for name in drafts:
             store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}

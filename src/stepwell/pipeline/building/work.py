@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
 from ..states.port import Publication
-from ..states.records import EXISTS, Failure
+from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
 from .made import Made, Results, results_of
@@ -40,6 +40,8 @@ class Open(NamedTuple):
     began_ns: int
     results: Results = Results([], {}, 0.0)
     """When it has ended."""
+    published: Published | None = None
+    """What of it was published; None: nobody has tried yet."""
 
 
 class Runs:
@@ -65,7 +67,9 @@ class Runs:
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
-        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, Published | None]] = queue.SimpleQueue()
+        self._publishing = threading.Lock()
+        self._publisher: Callable[[Sequence[Made]], Published] | None = None
 
     @property
     def has_engine(self) -> bool:
@@ -139,19 +143,31 @@ class Runs:
         """The tags of all runs of this root: another root may have a pipeline of the same name."""
         return {"root": self.pipeline.store.root_id}
 
+    @contextmanager
+    def publishing(self, publish: Callable[[Sequence[Made]], Published]) -> Iterator[None]:
+        """Have the threads that wait for runs `publish` what these made, one after the other. When this ends, none does."""
+        self._publisher = publish
+        try:
+            yield
+        finally:
+            with self._publishing:
+                self._publisher = None
+
     def _wait(self, run: Run) -> None:
-        """Wait for a run, and sync what it made while others are settled."""
+        """Wait for a run, then sync and publish what it made, while others are settled."""
         try:
             run.wait()
             results = results_of(run, self.pipeline.store.drafts)
-            self._sync(results.made)
-            self._ended.put((run.id, results))
+            self.sync(results.made)
+            with self._publishing:
+                published = None if self._publisher is None else self._publisher(results.made)
+            self._ended.put((run.id, results, published))
         except BaseException as error:
-            self._ended.put((run.id, error))
+            self._ended.put((run.id, error, None))
 
     def next(self) -> Open:
         """Return the next run that has ended, with its drafts synced."""
-        run_id, results = self._ended.get()
+        run_id, results, published = self._ended.get()
         ended = next(each for each in self.open if each.run.id == run_id)
         self.open.remove(ended)
         self.open_ids -= {unit.id for unit in ended.units}
@@ -159,23 +175,16 @@ class Runs:
             raise results
         if results.made:
             self.body_seconds = results.seconds / len(results.made)
-        return ended._replace(results=results)
+        return ended._replace(results=results, published=published)
 
-    def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
-        """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
-        anew; else only these and what is below them.
+    def settle(self, ended: Open, view: View, outcome: Outcome) -> bool:
+        """Enter what was published, write down what failed. True: any unit may stand otherwise now, and the model has to be
+        made anew; else only these and what is below them.
         """
-        made, failed, _ = ended.results
+        (made, failed, _), published = ended.results, ended.published
+        assert published is not None
         records = view.snapshot.records
-        before = {
-            each.draft.address: former.content_hash
-            for each in made
-            if (former := records.get(each.draft.address)) is not None
-        }
-        replace: set[str] = set()
-        if forced:
-            replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
-        published = self._publish(made, before, replace)
+        before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
         ids = {each.unit for each in made}
         if ended.run.status == RunStatus.PAUSED:
             self.paused |= {
@@ -219,19 +228,15 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def publish(self, made: Sequence[Made], expected: Mapping[str, str]) -> None:
-        """Publish what nodes in another process made."""
-        self._sync(made)
-        self._publish(made, expected, ())
-
-    def _sync(self, made: Iterable[Made]) -> None:
+    def sync(self, made: Iterable[Made]) -> None:
         self.pipeline.store.sync([each.draft for each in made])
 
-    def _publish(self, made: Sequence[Made], expected: Mapping[str, str], replace: Collection[str]) -> Published:
-        """Publish what is synced. Return the records of what was published, by address, and the stamps of single files."""
+    def publish(self, made: Sequence[Made], records: Mapping[str, Record], forced: Collection[str] = ()) -> Published:
+        """Publish what is synced, in the place of what has these `records`. Return what was published, by address."""
         publications = [
-            Publication(draft, record, expected.get(draft.address), draft.address in replace)
-            for _, draft, record in made
+            Publication(draft, record, former and former.content_hash, unit in forced)
+            for unit, draft, record in made
+            for former in [records.get(draft.address)]
         ]
         stamp = self.pipeline.store.files.stamp
         return {

@@ -6,6 +6,7 @@ thousands of files (`files/second_process.py`), which has to start in no time.
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
 import socket
@@ -179,4 +180,5 @@ def serve(peer: socket.socket) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing here refers to itself
     serve(socket.socket(fileno=0))

@@ -25,7 +25,7 @@ from .manifests import Manifests
 from .second_process import system_error
 from .syncing import ONE_BY_ONE, remove_if_there, sync_file_system, sync_files
 
-PART = 256
+PART = 1000
 """So many files are renamed at once by the second process."""
 
 
