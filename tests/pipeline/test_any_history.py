@@ -76,8 +76,8 @@ def compared() -> Iterator[None]:
             return True
         return False
 
-    def fresh(model: Model, unit: Unit) -> bool:
-        if plainly_fresh(model, unit):
+    def fresh(model: Model, unit: Unit, published: shortcuts.Published) -> bool:
+        if plainly_fresh(model, unit, published):
             assert judge(model.facts(unit), model._now()) is FRESH
             told["fresh"] += 1
             return True

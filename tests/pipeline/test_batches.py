@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,11 +17,15 @@ from hypothesis import strategies as st
 from stepwell import Engine, Pipeline
 from stepwell.codec import encode_checked
 from stepwell.errors import NotJson, UnsafePath
+from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.jobs import _Job, produce_many
 from stepwell.pipeline.building.made import Made, Source, UnitMade, many_settled, read_many
 from stepwell.pipeline.building.outputs import write_file
+from stepwell.pipeline.building.report import Tally
 from stepwell.pipeline.building.work import Runs
+from stepwell.pipeline.looking import View
 from stepwell.pipeline.patterns.paths import LOOK_AGAIN_SECONDS, SafeRoot
+from stepwell.pipeline.registry import enter
 from stepwell.pipeline.staleness.judge import Current
 from stepwell.pipeline.states import single
 from stepwell.pipeline.states.files import second_process
@@ -89,17 +94,13 @@ def test_one_loop_makes_what_is_made_one_by_one(
     def made() -> object:
         output: Any = produce_many(pipeline.home, "p", store.root_id, "s", entities, None, _Asked())  # type: ignore[arg-type]
         found = read_many(json.loads(json.dumps(output)), store.drafts)
-        drafts = {each.draft.place for outputs in found.values() for each in outputs.values()}
+        drafts = {each.draft.place for each in found}
         assert drafts == {str(path) for path in (root / "out").glob(".stepwell-*")}
         contents = [Path(place).read_bytes() for place in sorted(drafts, key=lambda each: each.partition("-")[2])]
         for place in drafts:
             Path(place).unlink()
-        records = {
-            address: each.record._replace(produced_at="")
-            for outputs in found.values()
-            for address, each in outputs.items()
-        }
-        return records, sorted(contents), output["failed"], list(found)
+        records = [(unit, draft.address, record._replace(produced_at="")) for unit, draft, record in found]
+        return records, sorted(contents), output["failed"]
 
     quickly = made()
     with monkeypatch.context() as patch:
@@ -121,7 +122,7 @@ def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: 
         (root / "in/b.txt").write_text("other")
         assert is_plain or not monkeypatch.setattr(_Job, "is_plain", False)
         output = produce_many(pipeline.home, "p", pipeline.store.root_id, "s", ["a", "b"], None, _Asked())  # type: ignore[arg-type]
-        assert list(read_many(output, pipeline.store.drafts)) == ["s b"]
+        assert [each.unit for each in read_many(output, pipeline.store.drafts)] == ["s b"]
         assert not output["failed"]
         assert not list((root / "out").glob(".stepwell-*-a.txt"))
 
@@ -279,9 +280,63 @@ def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: p
     write_file(draft.place, b"made")
     record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
     with ExitStack() as stack:
-        Runs(pipeline, engine, stack, {}).publish({"copy b": {"out/b": Made(draft, record)}}, {})
+        runs = Runs(pipeline, engine, stack, {})
+        runs.sync([Made("copy b", draft, record)])
+        runs.publish([Made("copy b", draft, record)], {})
     assert {draft.address for draft in published} == {"out/a", "out/b"}
     assert (root / "out/b").read_text() == "made"
+
+
+def test_nothing_is_published_after_a_build_was_given_up(root: Path, engine: Engine) -> None:
+    may_end = threading.Event()
+
+    def copy(content: bytes) -> bytes:
+        may_end.wait(30)
+        return content
+
+    def give_up(_: Tally) -> None:
+        raise ZeroDivisionError
+
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(copy)
+    (root / "in").mkdir()
+    (root / "in/a").write_text("text")
+    with Scanner(pipeline, engine, progress=give_up) as scanner:
+        with pytest.raises(ZeroDivisionError):
+            scanner.scan()
+        may_end.set()
+        engine.get(scanner._runs.started[0]).wait()
+        until = time.monotonic() + 30
+        while scanner._runs._ended.empty() and time.monotonic() < until:
+            time.sleep(0.001)
+        assert not (root / "out/a").exists(), "somebody published without the lease"
+        scanner._progress = None
+        assert not scanner.scan().left
+    assert (root / "out/a").read_text() == "text"
+
+
+def test_a_build_that_is_given_up_ends_after_what_is_being_published(root: Path, engine: Engine) -> None:
+    steps: list[str] = []
+    begun = threading.Event()
+
+    def publish(_: object) -> dict[str, Any]:
+        begun.set()
+        time.sleep(0.1)
+        steps.append("published")
+        return {}
+
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_same)
+    (root / "in").mkdir()
+    (root / "in/a").write_text("text")
+    with ExitStack() as stack:
+        runs = Runs(pipeline, engine, stack, {})
+        enter(pipeline)
+        with runs.publishing(publish):
+            runs.start(list(View(pipeline).model.all_units()))
+            assert begun.wait(30)
+        steps.append("ended")
+    assert steps == ["published", "ended"]
 
 
 def _same(content: bytes) -> bytes:

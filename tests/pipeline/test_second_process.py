@@ -1,14 +1,16 @@
-"""The second process, which reads and writes thousands of small files: the same as this process does, also when either dies."""
+"""The second process, which reads, writes and renames many files: the same as this process does, also when either dies."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import multiprocessing
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from stepwell.pipeline.states import single
 from stepwell.pipeline.states.files import second_process
+from stepwell.pipeline.states.files.lease import lock_file
 from stepwell.pipeline.states.files.second_process import SecondProcess
 
 
@@ -30,7 +33,8 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def second() -> Iterator[SecondProcess]:
     made = SecondProcess()
     yield made
-    made._close()
+    if made._peer is not None:
+        made._peer.end()
 
 
 def children_of(pid: int) -> list[int]:
@@ -53,11 +57,8 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 def pid_of(second: SecondProcess) -> int:
-    assert second._end is not None
-    peeked = second._end.peek()
-    assert peeked is not None
-    process: subprocess.Popen[bytes] = peeked[2][0]
-    return process.pid
+    assert second._peer is not None
+    return second._peer.process.pid
 
 
 def test_it_does_what_this_process_does(tmp_path: Path, second: SecondProcess) -> None:
@@ -77,7 +78,7 @@ def test_it_does_what_this_process_does(tmp_path: Path, second: SecondProcess) -
     assert second.call_each("write", written) == [None, None, 2]
     assert (tmp_path / "new").read_bytes() == b"content"
     assert (tmp_path / "a").read_bytes() == b"shorter"
-    assert second._end is not None, "it was not asked"
+    assert second._peer is not None, "it was not asked"
 
 
 def test_what_is_too_new_to_be_told_by_its_stamp_is_read(tmp_path: Path) -> None:
@@ -98,7 +99,81 @@ def test_work_goes_on_when_it_is_killed(tmp_path: Path, second: SecondProcess) -
         assert second.call_each("read", question) == expected
         os.kill(pid_of(second), signal.SIGKILL)
         assert second.call_each("read", question) == expected
-        assert second._end is None
+        assert second._peer is None
+
+
+def test_drafts_are_renamed_once_whoever_began(tmp_path: Path, second: SecondProcess) -> None:
+    digest = hashlib.sha256(b"made").hexdigest()
+    for name in ("draft a", "b", "draft d"):
+        (tmp_path / name).write_bytes(b"made")
+    (tmp_path / "c").write_bytes(b"other")
+    asked = [(f"{tmp_path}/draft {name}", f"{tmp_path}/{name}", digest) for name in ("a", "b", "c", "d", "gone")]
+    asked.append((f"{tmp_path}/a", f"{tmp_path}/no/such", digest))
+    answers = second.call_each("reveal", asked)
+    assert second._peer is not None, "it was not asked"
+    stamps = [single.stamp_of(f"{tmp_path}/{name}") for name in ("a", "b")]
+    # Nobody knows whether b was renamed, but it is what it should be; c is what somebody else wrote.
+    assert answers == [*stamps, None, single.stamp_of(f"{tmp_path}/d"), None, None]
+    assert single.call_each("reveal", asked) == answers
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "d"]
+
+
+HOLDING = """
+import os, signal, threading, time
+from stepwell.pipeline.states.files import second_process
+from stepwell.pipeline.states.files.lease import locked
+second_process.MANY = 1
+second_process._has_two_cores = lambda: True
+second = second_process.SecondProcess()
+second.call_each("stamp", [("draft",)])
+os.kill(second._peer.process.pid, signal.SIGSTOP)
+with locked("lock") as lock:
+    threading.Thread(target=second.call_each, args=("reveal", [("draft", "file", "")], lock)).start()
+    while second._peer._sent < 2 or second._peer._sending.locked():
+        time.sleep(0.001)
+    print(second._peer.process.pid, flush=True)
+    time.sleep(100)
+"""
+
+
+def test_the_lock_is_free_only_when_all_is_renamed(tmp_path: Path) -> None:
+    (tmp_path / "draft").write_text("made")
+    process = subprocess.Popen([sys.executable, "-c", HOLDING], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout:
+        second = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    lock = os.open(tmp_path / "lock", os.O_RDWR)
+    assert not lock_file(lock), "somebody else could publish before the second process renames"
+    assert (tmp_path / "draft").exists()
+    os.kill(second, signal.SIGCONT)
+    assert eventually(lambda: lock_file(lock))
+    os.close(lock)
+    assert (tmp_path / "file").read_text() == "made"
+    assert eventually(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_it_answers_everybody_who_asks_at_once(tmp_path: Path, second: SecondProcess) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}").write_bytes(b"%d" % number * 100_000)
+    wrong: list[object] = []
+
+    def ask(number: int) -> None:
+        for _ in range(10):
+            ((content, _, _),) = second.call_each("read", [(f"{tmp_path}/{number}",)])
+            if content != b"%d" % number * 100_000:
+                wrong.append(content)
+            if number == 7 and second._peer is not None:
+                second._peer.process.kill()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not wrong
 
 
 def test_it_ends_when_it_is_idle(tmp_path: Path, second: SecondProcess, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +204,8 @@ def test_what_is_no_python_is_started_once_at_most(
 
 def _ask(second: SecondProcess, file: str, answers: multiprocessing.Queue[object]) -> None:
     answers.put((second.call_each("stamp", [(file,)]), pid_of(second)))
-    second._close()
+    assert second._peer is not None
+    second._peer.end()
 
 
 def test_a_forked_process_has_one_of_its_own(tmp_path: Path, second: SecondProcess) -> None:

@@ -80,11 +80,9 @@ def produce_many(
         try:
             if work.begin():
                 made.append(work.end(work.call()))
-        except RetryLater:
-            work.discard()  # its input changes just now: the next scan finds it stale
         except Exception as error:
             work.discard()
-            _note_failure(failed, unit_id(stage, key), error)
+            _note_problem(failed, job.stage, entity, error)
     return many_settled(job.source(), made, failed, *(job.plain_paths() if inputs is None else ()))
 
 
@@ -107,13 +105,16 @@ def _produce_plain(job: _Job, entities: Sequence[str]) -> Any:
 def _produce_part(job: _Job, entities: Sequence[str], made: FilesMade, failed: Failed) -> None:
     stage, check, files, drafts = job.stage, job.ctx.check, job.store.files, job.store.drafts
     ((parameter, taken),) = job.signature.inputs.items()
-    function, form, writes = stage.function, taken.form, job.writes
+    function, form = stage.function, taken.form
     assert function is not None
     keys = [split_entity(entity) for entity in entities]
     paths = [job.reads.format(*key) for key in keys]
-    written: list[tuple[str, Draft, bytes]] = []
+    addresses = [job.writes.format(*key) for key in keys]
+    token = job.next_token()
+    units: list[str] = []
+    written: list[tuple[Draft, bytes]] = []
     reads: list[tuple[str, Stamp, str]] = []
-    for entity, key, path, read in zip(entities, keys, paths, files.read_many(paths), strict=True):
+    for entity, path, address, read in zip(entities, paths, addresses, files.read_many(paths), strict=True):
         check()
         try:
             if isinstance(read, Exception):
@@ -122,16 +123,16 @@ def _produce_part(job: _Job, entities: Sequence[str], made: FilesMade, failed: F
                 raise read
             content, stamp, digest = read
             given = content if form is bytes else files.local(path) if form is Path else converted(content, form, path)
-            draft = drafts.open(writes.format(*key), job.next_token())
-            written.append((entity, draft, file_content(stage, draft, function(**{parameter: given}))))
+            draft = drafts.open(address, token)
+            written.append((draft, file_content(stage, draft, function(**{parameter: given}))))
             reads.append((path, stamp, digest))
+            units.append(entity)
         except Exception as error:
-            if not isinstance(error, RetryLater):
-                _note_failure(failed, unit_id(stage.name, key), error)
-    problems = drafts.write_many([(draft, content) for _, draft, content in written])
+            _note_problem(failed, stage, entity, error)
+    problems = drafts.write_many(written)
     same = files.still_are(reads)
-    for (entity, draft, content), problem, (path, _, digest), is_same in zip(
-        written, problems, reads, same, strict=True
+    for entity, (draft, content), (path, _, digest), problem, is_same in zip(
+        units, written, reads, problems, same, strict=True
     ):
         try:
             if problem is not None:
@@ -142,17 +143,19 @@ def _produce_part(job: _Job, entities: Sequence[str], made: FilesMade, failed: F
             made.add_file(entity, digest, drafts.keep(draft), made_hash)
         except Exception as error:
             drafts.discard(draft)
-            if not isinstance(error, RetryLater):
-                _note_failure(failed, unit_id(stage.name, split_entity(entity)), error)
+            _note_problem(failed, stage, entity, error)
 
 
 Failed: TypeAlias = dict[str, list[str]]
 """The type of the error and its message, by unit."""
 
 
-def _note_failure(failed: Failed, unit: str, error: Exception) -> None:
-    log.exception("%s failed", unit)
-    failed[unit] = [exception_name(type(error)), message_of(error)]
+def _note_problem(failed: Failed, stage: Stage, entity: str, error: Exception) -> None:
+    """Note that a unit failed, unless its input changes just now: then the next scan finds it stale."""
+    if not isinstance(error, RetryLater):
+        unit = unit_id(stage.name, split_entity(entity))
+        log.exception("%s failed", unit)
+        failed[unit] = [exception_name(type(error)), message_of(error)]
 
 
 def _changed_while_read(path: str, stage: Stage) -> RetryLater:
@@ -194,7 +197,7 @@ class _Job:
         self._units = 0
 
     def next_token(self) -> str:
-        """A token that distinguishes the drafts of one unit from all others."""
+        """A token that distinguishes the drafts of some units from all others."""
         self._units += 1
         return f"{self._token}{self._units:x}"
 

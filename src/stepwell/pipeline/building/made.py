@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 class Made(NamedTuple):
     """One output of one unit."""
 
+    unit: str
     draft: Draft
     record: Record
-
-
-Outputs = dict[str, Made]
-"""By address."""
 
 
 class Source(NamedTuple):
@@ -141,55 +138,56 @@ def _in_common(source: Source, failed: Mapping[str, Sequence[str]]) -> dict[str,
     }
 
 
-def read_many(output: Mapping[str, Any], drafts: Drafts) -> dict[str, Outputs]:
-    """What a node with many units made, by unit."""
+def read_many(output: Mapping[str, Any], drafts: Drafts) -> list[Made]:
+    """What a node with many units made."""
     stage = output["stage"]
     source = Source(stage, Current(*output["current"]), output["producedAt"], output["producedBy"])
     if "reads" in output:
         return _read_files(source, output, drafts)
-    return {
-        f"{stage} {entity}".rstrip(): {
-            address: Made(drafts.named(address, place), source.record(entity, inputs, digest, members, common))
-            for address, place, digest, members in outputs
-        }
+    return [
+        Made(
+            f"{stage} {entity}".rstrip(),
+            drafts.named(address, place),
+            source.record(entity, inputs, digest, members, common),
+        )
         for entity, common, inputs, outputs in output["units"]
-    }
+        for address, place, digest, members in outputs
+    ]
 
 
-def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> dict[str, Outputs]:
+def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> list[Made]:
     """The same for units whose keys tell what they read and write."""
     reads, writes = output["reads"], output["writes"]
     if not output["hashes"]:
-        return {}
+        return []
     entities, read, places, hashes = (output[name].split("\n") for name in ("entities", "inputs", "places", "hashes"))
     digests, made = iter(read), zip(places, hashes, strict=True)
     (code_hash, config_hash, check_hash, _), named = source.current, drafts.named
     at, by = source.produced_at, source.produced_by
-    found: dict[str, Outputs] = {}
+    found: list[Made] = []
     for entity in entities:
         key = split_entity(entity)
         inputs = {each.format(*key): next(digests) for each in reads}
         common = inputs_hash(inputs)
-        found[unit_id(source.stage, key)] = outputs = {}
+        unit = unit_id(source.stage, key)
         for each, (place, digest) in zip(writes, made, strict=False):
-            address = each.format(*key)
             record = Record(code_hash, config_hash, digest, common, at, by, entity, inputs, None, check_hash)
-            outputs[address] = Made(named(address, place), record)
+            found.append(Made(unit, named(each.format(*key), place), record))
     return found
 
 
 class Results(NamedTuple):
-    made: dict[str, Outputs]
+    made: list[Made]
     failed: dict[str, tuple[str, str]]
-    """The type of the error, and its message."""
+    """The type of the error, and its message, by unit."""
     seconds: float
     """How long all bodies took together."""
 
 
 def results_of(run: Run, drafts: Drafts) -> Results:
-    """What the nodes of a run made, and what failed, by unit."""
+    """What the nodes of a run made, and what failed."""
     outputs = run.outputs
-    made: dict[str, Outputs] = {}
+    made: list[Made] = []
     failed: dict[str, tuple[str, str]] = {}
     seconds = 0.0
     for name, output in outputs.items():
@@ -197,12 +195,12 @@ def results_of(run: Run, drafts: Drafts) -> Results:
             continue
         seconds += output.get("seconds", 0.0)
         if "made" in output:
-            made[name] = {
-                address: Made(drafts.named(address, each["place"]), record_from(each["record"]))
+            made += [
+                Made(name, drafts.named(address, each["place"]), record_from(each["record"]))
                 for address, each in output["made"].items()
-            }
+            ]
         elif "units" in output:
-            made |= read_many(output, drafts)
+            made += read_many(output, drafts)
             failed |= {unit: (kind, told) for unit, (kind, told) in output["failed"].items()}
     if len(outputs) < len(run.graph):
         for view in run.nodes():

@@ -76,16 +76,15 @@ class Recovery:
             return
         store = self._runs.pipeline.store
         made, failed, _ = results_of(run, store.drafts)
-        known = store.records.find(address for outputs in made.values() for address in outputs)
-        newer = {
-            unit: outputs
-            for unit, outputs in made.items()
-            if all(
-                address not in known or known[address].produced_at <= each.record.produced_at
-                for address, each in outputs.items()
-            )
+        known = store.records.find(each.draft.address for each in made)
+        outdated = {
+            unit
+            for unit, draft, record in made
+            if draft.address in known and known[draft.address].produced_at > record.produced_at
         }
-        self._runs.publish(newer, {address: each.content_hash for address, each in known.items()})
+        newer = [each for each in made if each.unit not in outdated]
+        self._runs.sync(newer)
+        self._runs.publish(newer, known)
         for name in drafts:
             store.drafts.discard(store.drafts.named("", name))
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
@@ -93,12 +92,13 @@ class Recovery:
     def _units_of(self, run: Run) -> list[str]:
         """The units for which a run was started, except those it has made."""
         made, failed, _ = results_of(run, self._runs.pipeline.store.drafts)
+        known = {each.unit for each in made} | failed.keys()
         found: list[str] = []
         for node in run.graph.nodes.values():
             args: dict[str, Any] = dict(node.args)
             keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
             found += [unit_id(args["stage"], key) for key in keys]
-        return [unit for unit in found if unit not in made and unit not in failed]
+        return [unit for unit in found if unit not in known]
 
     @property
     def has_failures(self) -> bool:

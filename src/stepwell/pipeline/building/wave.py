@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import attrgetter
@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from ...errors import PipelineBusy
 from ..looking import View, no_collections
-from ..staleness.shortcuts import is_plainly_missing
+from ..staleness.shortcuts import Published, is_plainly_missing
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
+from .made import Made
 from .report import Outcome, Tally
 from .work import Open, Runs
 
@@ -29,8 +30,8 @@ FIRST_CHUNK = 16
 LARGEST_CHUNK = 2_000
 CHUNK_SECONDS = 1.0
 """How long a run should take: its outputs are published together."""
-RUNS_AT_ONCE = 3
-"""How many runs at once, so that one slow entity does not keep the engine idle."""
+RUNS_AT_ONCE = 4
+"""How many runs at once: one is being published, and one slow entity does not keep the engine idle."""
 
 MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
 """If there are MANY units that take at most FAST_SECONDS each, a node has several (TOGETHER: at least and at most), enough for
@@ -87,7 +88,7 @@ class Wave:
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build the stale ones among these units, or among all, and what becomes ready because of them."""
-        with frozen() as freeze:
+        with frozen() as freeze, self.runs.publishing(self._publish):
             with no_collections():
                 if units is None:
                     self._look_at_all()
@@ -99,6 +100,8 @@ class Wave:
                 self._tell()
                 ended = self.runs.next()
                 self._check_lease()
+                if ended.published is None:  # it ended after an earlier pass was given up
+                    ended = ended._replace(published=self._publish(ended.results.made))
                 with no_collections():
                     self._settle(ended)
                     self._adapt(len(ended.units))
@@ -108,7 +111,7 @@ class Wave:
 
     def _settle(self, ended: Open) -> None:
         """Settle a run that ended, and find what is ready because of it."""
-        if self.runs.settle(ended, self.view, self.outcome, self._forced):
+        if self.runs.settle(ended, self.view, self.outcome):
             self.view.model = self.view.make_model()
             self.runs.switch_model(self.view.model)
             self._ready.clear()
@@ -118,8 +121,12 @@ class Wave:
             readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
 
+    def _publish(self, made: Sequence[Made]) -> Published:
+        self._check_lease()
+        return self.runs.publish(made, self.view.snapshot.records, self._forced)
+
     def _check_lease(self) -> None:
-        """Only the holder of the lease may settle a run that ended."""
+        """Only the holder of the lease may publish and settle what a run made."""
         if not self.holds():
             raise PipelineBusy(
                 f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ from ...define import Builder
 from ...model import RunStatus
 from ..staleness.judge import identity
 from ..staleness.model import Model
-from ..staleness.shortcuts import take_in_made
+from ..staleness.shortcuts import Published, take_in_made
 from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
@@ -23,7 +23,7 @@ from ..states.port import Publication
 from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
-from .made import Outputs, Results, results_of
+from .made import Made, Results, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -38,8 +38,10 @@ class Open(NamedTuple):
     run: Run
     units: Sequence[Unit]
     began_ns: int
-    results: Results = Results({}, {}, 0.0)
+    results: Results = Results([], {}, 0.0)
     """When it has ended."""
+    published: Published | None = None
+    """What of it was published; None: nobody has tried yet."""
 
 
 class Runs:
@@ -60,12 +62,14 @@ class Runs:
         self.tell_states = False
         """Whether somebody listens for each state."""
         self.body_seconds: float | None = None
-        """How long a unit took in the run that ended last."""
+        """How long an output took in the run that ended last."""
         self.given = engine
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
-        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, Published | None]] = queue.SimpleQueue()
+        self._publishing = threading.Lock()
+        self._publisher: Callable[[Sequence[Made]], Published] | None = None
 
     @property
     def has_engine(self) -> bool:
@@ -139,54 +143,59 @@ class Runs:
         """The tags of all runs of this root: another root may have a pipeline of the same name."""
         return {"root": self.pipeline.store.root_id}
 
+    @contextmanager
+    def publishing(self, publish: Callable[[Sequence[Made]], Published]) -> Iterator[None]:
+        """Have the threads that wait for runs `publish` what these made, one after the other. When this ends, none does."""
+        self._publisher = publish
+        try:
+            yield
+        finally:
+            with self._publishing:
+                self._publisher = None
+
     def _wait(self, run: Run) -> None:
-        """Wait for a run, and sync what it made while others are settled."""
+        """Wait for a run, then sync and publish what it made, while others are settled."""
         try:
             run.wait()
             results = results_of(run, self.pipeline.store.drafts)
-            self._sync(results.made)
-            self._ended.put((run.id, results))
+            self.sync(results.made)
+            with self._publishing:
+                published = None if self._publisher is None else self._publisher(results.made)
+            self._ended.put((run.id, results, published))
         except BaseException as error:
-            self._ended.put((run.id, error))
+            self._ended.put((run.id, error, None))
 
     def next(self) -> Open:
         """Return the next run that has ended, with its drafts synced."""
-        run_id, results = self._ended.get()
+        run_id, results, published = self._ended.get()
         ended = next(each for each in self.open if each.run.id == run_id)
         self.open.remove(ended)
         self.open_ids -= {unit.id for unit in ended.units}
         if isinstance(results, BaseException):
             raise results
-        return ended._replace(results=results)
+        if results.made:
+            self.body_seconds = results.seconds / len(results.made)
+        return ended._replace(results=results, published=published)
 
-    def settle(self, ended: Open, view: View, outcome: Outcome, forced: set[str]) -> bool:
-        """Publish what was made, write down what failed. True: any unit may stand otherwise now, and the model has to be made
-        anew; else only these and what is below them.
+    def settle(self, ended: Open, view: View, outcome: Outcome) -> bool:
+        """Enter what was published, write down what failed. True: any unit may stand otherwise now, and the model has to be
+        made anew; else only these and what is below them.
         """
+        (made, failed, _), published = ended.results, ended.published
+        assert published is not None
         records = view.snapshot.records
-        before = {
-            address: record.content_hash
-            for unit in ended.units
-            for address in unit.outputs.values()
-            if (record := records.get(address)) is not None
-        }
-        replace: set[str] = set()
-        if forced:
-            replace = {address for unit in ended.units if unit.id in forced for address in unit.outputs.values()}
-        made, failed, seconds = ended.results
-        if made:
-            self.body_seconds = seconds / len(made)
-        published = self._publish(made, before, replace)
+        before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
+        ids = {each.unit for each in made}
         if ended.run.status == RunStatus.PAUSED:
             self.paused |= {
-                unit.id: ended.run.id for unit in ended.units if unit.id not in made and unit.id not in failed
+                unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
             }
         failures: dict[str, Failure | None] = {}
         for unit in ended.units if failed else ():
             if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
                 outcome.failed[unit.id] = failed[unit.id][1]
-        done = [unit for unit in ended.units if unit.id in made and unit.id not in failed]
+        done = [unit for unit in ended.units if unit.id in ids and unit.id not in failed]
         if view.snapshot.failures:
             failures |= {unit.id: None for unit in done if unit.id in view.snapshot.failures}
         whole = self._enter(done, published, view.snapshot, ended.began_ns)
@@ -199,7 +208,7 @@ class Runs:
         self.note(failures, view)
         if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
             return True
-        take_in_made(view.model, ended.units)
+        take_in_made(view.model, ended.units, published)
         return False
 
     def switch_model(self, model: Model) -> None:
@@ -219,57 +228,53 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def publish(self, made: Mapping[str, Outputs], expected: Mapping[str, str | None]) -> None:
-        """Publish what nodes in another process made."""
-        self._sync(made)
-        self._publish(made, expected, set())
+    def sync(self, made: Iterable[Made]) -> None:
+        self.pipeline.store.sync([each.draft for each in made])
 
-    def _sync(self, made: Mapping[str, Outputs]) -> None:
-        self.pipeline.store.sync([each.draft for outputs in made.values() for each in outputs.values()])
-
-    def _publish(
-        self, made: Mapping[str, Outputs], expected: Mapping[str, str | None], replace: set[str]
-    ) -> dict[str, Record]:
-        """Publish what is synced. Return the records of what was published, by address."""
+    def publish(self, made: Sequence[Made], records: Mapping[str, Record], forced: Collection[str] = ()) -> Published:
+        """Publish what is synced, in the place of what has these `records`. Return what was published, by address."""
         publications = [
-            Publication(draft, record, expected.get(address), address in replace)
-            for outputs in made.values()
-            for address, (draft, record) in outputs.items()
+            Publication(draft, record, former and former.content_hash, unit in forced)
+            for unit, draft, record in made
+            for former in [records.get(draft.address)]
         ]
-        answers = self.pipeline.store.publish(publications)
-        return {answer.address: each.record for each, answer in zip(publications, answers, strict=True) if answer.done}
+        stamp = self.pipeline.store.files.stamp
+        return {
+            address: (record, now or stamp(address) if record.members is None else None)
+            for (address, is_done, _, now), (_, _, record) in zip(
+                self.pipeline.store.publish(publications), made, strict=True
+            )
+            if is_done
+        }
 
-    def _events(self, unit: Unit, published: Mapping[str, Record]) -> list[StateEvent]:
+    def _events(self, unit: Unit, published: Published) -> list[StateEvent]:
         return [
             StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
             for address in unit.outputs.values()
-            if (record := published.get(address)) is not None
+            for record, _ in [published[address]]
         ]
 
-    def _enter(
-        self, units: Sequence[Unit], published: Mapping[str, Record], snapshot: Snapshot, began_ns: int
-    ) -> Sequence[Unit]:
+    def _enter(self, units: Sequence[Unit], published: Published, snapshot: Snapshot, began_ns: int) -> Sequence[Unit]:
         """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
         files, hashes = self.pipeline.store.files, snapshot.hashes
+        read = {
+            path: digest
+            for record, _ in published.values()
+            for path, digest in record.inputs.items()
+            if path not in hashes and digest != EXISTS
+        }
+        for (path, digest), now in zip(read.items(), files.stamps(list(read)), strict=True):
+            snapshot.was_read(path, digest, now, began_ns)
+        for address, (record, stamp) in published.items():
+            if record.members is None:
+                snapshot.changed(address, stamp, record.content_hash)
+            else:
+                self._enter_members(address, record.members, snapshot)
+            snapshot.records[address] = record
         refused = [address for unit in units for address in unit.outputs.values() if address not in published]
         for address in refused:
             if address[-1] != "/" and "{" not in address:
                 snapshot.changed(address, files.stamp(address))
-        read = {
-            path: digest
-            for record in published.values()
-            for path, digest in record.inputs.items()
-            if path not in hashes and digest != EXISTS
-        }
-        for (path, digest), stamp in zip(read.items(), files.stamps(list(read)), strict=True):
-            snapshot.was_read(path, digest, stamp, began_ns)
-        for address, record in published.items():
-            if record.members is not None:
-                self._enter_members(address, record.members, snapshot)
-        single = [(address, record.content_hash) for address, record in published.items() if record.members is None]
-        for (address, digest), stamp in zip(single, files.stamps([each[0] for each in single]), strict=True):
-            snapshot.changed(address, stamp, digest)
-        snapshot.records.update(published)
         if not refused:
             return units
         return [unit for unit in units if all(address in published for address in unit.outputs.values())]

@@ -50,6 +50,8 @@ class Published(NamedTuple):
     done: bool
     reason: str = ""
     """Why it was not: `unrecorded` (a file that nobody recorded stands there), or `lost` (the draft is gone)."""
+    stamp: Stamp | None = None
+    """Of a file that was just renamed."""
 
 
 class Files(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
@@ -53,15 +54,22 @@ def encode_record(record: Record) -> bytes:
     if members is not None or stale:
         return encode_checked(record.to_json())
     quote = encode_basestring
-    return "".join(
-        (
-            f'{{"checkHash":{quote(check)},"codeHash":' if check else '{"codeHash":',
-            f'{quote(code)},"configHash":{quote(config)},"contentHash":{quote(content)},"entity":{quote(entity)},"inputs":{{',
-            ",".join([f"{quote(path)}:{quote(inputs[path])}" for path in sorted(inputs)]),
-            f'}},"inputsHash":{quote(common)},',
-            f'"producedAt":{quote(at)},"producedBy":{quote(by)}}}',
-        )
+    before, after = _encoded_alike(code, config, at, by, check)
+    listed = ",".join([f"{quote(path)}:{quote(inputs[path])}" for path in sorted(inputs)])
+    return (
+        f'{before}{quote(content)},"entity":{quote(entity)},"inputs":{{{listed}}},"inputsHash":{quote(common)},{after}'
     ).encode()
+
+
+@lru_cache(16)
+def _encoded_alike(code: str, config: str, at: str, by: str, check: str) -> tuple[str, str]:
+    """What records of one moment have in common: their beginning, up to the content hash, and their end."""
+    quote = encode_basestring
+    checked = f'"checkHash":{quote(check)},' if check else ""
+    return (
+        f'{{{checked}"codeHash":{quote(code)},"configHash":{quote(config)},"contentHash":',
+        f'"producedAt":{quote(at)},"producedBy":{quote(by)}}}',
+    )
 
 
 def record_from(written: Mapping[str, Any]) -> Record:

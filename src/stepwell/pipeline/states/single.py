@@ -6,8 +6,10 @@ thousands of files (`files/second_process.py`), which has to start in no time.
 
 from __future__ import annotations
 
+import gc
 import marshal
 import os
+import socket
 import time
 from hashlib import sha256
 from select import select
@@ -15,7 +17,7 @@ from stat import S_ISREG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # without loading `typing`
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 Stamp = tuple[int, int, int, int]
@@ -101,10 +103,24 @@ def write_file(file: str, content: bytes) -> None:
         os.close(descriptor)
 
 
+def reveal_file(draft: str, file: str, digest: str) -> Stamp | None:
+    """Rename a draft of this hash. Return the stamp it has then, or None if the draft is gone and was not renamed before."""
+    try:
+        os.replace(draft, file)
+    except FileNotFoundError:
+        try:
+            if hash_file(file) != digest:
+                return None
+        except FileNotFoundError:
+            return None
+    return stamp_of(file)
+
+
 _BLOCK = 1 << 18
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _CALLS: dict[str, Callable[..., Any]] = {
     "read": read_file,
+    "reveal": reveal_file,
     "stamp": stamp_of,
     "still": still_is,
     "write": write_file,
@@ -123,22 +139,26 @@ def call_each(name: str, arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
     return results
 
 
-def receive(source: int) -> bytes:
-    """Read one message. EOFError if there are no more."""
-    left = int.from_bytes(_read_all(source, LENGTH_BYTES), "big")
-    return _read_all(source, left)
+def receive(peer: socket.socket) -> tuple[bytes, list[int]]:
+    """Read one message and the descriptors that came with it. EOFError if there are no more."""
+    head, descriptors, _, _ = socket.recv_fds(peer, LENGTH_BYTES, 1)
+    if not head:
+        raise EOFError
+    head += _read_all(peer, LENGTH_BYTES - len(head))
+    return _read_all(peer, int.from_bytes(head, "big")), descriptors
 
 
-def send(target: int, message: bytes) -> None:
-    whole = memoryview(len(message).to_bytes(LENGTH_BYTES, "big") + message)
-    while whole:
-        whole = whole[os.write(target, whole) :]
+def send(peer: socket.socket, message: bytes, descriptors: Sequence[int] = ()) -> None:
+    whole = len(message).to_bytes(LENGTH_BYTES, "big") + message
+    if descriptors:
+        whole = whole[socket.send_fds(peer, [whole[:LENGTH_BYTES]], descriptors) :]
+    peer.sendall(whole)
 
 
-def _read_all(source: int, size: int) -> bytes:
+def _read_all(peer: socket.socket, size: int) -> bytes:
     parts = []
     while size:
-        part = os.read(source, min(size, 1 << 20))
+        part = peer.recv(min(size, 1 << 20))
         if not part:
             raise EOFError
         parts.append(part)
@@ -146,14 +166,19 @@ def _read_all(source: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def serve(source: int, target: int) -> None:
+def serve(peer: socket.socket) -> None:
     """Do what is asked until nobody asks any more."""
     try:
-        while select([source], [], [], IDLE_SECONDS)[0]:
-            send(target, marshal.dumps(call_each(*marshal.loads(receive(source)))))
-    except (EOFError, BrokenPipeError, KeyboardInterrupt):
+        while select([peer], [], [], IDLE_SECONDS)[0]:
+            request, locks = receive(peer)
+            answer = marshal.dumps(call_each(*marshal.loads(request)))
+            for lock in locks:
+                os.close(lock)
+            send(peer, answer)
+    except (EOFError, ConnectionError, KeyboardInterrupt):
         pass
 
 
 if __name__ == "__main__":
-    serve(0, 1)
+    gc.disable()  # nothing here refers to itself
+    serve(socket.socket(fileno=0))

@@ -45,8 +45,10 @@ def lock_file(descriptor: int) -> bool:
 
 
 @contextmanager
-def locked(path: str, patience: float = 60.0) -> Iterator[None]:
-    """Hold the lock of a file for a moment; raises StoreBusy if somebody keeps it for too long."""
+def locked(path: str, patience: float = 60.0) -> Iterator[int]:
+    """Hold the lock of a file for a moment, by the descriptor that is given; raises StoreBusy if somebody keeps it for too
+    long.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         until = time.monotonic() + patience
@@ -54,7 +56,7 @@ def locked(path: str, patience: float = 60.0) -> Iterator[None]:
             if time.monotonic() >= until:
                 raise StoreBusy(f"{path} has been locked by another process for {patience:.0f} s; is it stopped?")
             time.sleep(0.002)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,7 +23,9 @@ SMALL_BYTES = 16 * 1024
 FEW = 100
 VERSION = 1
 _TAIL = b"\n}}\n"
-_BEFORE_VALUE = b'","value":'
+_LINE = re.compile(rb'\{"key":"([^"\\]*(?:\\.[^"\\]*)*)","value":(.*)\}')
+_NULL = b"null"
+"""Of a key that was removed."""
 _NO_LOG = (0, 0)
 
 Changes: TypeAlias = dict[str, bytes | None]
@@ -81,7 +84,7 @@ class Logged:
         return written if written.startswith(self._head) and written.endswith(_TAIL) else None
 
     def _with_log(self, values: dict[str, Any]) -> dict[str, Any]:
-        for line, _ in self._lines():
+        for line in self._lines():
             if line.get("value") is None:
                 values.pop(line["key"], None)
             else:
@@ -90,15 +93,15 @@ class Logged:
 
     def write(self, changes: Changes) -> Written:
         """Write changes, which are durable when the caller has done the rest."""
+        changed = {_inside(key): text or _NULL for key, text in changes.items()}
         if _size(self.json_path) + _size(self.log_path) <= SMALL_BYTES:
-            texts = {key: encode_checked(value) for key, value in self.read().items()} | changes
-            written = self._joined({key: _line(key, text) for key, text in texts.items() if text is not None})
+            written = self._joined(_texts(self.read()) | changed)
             folder, name = os.path.split(self.json_path)
             temporary = os.path.join(folder, f"{TEMPORARY}{os.urandom(6).hex()}-{name}")
             with open(temporary, "xb") as file:
                 file.write(written)
             return Written(self, temporary, self.json_path)
-        lines = [b'{"key":%s,"value":%s}' % (encode_checked(key), text or b"null") for key, text in changes.items()]
+        lines = [b'{"key":"%s","value":%s}' % each for each in changed.items()]
         is_own = _log_now(self.log_path) == self._own_log
         descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         try:
@@ -120,41 +123,22 @@ class Logged:
         log = _size(self.log_path)
         if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
             return
-        lines = self._written_anew()
-        if lines:
-            write_durably(self.json_path, self._joined(lines))
+        texts = _texts(self._base())
+        if _log_now(self.log_path) == self._own_log:  # then every line is whole, and need not be understood
+            with open(self.log_path, "rb") as file:
+                texts |= dict(_LINE.findall(file.read()))
+        else:
+            texts |= _texts({line["key"]: line.get("value") for line in self._lines()})
+        if any(text != _NULL for text in texts.values()):
+            write_durably(self.json_path, self._joined(texts))
         else:
             remove_if_there(self.json_path)
         remove_if_there(self.log_path)
 
-    def _joined(self, lines: Mapping[str, bytes]) -> bytes:
+    def _joined(self, texts: Mapping[bytes, bytes]) -> bytes:
         """One line for each value: people and repositories see what changed."""
-        return self._head + b",\n".join([lines[key] for key in sorted(lines)]) + _TAIL
-
-    def _written_anew(self) -> dict[str, bytes]:
-        """The lines by key; what the log has is not encoded anew."""
-        lines = {key: _line(key, encode_checked(value)) for key, value in self._base().items()}
-        if _log_now(self.log_path) == self._own_log:  # then every line is whole, and need not be understood
-            with open(self.log_path, "rb") as file:
-                for text in filter(None, file.read().split(b"\n")):
-                    mark = text.index(_BEFORE_VALUE)
-                    written = text[7 : mark + 1]
-                    key = written[1:-1].decode() if b"\\" not in written else json.loads(written)
-                    value = text[mark + len(_BEFORE_VALUE) : -1]
-                    if value == b"null":
-                        lines.pop(key, None)
-                    else:
-                        lines[key] = b"%s: %s" % (written, value)
-            return lines
-        for line, text in self._lines():
-            key, mark = line["key"], text.find(_BEFORE_VALUE)
-            if line.get("value") is None:
-                lines.pop(key, None)
-            elif text.startswith(b'{"key":"') and mark > 0:
-                lines[key] = b"%s: %s" % (text[7 : mark + 1], text[mark + len(_BEFORE_VALUE) : -1])
-            else:  # written by hand
-                lines[key] = _line(key, encode_checked(line["value"]))
-        return lines
+        lines = [b'"%s": %s' % (key, text) for key in sorted(texts) if (text := texts[key]) != _NULL]
+        return self._head + b",\n".join(lines) + _TAIL
 
     @property
     def _head(self) -> bytes:
@@ -175,19 +159,14 @@ class Logged:
             raise self._unreadable(self.json_path, f"it is of version {found['version']}, which a newer Stepwell wrote")
         return values
 
-    def _lines(self) -> list[tuple[dict[str, Any], bytes]]:
-        """What the log has, and how it is written."""
+    def _lines(self) -> list[dict[str, Any]]:
+        """What the log has."""
         try:
             with open(self.log_path, "rb") as file:
-                written = file.read().split(b"\n")
+                texts = [text for text in file.read().split(b"\n") if text]
         except FileNotFoundError:
             return []
-        texts = [text for text in written if text]
-        return [
-            (line, text)
-            for line, text in zip(_parsed(texts), texts, strict=True)
-            if isinstance(line, dict) and isinstance(line.get("key"), str)
-        ]
+        return [line for line in _parsed(texts) if isinstance(line, dict) and isinstance(line.get("key"), str)]
 
     def _unreadable(self, path: str, problem: str) -> ManifestError:
         return ManifestError(
@@ -198,8 +177,13 @@ class Logged:
         )
 
 
-def _line(key: str, text: bytes) -> bytes:
-    return b"%s: %s" % (encode_checked(key), text)
+def _texts(values: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Keys, without their quotes, and values as canonical JSON."""
+    return {_inside(key): encode_checked(value) for key, value in values.items()}
+
+
+def _inside(key: str) -> bytes:
+    return encode_checked(key)[1:-1]
 
 
 def _parsed(texts: Sequence[bytes]) -> list[Any]:

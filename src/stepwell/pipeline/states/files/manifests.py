@@ -21,7 +21,7 @@ from .logged import Changes, Logged, store_changes
 class Manifests:
     """Records of states, by address."""
 
-    def __init__(self, root: str, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, root: str, pipeline: str, lock: Callable[[], AbstractContextManager[int]]) -> None:
         self._root = root
         self._pipeline = pipeline
         self._lock = lock
@@ -86,7 +86,7 @@ class Manifests:
 
 
 class FileNotes:
-    def __init__(self, home: str, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, home: str, pipeline: str, lock: Callable[[], AbstractContextManager[int]]) -> None:
         self._home = home
         self._pipeline = pipeline
         self._lock = lock

@@ -18,12 +18,15 @@ from ..address import draft_name, members_base, split_address
 from ..listing import MANIFEST_FILES, Folder
 from ..port import Draft, Publication, Published
 from ..records import Record, members_hash
+from ..single import Stamp
 from .drafts import discard
 from .local import LocalFiles
 from .manifests import Manifests
+from .second_process import system_error
 from .syncing import ONE_BY_ONE, remove_if_there, sync_file_system, sync_files
 
-DONE = "done"
+PART = 1000
+"""So many files are renamed at once by the second process."""
 
 
 class Home(NamedTuple):
@@ -31,7 +34,7 @@ class Home(NamedTuple):
 
     files: LocalFiles
     manifests: Manifests
-    lock: Callable[[], AbstractContextManager[None]]
+    lock: Callable[[], AbstractContextManager[int]]
 
 
 def sync_drafts(drafts: Iterable[Draft]) -> None:
@@ -47,58 +50,70 @@ def sync_drafts(drafts: Iterable[Draft]) -> None:
 
 def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
     """Publish a batch that is synced. Repeating it is harmless; what somebody else published before is left alone."""
-    problems: dict[str, str] = {}
-    with home.lock():
-        free = _free_addresses(home, publications)
-        accepted: list[tuple[Publication, str | None]] = []
-        for each in publications:
-            address = each.draft.address
-            if address in free:  # the most common case, without a look at more
-                accepted.append((each, None))
-                continue
-            there = _content_at(home, address, each.record)
-            if problem := _problem(each, there):
-                problems[address] = problem
-            else:
-                accepted.append((each, there))
-        lost = _record_and_reveal(home, accepted) if accepted else set()
-    reasons = {address: problem for address, problem in problems.items() if problem != DONE}
+    with home.lock() as lock:
+        reasons, accepted = _examined(home, publications)
+        stamps = _record_and_reveal(home, accepted, lock) if accepted else {}
+    lost = [address for address, stamp in stamps.items() if stamp is None]
     reasons |= dict.fromkeys(lost, "lost")
     for each in publications if reasons else ():
-        if each.draft.address in reasons:
+        if reasons.get(each.draft.address):
             discard(each.draft)
     return [
-        Published(address, address not in reasons, reasons.get(address, ""))
+        Published(address, not (reason := reasons.get(address, "")), reason, stamps.get(address))
         for address in [each.draft.address for each in publications]
     ]
 
 
-def _free_addresses(home: Home, publications: Sequence[Publication]) -> set[str]:
-    """The addresses of single files where there is none."""
-    join = home.files.safe.joiner()
-    addresses = [each.draft.address for each in publications if each.record.members is None]
-    stamps = home.files.second_process.call_each("stamp", [(join(address),) for address in addresses])
-    return {address for address, stamp in zip(addresses, stamps, strict=True) if stamp is None}
+def _examined(
+    home: Home, publications: Sequence[Publication]
+) -> tuple[dict[str, str], list[tuple[Publication, str | None]]]:
+    """Why some cannot be published, or "" if they are already; and the others, each with the hash of what is there now."""
+    join, second = home.files.safe.joiner(), home.files.second_process
+    single = [(join(each.draft.address),) for each in publications if each.record.members is None]
+    stamps = iter(second.call_each("stamp", single))
+    reasons: dict[str, str] = {}
+    accepted: list[tuple[Publication, str | None]] = []
+    for each in publications:
+        if each.record.members is None and next(stamps) is None:  # the most common case, without a look at more
+            accepted.append((each, None))
+            continue
+        address = each.draft.address
+        there = _content_at(home, address, each.record)
+        if not os.access(each.draft.place, os.F_OK):
+            reasons[address] = "" if there == each.record.content_hash else "lost"
+        elif there in (None, each.record.content_hash) or each.replace or each.expected is not None:
+            accepted.append((each, there))
+        else:
+            reasons[address] = "unrecorded"
+    return reasons, accepted
 
 
-def _record_and_reveal(home: Home, accepted: Sequence[tuple[Publication, str | None]]) -> set[str]:
-    """Record drafts and rename them to where this content is now; what could not be renamed because the draft is gone."""
+def _record_and_reveal(
+    home: Home, accepted: Sequence[tuple[Publication, str | None]], lock: int
+) -> dict[str, Stamp | None]:
+    """Record drafts and rename them to where this content is now. Return the stamps of those that went where nothing was; None
+    if the draft is gone.
+    """
     _remove_former_members(home, [each for each, _ in accepted])
     home.manifests.store({each.draft.address: each.record for each, _ in accepted})
-    join = home.files.safe.joiner()
-    lost = set()
-    with home.files.second_process.paused:
-        for (draft, record, expected, _), there in accepted:
-            if there is not None or record.members is not None:
-                _reveal(home, draft.address, draft.place, record, expected, there)
-                continue
-            try:
-                os.replace(draft.place, join(draft.address))
-            except FileNotFoundError:
-                lost.add(draft.address)
-    if lost:  # nothing was there before, and nothing is there now
+    new = []
+    for each, there in accepted:
+        if there is None and each.record.members is None:
+            new.append(each)
+        else:
+            _reveal(home, each.draft.address, each.draft.place, each.record, each.expected, there)
+    join, second = home.files.safe.joiner(), home.files.second_process
+    stamps: dict[str, Stamp | None] = {}
+    for start in range(0, len(new), PART):  # the place of each is checked shortly before it is renamed
+        drafts = [(each.draft, each.record.content_hash) for each in new[start : start + PART]]
+        asked = [(draft.place, join(draft.address), digest) for draft, digest in drafts]
+        for (draft, _), stamp in zip(drafts, second.call_each("reveal", asked, lock), strict=True):
+            if isinstance(stamp, int):
+                raise system_error(stamp, draft.place)
+            stamps[draft.address] = stamp
+    if lost := [address for address, stamp in stamps.items() if stamp is None]:  # nothing was there before either
         home.manifests.store(dict.fromkeys(lost))
-    return lost
+    return stamps
 
 
 def _remove_former_members(home: Home, publications: Sequence[Publication]) -> None:
@@ -112,16 +127,6 @@ def _remove_former_members(home: Home, publications: Sequence[Publication]) -> N
         if record is not None and record.members is not None and each.record.members is not None:
             gone = {name: digest for name, digest in record.members.items() if name not in each.record.members}
             _remove_content(home, each.draft.address, record._replace(members=gone))
-
-
-def _problem(publication: Publication, there: str | None) -> str:
-    """Why it cannot be published where this content is; `DONE` if it is already."""
-    draft, record = publication.draft, publication.record
-    if not os.access(draft.place, os.F_OK):
-        return DONE if there == record.content_hash else "lost"
-    if there is None or there == record.content_hash or publication.replace or publication.expected is not None:
-        return ""
-    return "unrecorded"
 
 
 def _content_at(home: Home, address: str, record: Record) -> str | None:

@@ -1,13 +1,15 @@
-"""A second process that reads inputs and writes drafts, where there are thousands of small files.
+"""A second process that reads, writes and renames, where there are thousands of small files.
 
-A thread would have to wait for the interpreter after each call of the system, while other threads use it. The second process
-renames and records nothing: when this process dies, it finishes at most one request, and leaves drafts that belong to nobody.
+A thread would have to wait for the interpreter after each call of the system, while other threads use it. When this process
+dies, the second one finishes what it was asked, and ends. A request to rename comes with the lock of the root, which is free
+only when both processes have closed it: until all is renamed, nobody else publishes, finishes or removes anything there.
 """
 
 from __future__ import annotations
 
 import marshal
 import os
+import socket
 import sys
 import threading
 import weakref
@@ -19,7 +21,7 @@ from .. import single
 if TYPE_CHECKING:
     import subprocess
 
-Call: TypeAlias = Literal["read", "stamp", "still", "write"]
+Call: TypeAlias = Literal["read", "reveal", "stamp", "still", "write"]
 MANY = 64
 """Fewer are done by this process: the other one would have to be started."""
 
@@ -28,55 +30,70 @@ class SecondProcess:
     """Started when there is much to do for the first time, and again if it was idle and has ended."""
 
     def __init__(self) -> None:
-        self.paused = threading.Lock()
-        """Whoever holds it renames many files: two processes that change one directory burn time waiting for each other."""
-        self._end: weakref.finalize[[subprocess.Popen[bytes], int], Any] | None = None
-        self._pipes = (-1, -1)
-        self._owner = 0
+        self._peer: Peer | None = None
+        self._starting = threading.Lock()
         self._is_possible = _has_two_cores() and "py" in os.path.basename(sys.executable)
 
-    def call_each(self, name: Call, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """As `single.call_each`."""
-        # Looking at files takes less time than waiting until others have been written.
-        if len(arguments) >= MANY and self._is_possible and self.paused.acquire(blocking=name != "stamp"):
+    def call_each(self, name: Call, arguments: Sequence[tuple[Any, ...]], lock: int | None = None) -> list[Any]:
+        """As `single.call_each`. The second process has the `lock`, too, until it is done."""
+        if len(arguments) >= MANY and self._is_possible:
+            peer = None
             try:
-                return self._ask(marshal.dumps((name, list(arguments))))
+                peer = self._started()
+                answer = peer.ask(marshal.dumps((name, list(arguments))), () if lock is None else (lock,))
+                self._is_possible = True
+                return answer
             except (OSError, EOFError):
-                self._close()
-            except BaseException:
-                self._close()  # the next one to ask would get this answer
-                raise
-            finally:
-                self.paused.release()
+                if self._peer is peer:
+                    self._peer = None
         return single.call_each(name, arguments)  # doing a part of it again changes nothing
 
-    def _ask(self, request: bytes) -> list[Any]:
-        if self._end is None or self._owner != os.getpid():
-            self._is_possible = False  # until it has answered
-            self._start()
-        to_other, from_other = self._pipes
-        single.send(to_other, request)
-        answer: list[Any] = marshal.loads(single.receive(from_other))
-        self._is_possible = True
-        return answer
+    def _started(self) -> Peer:
+        with self._starting:
+            if self._peer is None or self._peer.owner != os.getpid():
+                self._is_possible = False  # until it has answered
+                self._peer = Peer()
+            return self._peer
 
-    def _start(self) -> None:
+
+class Peer:
+    """One second process. It gets the next request while the answer to the one before is being read."""
+
+    def __init__(self) -> None:
         import subprocess
 
-        command = [sys.executable, "-I", "-S", single.__file__]
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._owner = os.getpid()
-        self._pipes = process.stdin.fileno(), process.stdout.fileno()
-        self._end = weakref.finalize(self, _end, process, self._owner)
+        self.owner = os.getpid()
+        self._socket, other = socket.socketpair()
+        with other:
+            command = [sys.executable, "-I", "-S", single.__file__]
+            nothing = subprocess.DEVNULL
+            self.process = subprocess.Popen(command, stdin=other.fileno(), stdout=nothing, stderr=nothing)
+        self.end = weakref.finalize(self, _end, self.process, self._socket, self.owner)
+        self._sending = threading.Lock()
+        self._turns = threading.Condition()
+        self._sent = 0
+        self._answered = 0
 
-    def _close(self) -> None:
-        if self._end is not None:
-            self._end()
-            self._end = None
+    def ask(self, request: bytes, descriptors: Sequence[int]) -> list[Any]:
+        """EOFError or OSError if it has ended."""
+        try:
+            with self._sending:
+                turn, self._sent = self._sent, self._sent + 1
+                single.send(self._socket, request, descriptors)
+            with self._turns:
+                self._turns.wait_for(lambda: self._answered >= turn)
+            answer, _ = single.receive(self._socket)
+            self._next_turn()
+        except BaseException:
+            self.end()  # the next one to ask would get this answer
+            self._next_turn(sys.maxsize)
+            raise
+        return marshal.loads(answer)  # type: ignore[no-any-return]
+
+    def _next_turn(self, skipped: int = 0) -> None:
+        with self._turns:
+            self._answered += 1 + skipped
+            self._turns.notify_all()
 
 
 def system_error(number: int, file: str) -> OSError:
@@ -84,11 +101,11 @@ def system_error(number: int, file: str) -> OSError:
     return OSError(number, os.strerror(number), file)
 
 
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], peer: socket.socket, owner: int) -> None:
+    peer.close()
     if os.getpid() == owner:  # not after a fork
         process.kill()
-        with process:
-            pass
+        process.wait()
 
 
 def _has_two_cores() -> bool:

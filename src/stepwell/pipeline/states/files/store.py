@@ -79,7 +79,7 @@ class FileStates:
         if not os.path.exists(ignore):
             write_durably(ignore, _IGNORED.encode())
 
-    def _lock(self) -> AbstractContextManager[None]:
+    def _lock(self) -> AbstractContextManager[int]:
         """The lock of the root: who has it may change manifests and notes."""
         self._make_home()
         return locked(os.path.join(self.files.home, "lock"))
