@@ -79,7 +79,7 @@ class Claims:
     def add_next(self, batch: CommitBatch, facts: RunFacts, now: int) -> bool:
         """Claim what follows a node of this run that has ended, if no other run waits. What `add` does, sooner.
 
-        The run need not be marked ready: the scheduler does that if the claim gets all it asks for. False if it claimed nothing.
+        The run is not marked ready; the scheduler does that if the claim gets all it asks for. False if it claimed nothing.
         """
         ready = self.ready
         lanes = ready.lanes_by_pool(facts.graph.lanes)
