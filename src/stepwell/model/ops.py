@@ -64,6 +64,11 @@ class Create(NamedTuple):
     tags: tuple[tuple[str, str], ...] = ()
     """What people find it by: names and values, each name once, in order of the names."""
 
+    @classmethod
+    def like(cls, row: RunRow) -> Create:
+        """What creates a run like this one."""
+        return cls(row.id, *(getattr(row, name) for name in cls._fields[1:]))
+
 
 class Share(NamedTuple):
     """Behind the gate of a fork: these attempts of the origin, (index, number), completed in this run too.
