@@ -60,7 +60,6 @@ local function get_numbered(number)
   end
   run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
   run.purpose, run.token, run.ready_text = f[8] or nil, f[9] or nil, f[2]
-  run.stored_seq = run.seq
   run.serving, run.derived, run.was_derived = f[10], f[11] or '', f[11] or ''
   run.was = snapshot(run)
   S.numbers[run.id] = number
