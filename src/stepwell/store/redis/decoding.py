@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from ...ids import AttemptId, Digest, RunId, attempt_id
-from ...model import OnFailure, Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
+from ...ids import AttemptId, RunId, attempt_id
+from ...model import Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
 from ..rules.codes import GATE, RUN_STATUS
 from ..rules.payloads import REFERENCE
 from .fields import tags_of, text, unpack_id
@@ -16,6 +16,10 @@ from .settlements import news_of
 Blobs = Mapping[bytes, bytes]
 _GRANT = struct.Struct(">6xII4x")
 _PACKED = 4
+_NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key", "purpose", "reason", "origin", "tags")
+_TEXTS = tuple(map(RunRow._fields.index, _NAMES))
+_NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
+"""Which fields of a run are sent as bytes, and are texts or numbers."""
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -32,47 +36,19 @@ def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
 
 
 def run_row(found: Sequence[Any]) -> RunRow:
-    run, workflow, digest, status, on_failure, gate, purpose, stopping, nodes, open_, active, failed, seq = found[:13]
-    started, ended, deadline, heals, tolerated, _, releasing, target, input_, seed, priority, key, created = found[
-        13:26
-    ]
-    reason, fork, origin, tags, timeout = found[26:]
-    return RunRow(
-        RunId(run.decode()),
-        workflow.decode(),
-        text(target),
-        Digest(digest.decode()),
-        RUN_STATUS[status],
-        cast(OnFailure, on_failure.decode()),
-        input_,
-        int(seed),
-        int(priority),
-        text(key),
-        GATE[gate],
-        text(purpose),
-        bool(stopping),
-        nodes,
-        open_,
-        active,
-        failed,
-        seq,
-        int(created),
-        started,
-        ended,
-        deadline,
-        text(reason),
-        heals,
-        fork,
-        tolerated,
-        cast("RunId | None", text(origin)),
-        tags_of(text(tags)),
-        None if timeout is None else int(timeout),
-        bool(releasing),
-    )
+    row = [*found[:-1]]
+    for place in _TEXTS:
+        row[place] = text(row[place])
+    for place in _NUMBERS:
+        row[place] = None if row[place] is None else int(row[place])
+    sent: Any = RunRow._make(row)
+    flags = {"stopping": bool(sent.stopping), "releasing": bool(sent.releasing)}
+    made: RunRow = sent._replace(status=RUN_STATUS[sent.status], gate=GATE[sent.gate], tags=tags_of(sent.tags), **flags)
+    return made
 
 
 def admission(found: Sequence[Any]) -> int:
-    return cast(int, found[18])
+    return cast(int, found[-1])
 
 
 def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:

@@ -6,6 +6,7 @@ local ROW_TEXTS = {
   'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
 }
 
+-- In the order of `RunRow`, and its number.
 run_row = function(run)
   local missing = {}
   if not run.fresh then
@@ -17,13 +18,14 @@ run_row = function(run)
     local found = call('HMGET', run_key('row', run), unpack(missing))
     for k = 1, #missing do run.texts[missing[k]] = found[k] end
   end
-  local row = {
-    run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
-    get_graph(run.digest).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
-    run.deadline or false, run.heals, run.tolerated, run.number, run.releasing and 1 or 0,
+  local t = run.texts
+  return {
+    run.id, run.workflow, t.target or false, run.digest, run.status, run.on_failure, t.input or false, t.seed or false,
+    t.priority or false, t.key or false, run.gate, run.purpose or false, run.stopping and 1 or 0, get_graph(run.digest).total,
+    run.open, run.active, run.failed, run.seq, t.created_at or false, run.started or false, run.ended or false,
+    run.deadline or false, t.reason or false, run.heals, t.fork or false, run.tolerated, t.origin or false, t.tags or false,
+    t.timeout or false, run.releasing and 1 or 0, run.number,
   }
-  for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
-  return row
 end
 
 function reading.get_run(q)
