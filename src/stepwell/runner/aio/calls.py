@@ -15,8 +15,8 @@ from ...triggers.book import Triggers
 from ...words import offered
 from ..blocking import BlockingEngine
 from ..checking import checked_limit
-from ..runs.listing import Runs
 from ..runs.run import Run
+from ..shared_calls import Runs
 from .awaited import Awaited, awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind

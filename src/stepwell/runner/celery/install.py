@@ -22,9 +22,8 @@ from ...handlers import Handler, Handlers
 from ...store import open_store
 from .. import checking
 from ..reports.workers import describe_workers, worker_record
-from .checks import check_pool, problems
-from .host import Host
-from .plan import IDLE_SECONDS, Plan
+from .app import check_pool, problems
+from .host import IDLE_SECONDS, Host, Plan
 from .sender import PREFIX, TASK, broker_queue, broker_queue_name
 
 _ENOUGH = 4_096

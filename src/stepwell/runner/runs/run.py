@@ -64,7 +64,7 @@ class Run(Controls):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from ..show.notebook import run_html
+        from ..show.run import run_html
 
         return run_html(self._stored, self._typed)
 

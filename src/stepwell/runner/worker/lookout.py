@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from typing import NamedTuple
 
-from ...codec import decode
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...model import Dismiss, Lane, ListReady, Query, Unfinished
@@ -68,14 +67,10 @@ def dismiss_dead(store: Store) -> int:
     many attempts they held. A process that is only paused keeps its lease until it expires."""
     lost = 0
     for worker in reader.list_workers(store):
-        if not may_live(worker.info):
+        if not may_live(worker):
             (receipt,) = store.commit([Dismiss(worker.id)])
             held: int = getattr(receipt, "lost", 0)
             lost += held
-            log.warning("worker %s (process %s) has died; it held %d attempts", worker.id, _pid(worker.info), held)
+            pid = worker.said.get("pid")
+            log.warning("worker %s (process %s) has died; it held %d attempts", worker.id, pid, held)
     return lost
-
-
-def _pid(info: bytes) -> object:
-    said = decode(info)
-    return said.get("pid") if isinstance(said, dict) else None
