@@ -166,12 +166,5 @@ def _side_record(side: Side) -> dict[str, Any]:
 
 
 def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
-    if facts is None:
-        return None
-    return {
-        "status": facts.status,
-        "attempts": facts.attempts,
-        "seconds": facts.seconds,
-        "output_sha256": facts.output,
-        "delta_sha256": facts.delta,
-    }
+    names = ("status", "attempts", "seconds", "output_sha256", "delta_sha256")
+    return None if facts is None else dict(zip(names, facts, strict=True))

@@ -141,15 +141,12 @@ def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Seq
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
-        facts.append(("next", Text(_next(command, row), style="yellow")))
+        steps = ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+        facts.append(("next", Text(steps, style="yellow")))
     elif not row.status.terminal and not living(run.store):
         message = f"none: `{command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(message, style="yellow")))
     screen.facts(facts)
-
-
-def _next(command: Command, row: RunRow) -> str:
-    return ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
 def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:

@@ -69,7 +69,9 @@ class PostgresStore:
         self._connections = Connections(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = Listener(self._connections, self._address.schema)
-        self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)
+        self.transactions = BodyTransactions(
+            self._connections, self._address.schema, lambda connection, batch: self._send(connection, Request(batch))
+        )
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
         self._link_statement = links.STATEMENT.format(schema=quoted(self._address.schema))
         self._links = Links()
@@ -112,9 +114,6 @@ class PostgresStore:
         if self._clock is None:
             self._learn_time(row[0])
         return link.answer(row)
-
-    def _call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
-        return self._send(connection, Request(batch))
 
     def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
         exact, shift = self._test_clock()

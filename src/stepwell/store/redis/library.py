@@ -79,7 +79,9 @@ def _constants() -> str:
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
     ]
-    lines.append(_names("RUN_NAMES", {code: str(status) for status, code in RUN_CODE.items()}))
+    lines.append(
+        f"local RUN_NAMES = {{{', '.join(f'[{code}] = {str(status)!r}' for status, code in RUN_CODE.items())}}}"
+    )
     moves = (
         f"[{RUN_CODE[was]}] = {{{', '.join(f'[{RUN_CODE[to]}] = true' for to in sorted(later))}}}"
         for was, later in RUN_MOVES.items()
@@ -99,7 +101,3 @@ def _constants() -> str:
     lines.append(f"local NODE_FAILED = '{ops.NODE_FAILED}'")
     lines.append(f"local WORKER_LOST_ERROR = '{suspects.WORKER_LOST_ERROR.decode()}'")
     return "\n".join(lines)
-
-
-def _names(name: str, of: dict[int, str]) -> str:
-    return f"local {name} = {{{', '.join(f'[{code}] = {text!r}' for code, text in of.items())}}}"
