@@ -80,9 +80,8 @@ class Working:
         if self._runner is None:
             return served_by(self.store, row, self.code.graphs.of(row))
         scheduler = self._runner.scheduler
-        own = row.id in scheduler.facts or bool(
-            self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
-        )
+        needed = Unfinished(row.workflow, row.target, row.digest)
+        own = row.id in scheduler.facts or bool(self.serving.can_serve(needed))
         return own or served_by(self.store, row, self.code.graphs.of(row), but=scheduler.worker)
 
     def _work_on(self, row: RunRow, facts: RunFacts) -> None:

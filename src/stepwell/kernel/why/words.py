@@ -270,8 +270,7 @@ def _attempt(cause: Cause, times: Times) -> str:
 
 
 def _not_served(said: Mapping[str, Any]) -> str:
-    workers, workflow = said["workers"], said["workflow"]
-    alive = "the 1 worker that is alive serves" if workers == 1 else f"the {workers:,} workers that are alive serve"
+    alive, workflow = _alive(said["workers"], "serve"), said["workflow"]
     if said["other_versions"]:
         return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
     others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
@@ -279,9 +278,12 @@ def _not_served(said: Mapping[str, Any]) -> str:
 
 
 def _queue_not_served(said: Mapping[str, Any]) -> str:
-    workers = said["workers"]
-    alive = "the 1 worker that is alive takes" if workers == 1 else f"the {workers:,} workers that are alive take"
+    alive = _alive(said["workers"], "take")
     return f"no worker serves its queue {said['queue']!r}: {alive} only {', '.join(map(repr, said['queues']))}"
+
+
+def _alive(workers: int, do: str) -> str:
+    return f"the 1 worker that is alive {do}s" if workers == 1 else f"the {workers:,} workers that are alive {do}"
 
 
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:

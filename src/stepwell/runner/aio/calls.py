@@ -17,20 +17,16 @@ from ..blocking import BlockingEngine
 from ..checking import checked_limit
 from ..runs.run import Run
 from ..shared_calls import Runs
-from .awaited import Awaited, awaited, awaited_as
+from .awaited import Awaited, Wrapper, awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind
 
 
-class AsyncTriggers:
+class AsyncTriggers(Wrapper[Any]):
     """`engine.triggers` of an engine that was opened with `async with`: the same verbs, awaited.
 
     await engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
     """
-
-    def __init__(self, triggers: Any, pool: Pool) -> None:
-        self.sync = triggers
-        self._pool = pool
 
     def __dir__(self) -> list[str]:
         return offered(AsyncTriggers, (), "sync")
@@ -95,12 +91,11 @@ class AsyncRuns(list[AsyncRun]):
             page = await page.next()
 
 
-class AwaitedCalls:
+class AwaitedCalls(Wrapper[Any]):
     """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
 
     def __init__(self, sync: Any, threads: str) -> None:
-        self.sync = sync
-        self._pool = Pool(THREADS, threads)
+        super().__init__(sync, Pool(THREADS, threads))
 
     run = starting_and_waiting(BlockingEngine.run)
     start = awaited_as(BlockingEngine.start, AsyncRun)

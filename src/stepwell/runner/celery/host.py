@@ -220,7 +220,7 @@ class Host:
             self._ready_since = None
             return
         dismiss_dead(self._engine_of().store)
-        found = {ready.queue for ready in lookout.ready(None)}
+        found = {ready.queue for ready in lookout.ready()}
         if found:
             self._sender.send(sorted(found))
         self._judge(bool(found.intersection(self._plan.queues)))

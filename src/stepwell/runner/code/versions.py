@@ -134,16 +134,19 @@ def changes(old: Graph, new: Graph) -> str:
     """What a heal changes, in a few words."""
     before = {index: node for node, index in old.index.items() if index not in old.removed}
     now = {index: node for node, index in new.index.items() if index not in new.removed}
+    both = sorted(now.keys() & before.keys())
+    return told_changes(
+        new=[spec.id for spec in new if new.index[spec.id] not in before],
+        gone=[before[index] for index in sorted(before.keys() - now.keys())],
+        renamed=[f"{before[index]} to {now[index]}" for index in both if before[index] != now[index]],
+    )
+
+
+def told_changes(**changed: Sequence[str]) -> str:
+    """Which nodes of two graphs differ, in a few words."""
     parts = [
         f"{len(found)} {what}: {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
-        for what, found in (
-            ("new", [spec.id for spec in new if new.index[spec.id] not in before]),
-            ("gone", [before[index] for index in sorted(before.keys() - now.keys())]),
-            (
-                "renamed",
-                [f"{before[i]} to {now[i]}" for i in sorted(now.keys() & before.keys()) if before[i] != now[i]],
-            ),
-        )
+        for what, found in changed.items()
         if found
     ]
     return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -31,15 +31,14 @@ class Lookout:
         self._store = store
         self._lanes: Recent[Digest, frozenset[Lane]] = Recent(10_000)
 
-    def ready(self, queues: frozenset[str] | None = None) -> list[Ready]:
-        """One run for each queue and graph with READY nodes, in these queues or in all."""
+    def ready(self) -> list[Ready]:
+        """One run for each queue and graph with READY nodes."""
         asked: list[tuple[str, Unfinished]] = []
         questions: list[Query] = []
         for item in reader.list_unfinished(self._store):
             by_queue: defaultdict[str, list[Lane]] = defaultdict(list)
             for lane in sorted(self._lanes_of(item.digest)):
-                if queues is None or lane.queue in queues:
-                    by_queue[lane.queue] += [lane, lane._replace(suspect=True)]
+                by_queue[lane.queue] += [lane, lane._replace(suspect=True)]
             for queue, lanes in by_queue.items():
                 asked.append((queue, item))
                 questions.append(ListReady(tuple(lanes), serves=((item.workflow, item.digest),), limit=1))

@@ -235,9 +235,8 @@ class RedisStore:
             time = str(self._time()).encode()
             sizes = b"$%d\r\n%b\r\n$%d\r\n" % (len(time), time, len(packed))
             try:
-                return self._calls.send(
-                    b"".join((self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n"))
-                )
+                command = (self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n")
+                return self._calls.send(b"".join(command))[0]
             except trouble.ResponseError:
                 pass  # the other way mends or tells it
             except trouble.RedisError as error:
