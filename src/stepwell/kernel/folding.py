@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ..codec import MAX_DEPTH
 from ..graph import Graph
+from ..graph.order import reachable
 from ..words import message_of, short_name
-from .reachable import reachable
 
 
 class Channel(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from ..graph import Arranged, Graph, NodeSpec
+from ..graph.order import reachable
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, named, unchanged
-from .reachable import reachable
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"

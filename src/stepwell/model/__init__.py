@@ -2,7 +2,6 @@
 
 from .hints import *
 from .lanes import *
-from .limits import *
 from .ops import *
 from .queries import *
 from .receipts import *

@@ -11,11 +11,23 @@ from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
-from .limits import StoreLimits
 from .records import PutRecord
 from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
+
+
+class StoreLimits(NamedTuple):
+    """How much a store takes at once, so that no commit blocks the others for long."""
+
+    nodes: int = 2_000
+    """How many nodes one op adds, claims, rewrites, shares or deletes at most."""
+    settlements: int = 2_000
+    """How many settlements, or lines, one batch has at most."""
+    batch_bytes: int = 8 * 1024 * 1024
+    """Bytes of payloads after which a batch is full. A larger payload is a batch of its own."""
+    runs: int = 256
+    """How many runs, or (workflow, digest) pairs, one claim names at most."""
 
 
 class LayoutRow(NamedTuple):

@@ -254,19 +254,15 @@ def _upstream_failed(name: str | None, said: Mapping[str, Any]) -> str:
 def _attempt(cause: Cause, times: Times) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
-    match cause.kind:
-        case K.ATTEMPT_LOST:
-            return f"attempt {number} was lost{at}: its worker died or did not answer in time"
-        case K.ATTEMPT_RELEASED:
-            return f"attempt {number} was given back{at} before it began"
-        case K.ATTEMPT_CANCELLED:
-            return f"attempt {number} was stopped{at}"
-        case K.ATTEMPT_SUPERSEDED:
-            return f"attempt {number} had completed{at}"
-        case K.ATTEMPT_TIMED_OUT:
-            return f"attempt {number} took too long{at}: {one_line(message)}"
-        case _:
-            return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
+    said = {
+        K.ATTEMPT_LOST: f"was lost{at}: its worker died or did not answer in time",
+        K.ATTEMPT_RELEASED: f"was given back{at} before it began",
+        K.ATTEMPT_CANCELLED: f"was stopped{at}",
+        K.ATTEMPT_SUPERSEDED: f"had completed{at}",
+        K.ATTEMPT_TIMED_OUT: f"took too long{at}: {one_line(message)}",
+        K.ATTEMPT_FAILED: f"failed{at}: {error_line(error, message) if error else 'its error cannot be read'}",
+    }
+    return f"attempt {number} {said[cause.kind]}"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...codec import decode, encode
 from ...graph import Graph
+from ...graph.order import reachable
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
-from ...kernel.reachable import reachable
 from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, journal, load_graph

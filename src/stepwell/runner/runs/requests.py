@@ -10,8 +10,8 @@ from ...clock import SECOND
 from ...codec import decode, encode
 from ...errors import DefinitionError, RunConflict
 from ...graph import Graph
+from ...graph.order import reachable
 from ...ids import RunId, checked_run_id, new_run_id
-from ...kernel.reachable import reachable
 from ...model import Create, Gate, Hint, RunNews, RunRow, RunStatus
 from ...store import Store, reader
 from ..bodies.held import RunFacts

@@ -10,10 +10,10 @@ from ...clock import SECOND
 from ...codec import decode
 from ...errors import NodeNotFound, RunNotFound
 from ...graph import Graph, NodeSpec
+from ...graph.order import reachable
 from ...ids import Digest
 from ...kernel.ancestry import STANDING, Ancestry
 from ...kernel.measuring import RunMetrics, measure
-from ...kernel.reachable import reachable
 from ...model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ...model.lines import LOG, LogLine, Mark, in_order_of_time, latest_progress
 from ...store import Store, reader
