@@ -271,8 +271,8 @@ class Request:
             self._names.append(("run", f"{row.workflow} {row.idempotency_key}", False))
         self._lanes += {(node.lane.queue, node.lane.body, node.lane.careful) for node in op.nodes}
         large: list[tuple[int, int]] = []
-        first = self._payload(packer.shorten(row.input, 0, large))
-        packer.second[-1] = row.fork
+        packer.add(packer.shorten(row.input, 0, large), row.fork)
+        first = packer.size
         for attempt in op.attempts:
             claim, ordinal = split_attempt_id(attempt.id)
             payloads = (packer.shorten(each, 0, large) for each in (attempt.output, attempt.error, attempt.outcome))

@@ -9,10 +9,11 @@ from typing import Any
 
 from ...codec import sha256
 from ...errors import SchemaTooNew, StoreError, StoreReadOnly
-from ...model import ops, suspects
+from ...model import StoreLimits, ops, suspects
 from ..rules import codes
-from .limits import LIMITS
 
+LIMITS = StoreLimits(nodes=500, settlements=500)
+"""How much one commit takes: others wait for the rows of the same run, so it is to be short."""
 MINIMUM = 1
 """The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
 live with raises it, and running processes of older versions then refuse to start."""

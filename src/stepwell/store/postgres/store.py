@@ -21,12 +21,11 @@ from .address import parse
 from .connections import Connections, worth_repeating
 from .durability import Durability, inspect
 from .hints import Listener, Sender
-from .limits import LIMITS
 from .links import Link, Links
 from .reading import question
 from .receipts import attempts
 from .request import Request
-from .schema import migrate, quoted
+from .schema import LIMITS, migrate, quoted
 from .transactions import BodyTransactions
 
 T = TypeVar("T")
