@@ -96,7 +96,9 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
         if status is not row.status:
             fresh = row.index in returning
             changes.append(NodeChange(row.index, row.status, row.attempt, status, reason, fresh))
-    return Plan(changes, _finish(run))
+    # A run that was paused for a possible rename goes on.
+    goes_on = run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME)
+    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True) if goes_on else unchanged(run))
 
 
 def _becomes(
@@ -127,13 +129,6 @@ def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> s
             late.add(index)
             skipped.add(index)
     return late
-
-
-def _finish(run: RunRow) -> Finish:
-    """A run that was paused for a possible rename goes on."""
-    if run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME):
-        return Finish(RunStatus.RUNNING, open_gate=True)
-    return unchanged(run)
 
 
 Verdict = Literal["serve", "heal", "roll back", "yield"]

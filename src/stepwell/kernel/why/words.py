@@ -124,7 +124,9 @@ def sentence(cause: Cause, times: Times) -> str:
         case K.FAILED:
             return f"{name} failed for good: {_verdict(said)}"
         case K.UPSTREAM_FAILED:
-            return _upstream_failed(name, said)
+            way = "" if said["direct"] else " through other nodes"
+            on = f"it depends on {said['root']}{way}" if said["root"] else "something it depends on failed"
+            return f"{name} did not run: {on}"
         case K.SKIPPED:
             reason = said.get("reason")
             return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
@@ -245,12 +247,6 @@ def _verdict(said: Mapping[str, Any]) -> str:
             return str(unknown)
 
 
-def _upstream_failed(name: str | None, said: Mapping[str, Any]) -> str:
-    if said["root"] is None:
-        return f"{name} did not run: something it depends on failed"
-    return f"{name} did not run: it depends on {said['root']}{'' if said['direct'] else ' through other nodes'}"
-
-
 def _attempt(cause: Cause, times: Times) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
@@ -322,7 +318,10 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
         found.append(f"{_either(engine, work)} takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = _module((kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail)
-        found.append(_working(run, command(f"work{module}"), command(f"resume {run.id}")))
+        work, resume = command(f"work{module}"), command(f"resume {run.id}")
+        typed = f"`{work}` works on it, or `{resume}` on this run alone"
+        call = f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
+        found.append(call if work is None or resume is None else typed)
     gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
     done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
     if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
@@ -340,12 +339,6 @@ def _module(detail: Mapping[str, Any]) -> str:
 
 def _either(call: str, typed: str | None) -> str:
     return f"`{call}`" if typed is None else f"`{call}` or `{typed}`"
-
-
-def _working(run: RunRow, work: str | None, resume: str | None) -> str:
-    if work is None or resume is None:
-        return f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
-    return f"`{work}` works on it, or `{resume}` on this run alone"
 
 
 def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:

@@ -67,10 +67,6 @@ def starting_and_waiting(
     return awaited
 
 
-def async_runs(runs: list[Run], pool: Pool) -> list[AsyncRun]:
-    return [AsyncRun(run, pool) for run in runs]
-
-
 class AsyncRuns(list[AsyncRun]):
     """One page of runs, the newest first."""
 
@@ -99,7 +95,7 @@ class AwaitedCalls(Wrapper[Any]):
 
     run = starting_and_waiting(BlockingEngine.run)
     start = awaited_as(BlockingEngine.start, AsyncRun)
-    start_many = awaited_as(BlockingEngine.start_many, async_runs)
+    start_many = awaited_as(BlockingEngine.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
     get = awaited_as(BlockingEngine.get, AsyncRun)
     adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
     runs = awaited_as(BlockingEngine.runs, AsyncRuns)
