@@ -94,8 +94,7 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
         if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
             status = NodeStatus.PENDING
         if status is not row.status:
-            fresh = row.index in returning
-            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason, fresh))
+            changes.append(NodeChange.of(row, status, reason, fresh=row.index in returning))
     # A run that was paused for a possible rename goes on.
     goes_on = run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME)
     return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True) if goes_on else unchanged(run))

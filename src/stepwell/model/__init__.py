@@ -1,6 +1,5 @@
 """The shared vocabulary: statuses and their legal moves, rows, ops, receipts, queries."""
 
-from .hints import *
 from .lanes import *
 from .ops import *
 from .queries import *

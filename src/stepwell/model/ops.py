@@ -237,6 +237,11 @@ class NodeChange(NamedTuple):
     fresh: bool = False
     """Reset failures, postponements and losses, because the node was asked for again."""
 
+    @classmethod
+    def of(cls, row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:
+        """What becomes of a node as it is now."""
+        return cls(row.index, row.status, row.attempt, status, reason, fresh)
+
 
 class Finish(NamedTuple):
     """The end of a rewrite: the run's new status; the gate opens (counters re-derived from the rows) or shuts."""

@@ -155,7 +155,8 @@ def sentence(cause: Cause, times: Times) -> str:
         case K.NOT_SERVED:
             return _not_served(said)
         case K.QUEUE_NOT_SERVED:
-            return _queue_not_served(said)
+            alive, queues = _alive(said["workers"], "take"), ", ".join(map(repr, said["queues"]))
+            return f"no worker serves its queue {said['queue']!r}: {alive} only {queues}"
         case K.LACKING:
             workers = said["workers"]
             alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
@@ -267,11 +268,6 @@ def _not_served(said: Mapping[str, Any]) -> str:
         return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
     others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
     return f"{alive} no {workflow}{others}"
-
-
-def _queue_not_served(said: Mapping[str, Any]) -> str:
-    alive = _alive(said["workers"], "take")
-    return f"no worker serves its queue {said['queue']!r}: {alive} only {', '.join(map(repr, said['queues']))}"
 
 
 def _alive(workers: int, do: str) -> str:

@@ -89,11 +89,7 @@ def _holds(store: Store) -> dict[WorkerId, list[Hold]]:
 def worker_record(view: WorkerView, now: int) -> dict[str, Any]:
     """As JSON; its keys are a promise."""
     return {
-        "id": view.id,
-        "host": view.host,
-        "pid": view.pid,
-        "celery": view.celery,
-        "idle": view.idle,
+        **{name: getattr(view, name) for name in ("id", "host", "pid", "celery", "idle")},
         "alive": view.may_live and view.lease_until > now,
         "lease_seconds_left": round((view.lease_until - now) / SECOND, 3),
         "renewed_seconds_ago": round((now - view.renewed_at) / SECOND, 3),

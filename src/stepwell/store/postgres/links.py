@@ -8,9 +8,8 @@ from ...ids import RunId, attempt_id, split_attempt_id
 from ...model import Answer, AttemptStatus, Batch, GateState, NodeStatus, ops, receipts
 from ..rules.codes import RUN_STATUS
 from ..rules.payloads import is_large
-from .payloads import texts
+from .payloads import storable, texts
 from .receipts import attempts
-from .texts import storable
 
 STATEMENT = """
 SELECT o_now, o_child, o_number, o_failures, o_losses, o_generation, o_postponed, o_status, o_purpose, o_open, o_seq,

@@ -1,4 +1,4 @@
-"""Rows and payloads on their way in, as arrays. Large payloads are kept once for each run, and rows hold references."""
+"""Rows, payloads and texts on their way in. Large payloads are kept once for each run, and rows hold references."""
 
 from __future__ import annotations
 
@@ -114,3 +114,18 @@ def texts(values: Sequence[str | None]) -> str:
 
 def _bytes(values: Sequence[bytes | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
+
+
+NOWHERE = "\N{REPLACEMENT CHARACTER} no text"
+"""Asked for in place of a text that nothing stored can have."""
+
+
+def storable(text: str) -> str:
+    """The text, or one that nothing is called: PostgreSQL has no NUL, and half of a character is no text."""
+    if text.isprintable():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return NOWHERE
+    return NOWHERE if "\x00" in text else text

@@ -23,8 +23,8 @@ from ...model import (
 )
 from ..rules.codes import G_OPEN, VERSION_CODE
 from ..rules.paging import page_of
+from .payloads import storable
 from .schema import LOWEST
-from .texts import storable
 
 Rows = list[tuple[Any, ...]]
 

@@ -13,9 +13,9 @@ from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
 from ...model.status import RunStatus
 from ..rules.codes import ATTEMPT_STATUS, KIND_CODE, KINDS, NODE_CODE, NODE_STATUS, ORDINALS, RUN_CODE, RUN_STATUS
 from ..rules.paging import page_of
+from .payloads import storable
 from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
 from .receipts import attempts, run_row
-from .texts import storable
 
 LAST = chr(0x10FFFF)
 """No text that begins with a prefix comes after the prefix and this."""

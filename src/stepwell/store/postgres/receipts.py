@@ -164,11 +164,6 @@ def _version_activated(op: versions.ActivateVersion, answer: Any, _: Bytes) -> R
     return versions.VersionActivated(answer)
 
 
-def _record_put(_: PutRecord, answer: Any, __: Bytes) -> Receipt:
-    done, version = answer
-    return RecordPut(version) if done else Refused(Refusal.CONFLICT, str(version))
-
-
 _READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
     ops.Claim: _claimed,
     ops.Enlist: lambda op, answer, _: receipts.Enlisted(answer),
@@ -186,5 +181,5 @@ _READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
     ops.DeleteGraph: lambda op, answer, _: receipts.Deleted(answer),
     versions.SaveVersion: lambda op, answer, _: versions.VersionSaved(*answer),
     versions.ActivateVersion: _version_activated,
-    PutRecord: _record_put,
+    PutRecord: lambda op, answer, _: RecordPut(answer[1]) if answer[0] else Refused(Refusal.CONFLICT, str(answer[1])),
 }

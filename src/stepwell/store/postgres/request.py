@@ -13,10 +13,9 @@ from ..rules.grouping import groups, once_each
 from ..rules.payloads import is_large
 from ..rules.values import refuse_values
 from ..rules.verdicts import illegal_move
-from .payloads import Packer, graph_columns
+from .payloads import Packer, graph_columns, storable
 from .receipts import read
 from .restoring import restored_rows
-from .texts import storable
 
 _CLAIMS, _RENEWS, _ALONE = 0, 1, 2
 """How a worker's row is locked."""

@@ -9,7 +9,7 @@ from typing import Any
 from ...model import JournalRow, Restore
 from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 from ..rules.verdicts import refuse_restore
-from .texts import storable
+from .payloads import storable
 
 _PAST = attrgetter("attempt", "failures", "losses", "due_at", "reason", "generation", "postponed")
 

@@ -17,7 +17,7 @@ from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_row, refuse_restore
 from . import fields
 from .fields import Arg, duration, flag, lane_text, many, maybe, pack_document, pack_id, payload, tags_text
-from .limits import EDGES
+from .library import EDGES
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
 _RANGE = 1 << 31
@@ -103,10 +103,6 @@ def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
                 yield ["add_edges", op.digest, child, begin, len(some), *told]
 
 
-def _urgency(priority: int) -> bytes:
-    return (2**63 - 1 - priority).to_bytes(8, "big")
-
-
 def _new_run(kind: str, op: ops.Create, timeout: int | None) -> list[Arg]:
     return [
         kind,
@@ -118,22 +114,13 @@ def _new_run(kind: str, op: ops.Create, timeout: int | None) -> list[Arg]:
         str(op.seed),
         op.on_failure,
         str(op.priority),
-        _urgency(op.priority),
+        (2**63 - 1 - op.priority).to_bytes(8, "big"),  # its urgency
         *maybe(timeout),
         *maybe(op.idempotency_key),
         *maybe(op.fork),
         *maybe(op.origin),
         *maybe(tags_text(op.tags)),
     ]
-
-
-def _create(op: ops.Create) -> list[Arg]:
-    return _new_run("create", op, None if op.timeout is None else duration(op.timeout))
-
-
-def _share(op: ops.Share) -> list[Arg]:
-    rows = [number for row in once_each(op.rows) for number in row]
-    return ["share", op.run_id, op.token, op.origin, pack_id(op.claim_id), *many(rows)]
 
 
 def _renew(op: ops.Renew) -> list[Arg]:
@@ -209,8 +196,11 @@ _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     ops.Claim: _claim,
     ops.Append: lambda op: ["append", *_attempt(op.attempt), op.index, op.kind, op.data],
     ops.AddGraph: _add_graph,
-    ops.Create: _create,
-    ops.Share: _share,
+    ops.Create: lambda op: _new_run("create", op, None if op.timeout is None else duration(op.timeout)),
+    ops.Share: lambda op: [
+        *("share", op.run_id, op.token, op.origin, pack_id(op.claim_id)),
+        *many(number for row in once_each(op.rows) for number in row),
+    ],
     ops.Renew: _renew,
     ops.Gate: _gate,
     ops.Rewrite: _rewrite,

@@ -13,10 +13,17 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from ...model import RUN_MOVES, ops, suspects
+from ...model import RUN_MOVES, StoreLimits, ops, suspects
 from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
-from .limits import DERIVED, LIMITS, SLICE
 
+LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
+"""How much one call takes: it stands in the way of everybody else on the server, so it is to be short."""
+SLICE = 500
+"""How many children of one completed node one call tells."""
+EDGES = 2_000
+"""How many edges of a graph one call adds."""
+DERIVED = 2_500
+"""How many nodes and edges one call looks at before a gate opens."""
 FILES = (
     "keys",
     "state",

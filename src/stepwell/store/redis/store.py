@@ -41,8 +41,7 @@ from .decoding import Blobs, attempts_of, blobs_of, decode
 from .encoding import encode, parts_before
 from .fields import Arg, lane_of
 from .hints import Hints
-from .library import library
-from .limits import LIMITS
+from .library import LIMITS, library
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_settlements, encode_step, settlements_of
 
