@@ -87,15 +87,8 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:
-    facts = RunFacts(
-        create.run_id,
-        definition.workflow,
-        definition.target,
-        definition.graph,
-        create.input,
-        create.seed,
-        definition.bodies,
-    )
+    run_id, workflow, target, *_ = create
+    facts = RunFacts(run_id, workflow, target, definition.graph, create.input, create.seed, definition.bodies)
     facts.priority = create.priority
     facts.started_here = True
     return facts

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from ...clock import MAX_SECONDS, Duration
 from ...define import Workflow
@@ -266,9 +266,6 @@ def _declare(known: Any, queue: str) -> None:
     declared = broker_queue(queue)
     for queues in (known, known.consume_from):
         dict.__setitem__(queues, declared.name, declared)
-
-
-Pool = Literal["prefork", "threads", "solo"]
 
 
 def run_worker(installed: Installed, *, concurrency: int, pool: str, name: str | None, log_level: str) -> int:

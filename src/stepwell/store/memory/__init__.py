@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, assert_never, cast
 
 from ...clock import Clock, WallClock
 from ...errors import StoreError
@@ -60,11 +60,58 @@ class MemoryStore:
     def _judge(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
         refused = [refuse_values(op) for op in group]
         applied = iter(
-            _apply(self._state, kind, good, now)
-            if (good := [o for o, r in zip(group, refused, strict=True) if not r])
-            else ()
+            self._apply(kind, good, now) if (good := [o for o, r in zip(group, refused, strict=True) if not r]) else ()
         )
         return [next(applied) if refusal is None else refusal for refusal in refused]
+
+    def _apply(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
+        state = self._state
+        if kind is ops.Settle:
+            return running.settle(state, cast("list[ops.Settle]", group), now)
+        if kind is ops.Create:
+            return shaping.create(state, cast("list[ops.Create]", group), now)
+        if kind is ops.Append:
+            return running.append(state, cast("list[ops.Append]", group), now)
+        (op,) = group
+        match op:
+            case ops.Claim():
+                return [running.claim(state, op, now)]
+            case ops.AddGraph():
+                return [shaping.add_graph(state, op, now)]
+            case ops.AddNodes():
+                return [shaping.add_nodes(state, op, now)]
+            case ops.Share():
+                return [shaping.share(state, op, now)]
+            case ops.SwitchGraph():
+                return [shaping.arrange(state, op, now)]
+            case ops.Enlist():
+                return [running.enlist(state, op, now)]
+            case ops.Renew():
+                return [running.renew(state, op, now)]
+            case ops.Dismiss():
+                return [running.dismiss(state, op, now)]
+            case ops.Sweep():
+                return [running.sweep(state, op, now)]
+            case ops.Gate():
+                return [shaping.gate(state, op, now)]
+            case ops.Rewrite():
+                return [shaping.rewrite(state, op, now)]
+            case ops.Restore():
+                return [restoring.restore(state, op, now)]
+            case ops.Delete():
+                return [shaping.delete(state, op)]
+            case ops.DeleteGraph():
+                return [shaping.delete_graph(state, op)]
+            case SaveVersion():
+                return [versions.save_version(state.versions, op, now)]
+            case ActivateVersion():
+                return [versions.activate_version(state.versions, op)]
+            case PutRecord():
+                return [versions.put_record(state.records, op, now)]
+            case ops.Settle() | ops.Create() | ops.Append():
+                raise AssertionError("handled above")
+            case _:
+                assert_never(op)
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         with self._lock:
@@ -96,39 +143,6 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError("the store is closed")
-
-
-def _apply(state: State, kind: type[Op], group: list[Any], now: int) -> list[Receipt]:
-    if kind in _SETS:
-        return _SETS[kind](state, group, now)
-    (op,) = group
-    return [_ALONE[kind](state, op, now)]
-
-
-_SETS: Mapping[type[Op], Callable[[State, list[Any], int], list[Receipt]]] = {
-    ops.Settle: running.settle,
-    ops.Create: shaping.create,
-    ops.Append: running.append,
-}
-_ALONE: Mapping[type[Op], Callable[[State, Any, int], Receipt]] = {
-    ops.Claim: running.claim,
-    ops.AddGraph: shaping.add_graph,
-    ops.AddNodes: shaping.add_nodes,
-    ops.Share: shaping.share,
-    ops.SwitchGraph: shaping.arrange,
-    ops.Enlist: running.enlist,
-    ops.Renew: running.renew,
-    ops.Dismiss: running.dismiss,
-    ops.Sweep: running.sweep,
-    ops.Gate: shaping.gate,
-    ops.Rewrite: shaping.rewrite,
-    ops.Restore: restoring.restore,
-    ops.Delete: lambda state, op, _: shaping.delete(state, op),
-    ops.DeleteGraph: lambda state, op, _: shaping.delete_graph(state, op),
-    SaveVersion: lambda state, op, now: versions.save_version(state.versions, op, now),
-    ActivateVersion: lambda state, op, _: versions.activate_version(state.versions, op),
-    PutRecord: lambda state, op, now: versions.put_record(state.records, op, now),
-}
 
 
 def _changed_something(receipt: Receipt) -> bool:

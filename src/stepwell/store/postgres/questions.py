@@ -66,18 +66,15 @@ def ask_version(query: GetVersion | ListVersions | ListNames) -> Question:
     if isinstance(query, ListVersions):
         listed = f"""{_VERSION} FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND v.number > %(after)s
  ORDER BY v.number LIMIT %(limit)s"""
-        return paged(listed, named | {"after": query.after, "limit": query.limit}, _version, attrgetter("number"))
+        given = named | {"after": query.after, "limit": query.limit}
+        return paged(listed, given, lambda row: VersionRow(*row), attrgetter("number"))
     wanted = "v.number = coalesce(%(number)s::int, active_version_1(%(kind)s, %(name)s))"
     if query.digest is not None:
         wanted = "v.digest = %(digest)s"
     digest = None if query.digest is None else storable(query.digest)
     one = f"{_VERSION}, v.body FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND {wanted}"
     given = named | {"number": query.number, "digest": digest}
-    return Question(one, given, lambda rows: _version(rows[0]) if rows else None)
-
-
-def _version(row: tuple[Any, ...]) -> VersionRow:
-    return VersionRow(*row)
+    return Question(one, given, lambda rows: VersionRow(*rows[0]) if rows else None)
 
 
 _ONE = "SELECT key, version, value FROM record WHERE kind = %(kind)s AND key = %(key)s"

@@ -12,6 +12,8 @@ from ..rules.codes import GATE, RUN_STATUS
 
 Bytes = Iterator[bytes | None]
 FENCED = Refused(Refusal.FENCED)
+_PLACES = ("status", "gate", "seed", "tags", "input", "fork")
+_STATUS, _GATE, _SEED, _TAGS, _INPUT, _FORK = map(RunRow._fields.index, _PLACES)
 
 
 def news(row: Any) -> receipts.RunNews:
@@ -109,11 +111,11 @@ def _repeated(op: ops.Claim, rows: Any, inputs: Mapping[int, list[tuple[int, byt
 
 def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:
     """A row of a run, with its two payloads in their places."""
-    stored: Any = RunRow(*row)
-    status, gate, seed = RUN_STATUS[stored.status], GATE[stored.gate], int(stored.seed)
-    tags = tuple(map(tuple, json.loads(stored.tags))) if stored.tags else ()
-    found: RunRow = stored._replace(status=status, gate=gate, seed=seed, input=content, fork=fork, tags=tags)
-    return found
+    found = [*row, False]
+    found[_STATUS], found[_GATE], found[_SEED] = RUN_STATUS[row[_STATUS]], GATE[row[_GATE]], int(row[_SEED])
+    found[_TAGS] = tuple(map(tuple, json.loads(row[_TAGS]))) if row[_TAGS] else ()
+    found[_INPUT], found[_FORK] = content, fork
+    return RunRow._make(found)
 
 
 def _renewed(_: ops.Renew, answer: Any, __: Bytes) -> Receipt:

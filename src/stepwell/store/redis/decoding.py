@@ -10,7 +10,7 @@ from ...ids import AttemptId, RunId, attempt_id
 from ...model import Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
 from ..rules.codes import GATE, RUN_STATUS
 from ..rules.payloads import REFERENCE
-from .fields import tags_of, text, unpack_id
+from .fields import tags_of, unpack_id
 from .settlements import news_of
 
 Blobs = Mapping[bytes, bytes]
@@ -20,6 +20,8 @@ _NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key",
 _TEXTS = tuple(map(RunRow._fields.index, _NAMES))
 _NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
 """Which fields of a run are sent as bytes, and are texts or numbers."""
+_FIXED = ("status", "gate", "tags", "stopping", "releasing")
+_STATUS, _GATE, _TAGS, _STOPPING, _RELEASING = map(RunRow._fields.index, _FIXED)
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -36,15 +38,16 @@ def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
 
 
 def run_row(found: Sequence[Any]) -> RunRow:
-    row = [*found[:-1]]
+    row: list[Any] = [*found[:-1]]
     for place in _TEXTS:
-        row[place] = text(row[place])
+        if row[place] is not None:
+            row[place] = row[place].decode()
     for place in _NUMBERS:
-        row[place] = None if row[place] is None else int(row[place])
-    sent: Any = RunRow._make(row)
-    flags = {"stopping": bool(sent.stopping), "releasing": bool(sent.releasing)}
-    made: RunRow = sent._replace(status=RUN_STATUS[sent.status], gate=GATE[sent.gate], tags=tags_of(sent.tags), **flags)
-    return made
+        if row[place] is not None:
+            row[place] = int(row[place])
+    row[_STATUS], row[_GATE], row[_TAGS] = RUN_STATUS[row[_STATUS]], GATE[row[_GATE]], tags_of(row[_TAGS])
+    row[_STOPPING], row[_RELEASING] = bool(row[_STOPPING]), bool(row[_RELEASING])
+    return RunRow._make(row)
 
 
 def admission(found: Sequence[Any]) -> int:
