@@ -60,10 +60,9 @@ def place_of(function: Callable[..., Any]) -> SourceLine:
 
 def _outside() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module != "abc" and not module.startswith(_ROOMS):
+            break
         frame = frame.f_back
     return frame
-
-
-def _is_ours(module: str) -> bool:
-    return module == "abc" or module.startswith(_ROOMS)

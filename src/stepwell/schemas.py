@@ -76,18 +76,13 @@ def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
             yield Misfit(at, f"this keyword is not known{meant and f'; {meant}'}")
         elif word in _SCHEMAS:
             yield from _schema_misfits(value, at, root)
-        elif word in _LISTS:
-            if not isinstance(value, list) or not value:
-                yield Misfit(at, "a list of schemas is needed")
-            else:
-                for place, each in enumerate(value):
-                    yield from _schema_misfits(each, (*at, place), root)
-        elif word in _TABLES:
-            if not isinstance(value, dict):
-                yield Misfit(at, "an object of schemas is needed")
-            else:
-                for name, each in value.items():
-                    yield from _schema_misfits(each, (*at, name), root)
+        elif word in _LISTS and (not isinstance(value, list) or not value):
+            yield Misfit(at, "a list of schemas is needed")
+        elif word in _TABLES and not isinstance(value, dict):
+            yield Misfit(at, "an object of schemas is needed")
+        elif word in _LISTS or word in _TABLES:
+            for place, each in value.items() if isinstance(value, dict) else enumerate(value):
+                yield from _schema_misfits(each, (*at, place), root)
         else:
             message = _wrong_keyword(word, value, root)
             if message:

@@ -88,7 +88,9 @@ def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], 
     """The settings; an InputError lists everything that is wrong with them."""
     problems: list[str] = []
     found: dict[str, Any] = {}
-    for where, name, value in (*_from_files(folder, problems), *_from_environment(environment)):
+    variables = ((PREFIX + each.name.upper(), each.name) for each in fields(Settings))
+    chosen = ((variable, name, environment[variable]) for variable, name in variables if environment.get(variable))
+    for where, name, value in (*_from_files(folder, problems), *chosen):
         if name in _TABLES:
             found[name], wrong = _table(name, value)
             problems += [f"{where}: {each}" for each in wrong]
@@ -103,13 +105,6 @@ def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], 
     if problems:
         raise InputError("\n".join(problems))
     return Settings(**found | {name: value for name, value in arguments.items() if value is not None})
-
-
-def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
-    for each in fields(Settings):
-        variable = PREFIX + each.name.upper()
-        if environment.get(variable):
-            yield variable, each.name, environment[variable]
 
 
 def _from_files(folder: Path, problems: list[str]) -> Iterator[tuple[str, str, Any]]:

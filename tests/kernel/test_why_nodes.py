@@ -13,7 +13,7 @@ from stepwell.ids import NodeId, WorkerId
 from stepwell.kernel.healing import arrange
 from stepwell.kernel.why import CauseKind, Worker, wanted
 from stepwell.kernel.why.words import Times
-from stepwell.model import GateState, NodeStatus
+from stepwell.model import GateState, NodeStatus, WorkerRow
 from stepwell.testing.ops import lane
 from tests.kernel.facts import ALIVE, NOW, ago, attempt, entry, graph, known, run_row, text, why
 
@@ -211,17 +211,18 @@ def test_one_worker_that_serves_it_is_enough() -> None:
 
 @pytest.mark.parametrize("info", [b"", b"\xff", b"[]", b"null", b'{"serves":3,"pid":"x","host":7}'])
 def test_what_a_worker_says_of_itself_may_be_anything(info: bytes) -> None:
-    assert Worker.of(WorkerId("w"), info) == Worker(WorkerId("w"))
+    assert Worker.of(WorkerRow(WorkerId("w"), 0, 0, info)) == Worker(WorkerId("w"))
 
 
 def test_what_a_worker_says_it_serves() -> None:
     info = b'{"host":"h","pid":1,"serves":[["Order","d"],["odd"],7]}'
-    assert Worker.of(WorkerId("w"), info) == Worker(WorkerId("w"), "h", 1, frozenset({("Order", "d")}))
+    worker = Worker.of(WorkerRow(WorkerId("w"), 0, 0, info))
+    assert worker == Worker(WorkerId("w"), "h", 1, frozenset({("Order", "d")}))
 
 
 def test_what_a_worker_says_it_lacks() -> None:
     info = b'{"lacks":[["Order","d","no code"],["odd"],"odd",7]}'
-    assert Worker.of(WorkerId("w"), info).lacks == {("Order", "d"): "no code"}
+    assert Worker.of(WorkerRow(WorkerId("w"), 0, 0, info)).lacks == {("Order", "d"): "no code"}
 
 
 def test_a_node_that_killed_workers_waits_to_run_alone() -> None:

@@ -104,10 +104,6 @@ def _name(value: Any) -> list[Complaint]:
     return _text(value)
 
 
-def _queue(value: Any) -> list[Complaint]:
-    return _needed("a name without '/'", value) if value == "" else _text(value)
-
-
 def _names(value: Any) -> list[Complaint]:
     if not isinstance(value, list | tuple):
         return _needed("a list of strings", value)
@@ -165,7 +161,7 @@ FIELDS: Mapping[str, Check] = {
     "on_lost": _text,
     "body": _text,
     "was": _names,
-    "queue": _queue,
+    "queue": lambda value: _needed("a name without '/'", value) if value == "" else _text(value),
     "side_effects": _text,
     "templated": _flag,
     "transaction": _flag,

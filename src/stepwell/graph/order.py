@@ -7,7 +7,7 @@ that needs an order uses (level, order key, id), so it is the same on every mach
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -113,3 +113,21 @@ def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], pat
             children_so_far[each] += 1
         roots_so_far += not own
     return keys
+
+
+def reachable(
+    starts: Iterable[int], neighbours: Sequence[Sequence[int]], but: Container[int] = frozenset()
+) -> set[int]:
+    """Every node that these lead to; `neighbours` are the parents or the children of each node. `but` are never entered.
+
+    >>> sorted(reachable([0], [[1], [2], [], []]))
+    [1, 2]
+    """
+    found: set[int] = set()
+    stack = list(starts)
+    while stack:
+        for neighbour in neighbours[stack.pop()]:
+            if neighbour not in found and neighbour not in but:
+                found.add(neighbour)
+                stack.append(neighbour)
+    return found

@@ -60,8 +60,7 @@ class Retry:
     def __post_init__(self) -> None:
         if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
             raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
-        for name in ("base_delay", "max_delay"):
-            object.__setattr__(self, name, in_seconds(getattr(self, name)))
+        self._set(base_delay=in_seconds(self.base_delay), max_delay=in_seconds(self.max_delay))
         if not is_seconds(self.base_delay, positive=True):
             raise _wrong(f"base_delay={shown(self.base_delay)}", f"{POSITIVE_SECONDS_NEEDED} is needed")
         if not is_seconds(self.max_delay):
@@ -72,18 +71,23 @@ class Retry:
         if self.retry_on is not None:
             given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
             names = tuple(map(_name_of, given))
-            object.__setattr__(self, "retry_on", names)
-            object.__setattr__(self, "unchecked", tuple(item for item in given if isinstance(item, str)))
-            object.__setattr__(self, "predicates", tuple(name for name in names if ":" in name))
             functions = ((name, item) for name, item in zip(names, given, strict=True) if name is not item)
-            object.__setattr__(self, "functions", tuple((name, item) for name, item in functions if ":" in name))
+            self._set(
+                retry_on=names,
+                unchecked=tuple(item for item in given if isinstance(item, str)),
+                predicates=tuple(name for name in names if ":" in name),
+                functions=tuple((name, item) for name, item in functions if ":" in name),
+            )
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def stored(cls, max_attempts: int, base_delay: float, max_delay: float, retry_on: tuple[str, ...] | None) -> Retry:
         """As stored: it may have delays that are refused today."""
         made = cls(max_attempts, retry_on=retry_on)
-        object.__setattr__(made, "base_delay", base_delay)
-        object.__setattr__(made, "max_delay", max_delay)
+        made._set(base_delay=base_delay, max_delay=max_delay)
         return made
 
     @classmethod
@@ -101,8 +105,7 @@ class Retry:
         names = [str(name) for name in self.retry_on]
         made = Retry.stored(self.max_attempts, *self.delays(), None)
         meant = Retry(1, retry_on=tuple(known.get(name, own.get(name, name)) for name in names))
-        for field_name in ("retry_on", "predicates", "functions"):
-            object.__setattr__(made, field_name, getattr(meant, field_name))
+        made._set(retry_on=meant.retry_on, predicates=meant.predicates, functions=meant.functions)
         return made
 
     def delays(self) -> tuple[float, float]:

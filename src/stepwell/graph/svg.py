@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 from unicodedata import east_asian_width
@@ -20,6 +21,8 @@ _CELL, _HEIGHT, _MARGIN, _PADDING = 7.25, 30.0, 20.0, 13.0
 _SCREEN = (16.0, 10.0)
 _ARROW = 6.0
 _MARKS = {"COMPLETED": "✓", "FAILED": "✗", "RUNNING": "▶", "INTERRUPTED": "!", "UPSTREAM_FAILED": "⊘"}
+
+_REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 _STYLE = """
 text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-anchor: middle;
@@ -170,11 +173,4 @@ def _cells(text: str) -> int:
 
 def _text(text: str) -> str:
     """What XML may hold: no control characters, no halves of characters."""
-    return escape("".join(_allowed(text)))
-
-
-def _allowed(text: str) -> Iterator[str]:
-    for char in text:
-        code = ord(char)
-        fine = 0x20 <= code < 0x7F or 0xA0 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or code >= 0x10000
-        yield char if fine else "\ufffd"
+    return escape(_REFUSED.sub("\ufffd", text))

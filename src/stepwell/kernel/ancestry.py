@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from ..graph import Graph
+from ..graph.order import reachable
 from ..model import JournalRow, NodeRow, NodeStatus
-from .reachable import reachable
 
 STANDING = ("claimed", "completed", "shared", "rewrote")
 """Kinds of journal entries that tell on which attempts others depend."""

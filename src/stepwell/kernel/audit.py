@@ -209,6 +209,8 @@ class Folded(NamedTuple):
     nodes: list[NodeStatus]
     attempts: dict[tuple[int, int], AttemptStatus]
     problems: list[str]
+    ready: set[int]
+    """The nodes that are READY."""
 
 
 def fold(graph: Graph, journal: Sequence[JournalRow], earlier: Mapping[str, Graph] = MappingProxyType({})) -> Folded:
@@ -230,44 +232,51 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
     nodes = [NodeStatus.PENDING if own else NodeStatus.READY for own in parents]
     attempts: dict[tuple[int, int], AttemptStatus] = {}
     problems: list[str] = []
-    folded = Folded(nodes, attempts, problems)
+    folded = Folded(nodes, attempts, problems, {index for index, own in enumerate(parents) if not own})
+    waiting = [len(own) for own in parents]  # how many parents are not satisfied
     gate_open = True
     yield folded
 
-    def satisfied(index: int) -> bool:
-        return all(nodes[parent] in SATISFIED_NODES for parent in parents[index])
+    def become(index: int, status: NodeStatus) -> None:
+        change = (nodes[index] in SATISFIED_NODES) - (status in SATISFIED_NODES)
+        nodes[index] = status
+        (folded.ready.add if status is NodeStatus.READY else folded.ready.discard)(index)
+        for child in children[index] if change else ():
+            waiting[child] += change
 
-    def to_run_again(index: int, written: str | None) -> NodeStatus:
+    def run_again(index: int, written: str | None) -> None:
         """READY, unless a heal has given the node a parent while it ran or waited."""
         status = NodeStatus(written or "")
-        held_back = status is NodeStatus.READY and gate_open and not satisfied(index)
-        return NodeStatus.PENDING if held_back else status
+        held_back = status is NodeStatus.READY and gate_open and waiting[index]
+        become(index, NodeStatus.PENDING if held_back else status)
 
     def follow(entry: JournalRow, index: int, number: int) -> None:
         if entry.kind == "claimed":
-            if not satisfied(index):
+            if waiting[index]:
                 problems.append(f"node {index} was claimed at {entry.seq} before all its parents were satisfied")
             if index in graphs[0].removed:
                 problems.append(f"node {index} was claimed at {entry.seq} although it is no longer in the graph")
             if nodes[index] is not NodeStatus.READY:
                 problems.append(f"node {index} was claimed at {entry.seq} when it was {nodes[index]}")
-            nodes[index] = NodeStatus.RUNNING
+            become(index, NodeStatus.RUNNING)
             attempts[index, number] = AttemptStatus.RUNNING
         elif entry.kind in ENDED_BY:
             if attempts.get((index, number)) is not AttemptStatus.RUNNING:
                 problems.append(f"attempt {number} of node {index} ended at {entry.seq} and was not running")
             attempts[index, number] = ENDED_BY[entry.kind]
-            nodes[index] = to_run_again(index, entry.status)
+            run_again(index, entry.status)
             if entry.kind == "completed" and gate_open:
                 for child in children[index]:
-                    if nodes[child] is NodeStatus.PENDING and satisfied(child):
-                        nodes[child] = NodeStatus.READY
+                    if nodes[child] is NodeStatus.PENDING and not waiting[child]:
+                        become(child, NodeStatus.READY)
         elif entry.kind in ("woken", "rewrote"):
-            if nodes[index] is NodeStatus.COMPLETED:
-                _supersede(attempts, index, number)
-            nodes[index] = to_run_again(index, entry.status)
+            if nodes[index] is NodeStatus.COMPLETED:  # its completion stays in history but no longer counts
+                for each in range(1, number + 1):
+                    if attempts.get((index, each)) is AttemptStatus.COMPLETED:
+                        attempts[index, each] = AttemptStatus.SUPERSEDED
+            run_again(index, entry.status)
         elif entry.kind == "shared":
-            nodes[index] = NodeStatus.COMPLETED
+            become(index, NodeStatus.COMPLETED)
             attempts[index, 1] = AttemptStatus.COMPLETED
 
     for entry in journal:
@@ -275,6 +284,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
             graphs.pop(0)
             parents, children = graphs[0].parents, graphs[0].children
             nodes += [NodeStatus.PENDING] * (len(parents) - len(nodes))
+            waiting = [sum(nodes[parent] not in SATISFIED_NODES for parent in own) for own in parents]
         elif entry.kind == "gate":
             gate_open = False
         elif entry.kind == "run":
@@ -282,14 +292,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
             if gate_open:
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):
-                        nodes[index] = NodeStatus.READY if satisfied(index) else NodeStatus.PENDING
+                        become(index, NodeStatus.PENDING if waiting[index] else NodeStatus.READY)
         elif entry.index is not None:
             follow(entry, entry.index, entry.attempt or 1)
         yield folded
-
-
-def _supersede(attempts: dict[tuple[int, int], AttemptStatus], index: int, latest: int) -> None:
-    """A completed node is to run again: its completion stays in history but no longer counts."""
-    for number in range(1, latest + 1):
-        if attempts.get((index, number)) is AttemptStatus.COMPLETED:
-            attempts[index, number] = AttemptStatus.SUPERSEDED

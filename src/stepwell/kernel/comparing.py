@@ -135,16 +135,11 @@ def compare(first: Side, second: Side) -> Comparison:
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     one, other = first.nodes.get(node), second.nodes.get(node)
     name = (first if one is not None else second).graph.nodes[node].name
-    differs = []
-    if (one.output if one else None) != (other.output if other else None):
-        differs.append("output")
-    if (one.delta if one else None) != (other.delta if other else None):
-        differs.append("delta")
+    differs = [each for each in ("output", "delta") if getattr(one, each, None) != getattr(other, each, None)]
     if one is None or other is None:
         differs.append("missing")
     else:
-        differs += ["status"] if one.status is not other.status else []
-        differs += ["attempts"] if one.attempts != other.attempts else []
+        differs += [each for each in ("status", "attempts") if getattr(one, each) != getattr(other, each)]
     return Pair(node, name, one, other, tuple(differs))
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ..codec import MAX_DEPTH
 from ..graph import Graph
+from ..graph.order import reachable
 from ..words import message_of, short_name
-from .reachable import reachable
 
 
 class Channel(NamedTuple):
@@ -78,7 +78,9 @@ def _apply(channels: Channels, values: dict[str, Any], steps: Iterable[FoldStep]
             if channel is None:
                 continue
             if name not in touched:  # a reducer may change what it is given, which belongs to the caller
-                values[name] = _shallow(values[name]) if channel.ours else copied(values[name])
+                value = values[name]  # built-in reducers change a list or an object but nothing in it
+                shallow = value.copy() if channel.ours and isinstance(value, list | dict) else value
+                values[name] = shallow if channel.ours else copied(value)
                 touched.add(name)
             try:
                 reduced = channel.reduce(values[name], new)
@@ -99,11 +101,6 @@ def _find_invalid_delta(channels: Channels, before: Values, steps: Iterable[Fold
             problem = _problem(channels[name], values[name], name)
             if problem is not None:
                 raise Unfoldable(name, step.node, step.delta[name], f"gave what the field cannot be: {problem}")
-
-
-def _shallow(value: Any) -> Any:
-    """A copy for built-in reducers, which change a list or an object but nothing in it."""
-    return value.copy() if isinstance(value, list | dict) else value
 
 
 def copied(value: Any) -> Any:

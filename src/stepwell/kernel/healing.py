@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from ..graph import Arranged, Graph, NodeSpec
+from ..graph.order import reachable
 from ..ids import Digest, NodeId
 from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
 from .plans import UNSTARTED, Plan, named, unchanged
-from .reachable import reachable
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
@@ -94,9 +94,10 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
         if status is NodeStatus.WAITING and not all(after[parent][0] in SATISFIED_NODES for parent in own):
             status = NodeStatus.PENDING
         if status is not row.status:
-            fresh = row.index in returning
-            changes.append(NodeChange(row.index, row.status, row.attempt, status, reason, fresh))
-    return Plan(changes, _finish(run))
+            changes.append(NodeChange.of(row, status, reason, fresh=row.index in returning))
+    # A run that was paused for a possible rename goes on.
+    goes_on = run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME)
+    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True) if goes_on else unchanged(run))
 
 
 def _becomes(
@@ -127,13 +128,6 @@ def _late(nodes: Sequence[NodeRow], graph: Graph, joining: Collection[int]) -> s
             late.add(index)
             skipped.add(index)
     return late
-
-
-def _finish(run: RunRow) -> Finish:
-    """A run that was paused for a possible rename goes on."""
-    if run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME):
-        return Finish(RunStatus.RUNNING, open_gate=True)
-    return unchanged(run)
 
 
 Verdict = Literal["serve", "heal", "roll back", "yield"]

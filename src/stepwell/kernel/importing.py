@@ -36,7 +36,8 @@ def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Pr
             problems += _touched(spec, new.nodes.get(spec.id), row.status, added)
     problems += _too_late(new, added, kept)
     if all(spec.job is not None for spec in old):
-        problems += _without_job(new)
+        told = "node {!r} has no job, and this run has no class whose method it could be; give it a job"
+        problems += [_problem(spec.id, told.format(spec.name), "job") for spec in new if spec.job is None]
     return problems
 
 
@@ -73,15 +74,6 @@ def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> It
                 f"node {new.nodes[node].name!r} is new and stands before {late.name!r} ({late.id}), which {kept[late.id]}: it "
                 f"would come too late; let only nodes depend on it that have not begun",
             )
-
-
-def _without_job(new: Graph) -> Iterator[Problem]:
-    for spec in new:
-        if spec.job is None:
-            message = (
-                f"node {spec.name!r} has no job, and this run has no class whose method it could be; give it a job"
-            )
-            yield _problem(spec.id, message, "job")
 
 
 def _problem(node: str, message: str, field: str = "") -> Problem:

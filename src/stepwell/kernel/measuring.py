@@ -14,14 +14,13 @@ from ..clock import SECOND
 from ..graph import Graph
 from ..ids import Digest, RunId
 from ..model import SATISFIED_NODES, AttemptStatus, JournalRow, NodeStatus, RunRow, RunStatus
-from .audit import earlier_graphs
+from .audit import earlier_graphs, folding
 
 _ENDS = frozenset(status.lower() for status in AttemptStatus if status is not AttemptStatus.RUNNING)
 _FAILURES = frozenset({"failed", "timed_out"})
 _EXECUTED = frozenset({"completed", *_FAILURES})
 """Ends of attempts whose body ran to an end, in the words of the journal."""
 _SATISFIED = frozenset(str(status) for status in SATISFIED_NODES)
-_UNSTARTED = frozenset({str(NodeStatus.PENDING), str(NodeStatus.READY)})
 _MOVING = frozenset({str(RunStatus.PENDING), str(RunStatus.RUNNING)})
 
 
@@ -102,12 +101,15 @@ def measure(
     now: int,
 ) -> RunMetrics:
     """The metrics of a run from rows read at one moment; `now` is the time of the store then, `load` gives a stored graph."""
-    graphs = iter([load(Digest(digest)) for digest in earlier_graphs(journal)] or [load(row.digest)])
-    history = _History(next(graphs))
+    graphs = [load(Digest(digest)) for digest in earlier_graphs(journal)] or [load(row.digest)]
+    told, later = folding(graphs, journal), iter(graphs)
+    history = _History(next(later).children)
+    folded = next(told)
     for entry in journal:
         if entry.kind == "healed":
-            history.switch_graph(next(graphs))
-        history.add(entry)
+            history.children = next(later).children
+        history.add(entry, len(folded.ready))
+        next(told)
     wall = 0 if row.started_at is None else max(0, (now if row.ended_at is None else row.ended_at) - row.started_at)
     spent = history.spent + sum(max(0, now - began) for began in history.running.values())
     return RunMetrics(
@@ -118,7 +120,7 @@ def measure(
         counts.get(NodeStatus.RUNNING, 0),
         history.most_active,
         counts.get(NodeStatus.READY, 0),
-        history.most_ready(),
+        max(history.most_ready, len(folded.ready)) if history.gate_open else history.most_ready,
         len(history.executed),
         len(history.queued),
         history.retries,
@@ -135,9 +137,12 @@ def measure(
 class _History:
     """What the journal tells about attempts, entry by entry."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._children = graph.children
-        self._queue = _Queue(graph)
+    def __init__(self, children: Sequence[Sequence[int]]) -> None:
+        self.children = children
+        """Of the graph that the run has now."""
+        self.gate_open = True
+        self.most_ready = 0
+        """While a gate is open only claims make fewer nodes READY: so there were most just before one of them, or are now."""
         self._opened_at = 0
         """When the run was created, or its gate last opened: nothing could be claimed before."""
         self._ready_at: dict[int, int] = {}
@@ -154,30 +159,25 @@ class _History:
         self.lasted: list[int] = []
         self.queued: list[int] = []
 
-    def switch_graph(self, graph: Graph) -> None:
-        """From now on the run has this graph."""
-        self._children = graph.children
-        self._queue.switch_graph(graph)
-
-    def add(self, entry: JournalRow) -> None:
+    def add(self, entry: JournalRow, ready: int) -> None:
+        """`ready`: how many nodes were READY before it."""
         _, at, kind, index, _, status = entry
-        self._queue.add(kind, index, status)
         if index is None:
+            if kind in ("gate", "run"):
+                self.gate_open = kind == "run" and status in _MOVING
             if kind == "created" or (kind == "run" and status in _MOVING):
                 self._opened_at = at
             return
         if kind == "claimed":
+            self.most_ready = max(self.most_ready, ready)
             self._claimed(index, at)
         elif kind in _ENDS:
             self._ended(index, at, kind)
         if status in _SATISFIED:
-            for child in self._children[index]:
+            for child in self.children[index]:
                 self._ready_at[child] = at
         elif status == NodeStatus.READY:
             self._ready_at[index] = at
-
-    def most_ready(self) -> int:
-        return self._queue.most()
 
     def _claimed(self, index: int, at: int) -> None:
         self.queued.append(max(0, at - max(self._opened_at, self._ready_at.get(index, 0))))
@@ -193,70 +193,3 @@ class _History:
         if kind in _EXECUTED:
             self.executed.add(index)
             self.lasted.append(lasted)
-
-
-class _Queue:
-    """Which nodes were READY, derived from the journal as in `kernel/audit.py`.
-
-    While a gate is open only claims shorten it, so it was longest just before one of them, or is now.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self._nodes = 0
-        self._satisfied: set[int] = set()
-        self._unstarted: set[int] = set()
-        """PENDING or READY."""
-        self._open = True
-        self._most = 0
-        self.switch_graph(graph)
-        self._turn(True)
-
-    def switch_graph(self, graph: Graph) -> None:
-        """The run has this graph now. Its gate is closed; what is READY is derived when it opens."""
-        self._children = graph.children
-        self._missing = [sum(parent not in self._satisfied for parent in own) for own in graph.parents]
-        """Of each node, how many of its parents are not satisfied."""
-        self._unstarted |= set(range(self._nodes, len(graph.parents)))
-        self._unstarted -= graph.removed
-        self._nodes = len(graph.parents)
-
-    def add(self, kind: str, index: int | None, status: str | None) -> None:
-        if index is None:
-            if kind == "gate":
-                self._open = False
-            elif kind == "run":
-                self._turn(status in _MOVING)
-        elif kind == "claimed":
-            self._most = max(self._most, len(self._ready))
-            self._leave(index)
-        elif status is not None:
-            self._move(index, status)
-
-    def most(self) -> int:
-        return max(self._most, len(self._ready)) if self._open else self._most
-
-    def _turn(self, is_open: bool) -> None:
-        """What is READY is derived again when the gate opens."""
-        self._open = is_open
-        if is_open:
-            self._ready = {index for index in self._unstarted if not self._missing[index]}
-
-    def _leave(self, index: int) -> None:
-        self._ready.discard(index)
-        self._unstarted.discard(index)
-
-    def _move(self, index: int, status: str) -> None:
-        if (status in _SATISFIED) is not (index in self._satisfied):
-            self._satisfy(index, status in _SATISFIED)
-        self._leave(index)
-        if status in _UNSTARTED:
-            self._unstarted.add(index)
-            if status == NodeStatus.READY and not self._missing[index]:
-                self._ready.add(index)
-
-    def _satisfy(self, index: int, satisfied: bool) -> None:
-        (self._satisfied.add if satisfied else self._satisfied.discard)(index)
-        for child in self._children[index]:
-            self._missing[child] += -1 if satisfied else 1
-            if self._open and not self._missing[child] and child in self._unstarted:
-                self._ready.add(child)

@@ -32,15 +32,15 @@ def failed(run: RunRow, nodes: Sequence[NodeRow], children: Sequence[Sequence[in
     for row in nodes:
         if row.status is NodeStatus.PENDING and row.index in blamed:
             because = f"upstream: {nodes[blamed[row.index]].id}"
-            changes.append(_change(row, NodeStatus.UPSTREAM_FAILED, because))
+            changes.append(NodeChange.of(row, NodeStatus.UPSTREAM_FAILED, because))
         elif row.status in UNSTARTED:
-            changes.append(_change(row, NodeStatus.CANCELLED, reason))
+            changes.append(NodeChange.of(row, NodeStatus.CANCELLED, reason))
     return Plan(changes, Finish(RunStatus.FAILED, open_gate=False, reason=run.reason))
 
 
 def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
     """Nothing new starts; running bodies are asked to stop, and fenced after the grace."""
-    changes = [_change(row, NodeStatus.CANCELLED, "run_cancelled") for row in nodes if row.status in UNSTARTED]
+    changes = [NodeChange.of(row, NodeStatus.CANCELLED, "run_cancelled") for row in nodes if row.status in UNSTARTED]
     return Plan(changes, Finish(RunStatus.CANCELLING, open_gate=False, grace=grace))
 
 
@@ -142,17 +142,11 @@ def unchanged(run: RunRow) -> Finish:
 
 
 def _again(row: NodeRow) -> NodeChange:
-    return NodeChange(row.index, row.status, row.attempt, NodeStatus.PENDING, None, fresh=True)
+    return NodeChange.of(row, NodeStatus.PENDING, fresh=True)
 
 
 def _while_running(nodes: Sequence[NodeRow]) -> tuple[NodeChange, ...]:
-    return tuple(
-        NodeChange(row.index, row.status, row.attempt, row.status) for row in nodes if row.status is NodeStatus.RUNNING
-    )
-
-
-def _change(row: NodeRow, status: NodeStatus, reason: str) -> NodeChange:
-    return NodeChange(row.index, row.status, row.attempt, status, reason)
+    return tuple(NodeChange.of(row, row.status) for row in nodes if row.status is NodeStatus.RUNNING)
 
 
 def _below(causes: Iterable[int], children: Sequence[Sequence[int]]) -> dict[int, int]:

@@ -54,7 +54,10 @@ def after_failure(spec: NodeSpec, failure: Failure, *, failures: int, postponed:
             return Verdict(status, NodeStatus.FAILED)
         return Verdict(status, NodeStatus.WAITING, _delay(failure.later.seconds), postponed=True)
     attempt, retry = failures + 1, spec.retry
-    if retry is None or failure.permanent or attempt >= retry.max_attempts or not _wanted(retry, failure):
+    if retry is None or failure.permanent or attempt >= retry.max_attempts:
+        return Verdict(status, NodeStatus.FAILED)
+    names = retry.names()
+    if names is not None and set(names).isdisjoint(failure.names):
         return Verdict(status, NodeStatus.FAILED)
     seconds = delay_seconds(retry, attempt, seed=seed, node=spec.id)
     return Verdict(status, NodeStatus.WAITING, _delay(max(seconds, failure.retry_after or 0.0)))
@@ -93,8 +96,3 @@ def delay_seconds(retry: Retry, attempt: int, *, seed: int, node: str) -> float:
     drawn = sha256(f"{seed}:{node}:{attempt}".encode()).digest()[:7]
     jitter = base * int.from_bytes(drawn, "big") / 2**56
     return min(base * 2.0 ** min(attempt - 1, 62) + jitter, longest)
-
-
-def _wanted(retry: Retry, failure: Failure) -> bool:
-    names = retry.names()
-    return names is None or not set(names).isdisjoint(failure.names)

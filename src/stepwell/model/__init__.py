@@ -1,8 +1,6 @@
 """The shared vocabulary: statuses and their legal moves, rows, ops, receipts, queries."""
 
-from .hints import *
 from .lanes import *
-from .limits import *
 from .ops import *
 from .queries import *
 from .receipts import *

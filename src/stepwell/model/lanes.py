@@ -1,8 +1,10 @@
-"""Lanes: what READY nodes are found by."""
+"""Lanes: what READY nodes are found by. Hints: that something may have happened."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from ..ids import RunId, WorkerId
 
 
 class Lane(NamedTuple):
@@ -17,3 +19,20 @@ class Lane(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.queue}/{self.body}{'!' * self.careful}{'?' * self.suspect}"
+
+
+class Hint(NamedTuple):
+    """Sent after a commit. It may be lost, repeated or late, which costs only time."""
+
+    queues: tuple[str, ...] = ()
+    """Queues with more READY nodes than the sender takes."""
+    runs: tuple[RunId, ...] = ()
+    """Runs that ended, paused or need a decision."""
+    workers: tuple[WorkerId, ...] = ()
+    """Workers that should stop attempts."""
+    started: tuple[RunId, ...] = ()
+    """The READY nodes in the queues belong to these runs; empty: to any."""
+    taken: tuple[RunId, ...] = ()
+    """Runs started elsewhere that the sender has taken on: no other worker need look for them."""
+    senders: tuple[WorkerId, ...] = ()
+    """Workers that sent the hint and need not get it."""

@@ -11,11 +11,23 @@ from typing import NamedTuple, TypeAlias
 
 from ..ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId
 from .lanes import Lane
-from .limits import StoreLimits
 from .records import PutRecord
 from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import ActivateVersion, SaveVersion
+
+
+class StoreLimits(NamedTuple):
+    """How much a store takes at once, so that no commit blocks the others for long."""
+
+    nodes: int = 2_000
+    """How many nodes one op adds, claims, rewrites, shares or deletes at most."""
+    settlements: int = 2_000
+    """How many settlements, or lines, one batch has at most."""
+    batch_bytes: int = 8 * 1024 * 1024
+    """Bytes of payloads after which a batch is full. A larger payload is a batch of its own."""
+    runs: int = 256
+    """How many runs, or (workflow, digest) pairs, one claim names at most."""
 
 
 class LayoutRow(NamedTuple):
@@ -63,6 +75,11 @@ class Create(NamedTuple):
     """The run it is a fork of, by which forks are found."""
     tags: tuple[tuple[str, str], ...] = ()
     """What people find it by: names and values, each name once, in order of the names."""
+
+    @classmethod
+    def like(cls, row: RunRow) -> Create:
+        """What creates a run like this one."""
+        return cls(row.id, *(getattr(row, name) for name in cls._fields[1:]))
 
 
 class Share(NamedTuple):
@@ -219,6 +236,11 @@ class NodeChange(NamedTuple):
     reason: str | None = None
     fresh: bool = False
     """Reset failures, postponements and losses, because the node was asked for again."""
+
+    @classmethod
+    def of(cls, row: NodeRow, status: NodeStatus, reason: str | None = None, *, fresh: bool = False) -> NodeChange:
+        """What becomes of a node as it is now."""
+        return cls(row.index, row.status, row.attempt, status, reason, fresh)
 
 
 class Finish(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from ..codec import decode
 from ..ids import AttemptId, Digest, NodeId, RunId, WorkerId
 from .lanes import Lane
 from .status import AttemptStatus, NodeStatus, RunStatus
@@ -102,6 +103,15 @@ class WorkerRow(NamedTuple):
     lease_until: int
     renewed_at: int
     info: bytes
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it tells of itself, as far as it can be understood: it may be of another version."""
+        try:
+            found = decode(self.info)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 class JournalRow(NamedTuple):

@@ -40,7 +40,6 @@ from .events import Events, ObservedStore
 from .recent import Recent
 from .runs.requests import Requests
 from .runs.run import Run
-from .runs.unfinished import told_of_unfinished, unfinished_here
 from .scheduling.batches import Limits
 from .shared_calls import SharedCalls
 from .starting import Startable, Starting, StartOptions, create_op
@@ -49,7 +48,7 @@ from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 from .worker.metrics import IDLE, EngineMetrics
-from .working import Working
+from .working import Working, told_of_unfinished, unfinished_here
 
 if TYPE_CHECKING:
     from .bodies.loop import LoopBodies

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..clock import LONGEST_WAIT
 from ..errors import InputError
@@ -40,6 +40,7 @@ METRICS_SECONDS = 10.0
 """How often listeners get the metrics by default."""
 CLOSE_SECONDS = 5.0
 """How long closing waits for the listeners to have heard everything."""
+Committed = TypeVar("Committed", Answer, Answer | None)
 
 
 class RunEvent(NamedTuple):
@@ -112,6 +113,16 @@ class Events:
                 self._thread.start()
 
     # What happened
+
+    def observe(self, commit: Callable[[Batch], Committed], batch: Batch) -> Committed:
+        """Commit a batch, by this function, so that the listeners hear of it."""
+        if not self.listening:
+            return commit(batch)
+        with self.in_order:
+            answer = commit(batch)
+            if answer is not None:
+                self.committed(batch, answer)
+        return answer
 
     def committed(self, batch: Batch, answers: Sequence[Receipt]) -> None:
         """The store applied a batch of this engine. `in_order` is held."""
@@ -240,13 +251,9 @@ def _call(event: str, callback: Callable[[Any], None], value: object) -> None:
     try:
         callback(value)
     except BaseException as error:  # also SystemExit, which must not end this thread
-        _log_failure(event, error)
-
-
-def _log_failure(event: str, error: BaseException) -> None:
-    with contextlib.suppress(BaseException):  # a logging handler is code of the user too
-        raised = Raised.of(error)
-        log.error("a listener for %r events failed: %s: %s\n%s", event, raised.type, raised.message, raised.traceback)
+        with contextlib.suppress(BaseException):  # a logging handler is code of the user too
+            told = Raised.of(error)
+            log.error("a listener for %r events failed: %s: %s\n%s", event, told.type, told.message, told.traceback)
 
 
 class ObservedStore(WrappedStore):
@@ -262,13 +269,7 @@ class ObservedStore(WrappedStore):
         return None if found is None else ObservedTransactions(found, self._events)
 
     def commit(self, batch: Batch) -> Answer:
-        events = self._events
-        if not events.listening:
-            return self._store.commit(batch)
-        with events.in_order:
-            answers = self._store.commit(batch)
-            events.committed(batch, answers)
-        return answers
+        return self._events.observe(self._store.commit, batch)
 
 
 class ObservedTransactions:
@@ -297,10 +298,4 @@ class ObservedTransaction:
         return self._transaction.cancelled
 
     def commit(self, batch: Batch) -> Answer | None:
-        if not self._events.listening:
-            return self._transaction.commit(batch)
-        with self._events.in_order:
-            answer = self._transaction.commit(batch)
-            if answer is not None:
-                self._events.committed(batch, answer)
-        return answer
+        return self._events.observe(self._transaction.commit, batch)

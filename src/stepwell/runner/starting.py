@@ -20,6 +20,7 @@ from .bodies.held import RunFacts
 from .bodies.transaction import no_transactions
 from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
+from .code.versions import told_changes
 from .procedures.gates import load
 from .procedures.procedure import carry_out
 from .recent import Recent
@@ -86,15 +87,8 @@ def kept_input(values: Mapping[str, Any]) -> bytes:
 
 
 def facts_of(definition: Definition, create: Create) -> RunFacts:
-    facts = RunFacts(
-        create.run_id,
-        definition.workflow,
-        definition.target,
-        definition.graph,
-        create.input,
-        create.seed,
-        definition.bodies,
-    )
+    run_id, workflow, target, *_ = create
+    facts = RunFacts(run_id, workflow, target, definition.graph, create.input, create.seed, definition.bodies)
     facts.priority = create.priority
     facts.started_here = True
     return facts
@@ -183,7 +177,11 @@ class Starting:
         if first == definition.graph.digest and row.target == definition.target:
             return
         stored = reader.get_graph(self._store, first)  # it may be collected, once no run has it any more
-        differing = "" if stored is None else f" ({_difference(Graph.load(stored), definition.graph)})"
+        differing = ""
+        if stored is not None:
+            theirs, ours = Graph.load(stored), definition.graph
+            new = [spec.name for spec in ours if spec.id not in theirs.nodes]
+            differing = f" ({told_changes(new=new, gone=[each.name for each in theirs if each.id not in ours.nodes])})"
         raise RunConflict(
             f"run {run_id} exists already, with another graph{differing}; choose another run id or key, or go on with the run "
             f"as it is: engine.adopt({run_id!r})",
@@ -208,15 +206,3 @@ class Starting:
         except BaseException:
             self.known_graphs.clear()
             raise
-
-
-def _difference(stored: Graph, given: Graph) -> str:
-    """How the stored graph of a run differs from the one given for its id, in a few words."""
-    new = [spec.name for spec in given if spec.id not in stored.nodes]
-    gone = [spec.name for spec in stored if spec.id not in given.nodes]
-    parts = [
-        f"{len(names)} {what}: {', '.join(names[:3])}{' ...' if len(names) > 3 else ''}"
-        for what, names in (("new", new), ("gone", gone))
-        if names
-    ]
-    return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

@@ -1,33 +1,53 @@
-"""How an engine works: which runs it works on, what it tells its runner, and what it tells those who wait."""
+"""How an engine works: which runs it works on, what it tells its runner and those who wait, and when it fires triggers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
+import time
 from collections.abc import Iterable
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-from ..commands import either
-from ..errors import EngineClosed, InputError, RunStillActive
+from ..commands import command, either
+from ..errors import EngineClosed, InputError, RunStillActive, StepwellError, StoreError
 from ..ids import RunId
-from ..model import RunRow, RunStatus, Unfinished
-from ..store import reader
+from ..model import GetRun, ListRecords, RunRow, RunStatus, Unfinished
+from ..store import Store, reader
+from ..words import count
 from .bodies.held import RunFacts
-from .code.code import Outdated
+from .code.code import Code, Outdated
+from .code.serving import Serving
 from .code.versions import Versions
 from .events import Events
 from .reports.explain import served_by
-from .triggered import Triggered
+from .scheduling.scheduler import Scheduler
 from .waiting import Watch
 from .worker.debounce import Debounce
 from .worker.follower import Follower
 from .worker.local_runner import LocalRunner
 
+if TYPE_CHECKING:
+    from .triggers import EngineTriggers, TriggeredEngine
 
-class Working(Triggered):
+log = logging.getLogger("stepwell")
+
+LOOK_AGAIN_SECONDS = 5.0
+"""How often to look for changed triggers, while there are some."""
+NONE_SECONDS = 15.0
+"""How often to look whether there are any."""
+LOOKED_AT = 100
+NAMED = 5
+
+
+class Working:
     """The private half of `Engine`."""
 
+    store: Store
+    code: Code
+    serving: Serving
     events: Events
     _watch: Watch
     _versions: Versions
@@ -37,6 +57,10 @@ class Working(Triggered):
     _lock: threading.Lock
     _closed: bool
     _started: bool
+    _declared: frozenset[str] = frozenset()
+    """Targets of classes whose triggers are stored."""
+    _fire_at = 0.0
+    _look_at = 0.0
 
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
         """The error when waiting ended before the run: it says whether the run goes on by itself."""
@@ -56,9 +80,8 @@ class Working(Triggered):
         if self._runner is None:
             return served_by(self.store, row, self.code.graphs.of(row))
         scheduler = self._runner.scheduler
-        own = row.id in scheduler.facts or bool(
-            self.serving.can_serve(Unfinished(row.workflow, row.target, row.digest))
-        )
+        needed = Unfinished(row.workflow, row.target, row.digest)
+        own = row.id in scheduler.facts or bool(self.serving.can_serve(needed))
         return own or served_by(self.store, row, self.code.graphs.of(row), but=scheduler.worker)
 
     def _work_on(self, row: RunRow, facts: RunFacts) -> None:
@@ -135,3 +158,81 @@ class Working(Triggered):
         except Outdated:
             self.serving.leave(run_id)
             raise
+
+    # Triggers: what they need is loaded when there are some.
+
+    @property
+    def works(self) -> bool:
+        """Whether it runs bodies."""
+        return self._runner is not None
+
+    @cached_property
+    def triggers(self) -> EngineTriggers:
+        """What starts runs by itself: schedules, webhooks, the end of other runs. An engine that serves fires them."""
+        from .triggers import EngineTriggers
+
+        return EngineTriggers(cast("TriggeredEngine", self))
+
+    def look_at_triggers(self) -> None:
+        """A trigger was added or changed here: look at once what is due."""
+        self._fire_at = 0.0
+        follower: Follower | None = getattr(self, "_follower", None)
+        if follower is not None and self.serving.wanted:
+            follower.serve_again(0)
+
+    def _declare(self) -> None:
+        """Store the triggers of the classes that are served here, once for each class; the last process to do so wins."""
+        for workflow in self.code.classes():
+            if workflow.target in self._declared:
+                continue
+            self._declared |= {workflow.target}
+            (found,) = self.store.read([ListRecords("trigger", limit=1)])
+            if not (workflow._triggers or found):
+                continue
+            try:
+                self.triggers.declare(f"class {workflow.workflow_name}", workflow._triggers)
+            except StoreError:
+                self._declared -= {workflow.target}
+                raise
+            except StepwellError as error:
+                log.warning("%s", error)
+
+    def _fire_triggers(self, again: float | None) -> float | None:
+        """Fire what is due, if this engine serves; the seconds until the next look, at most `again`."""
+        if not self.serving.wanted:
+            return again
+        now = time.monotonic()
+        self._declare()
+        if now >= self._fire_at:
+            (found,) = self.store.read([ListRecords("trigger", limit=1)])
+            if found:
+                seconds = self.triggers.fire_due()
+                # This is called after every commit, but reads at most once a second what others added.
+                self._fire_at, self._look_at = now + min(seconds, LOOK_AGAIN_SECONDS / 5), now + seconds
+            else:
+                self._fire_at = self._look_at = now + NONE_SECONDS
+        soonest = max(0.0, self._look_at - now)
+        return soonest if again is None else min(again, soonest)
+
+
+def unfinished_here(store: Store, scheduler: Scheduler) -> list[RunRow]:
+    """The unfinished ones among the first hundred runs that the engine started, oldest first."""
+    known = [facts.run_id for facts in scheduler.facts.values() if facts.started_here][:LOOKED_AT]
+    try:
+        rows = store.read([GetRun(run_id) for run_id in known])
+    except Exception:  # the store is away, which is reported elsewhere
+        return []
+    return [row for row in rows if row is not None and not row.status.terminal]
+
+
+def told_of_unfinished(rows: list[RunRow], store: str) -> str:
+    named = ", ".join(f"{row.id} ({row.status})" for row in rows[:NAMED])
+    number = count(len(rows), "run") if len(rows) < LOOKED_AT else f"at least {LOOKED_AT} runs"
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    typed = command(f"resume {rows[0].id}", store)
+    if typed is None:
+        rest = "they are gone with it, because its store was in memory; run.wait() before the end waits for them"
+    else:
+        others = "" if len(rows) == 1 else f", `{command('work MODULE', store)}` with all of them"
+        rest = f"nothing is lost: `{typed}` goes on with it{others}; run.wait() before the end waits for it"
+    return f"the engine was left with {number} unfinished that it started: {named}{more}; {rest}"

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
-from ..codec import decode
-from ..ids import machine
+from ..ids import WorkerId, machine
 from ..model import WorkerRow
 from .port import Store
 from .reader import list_workers
@@ -19,18 +17,19 @@ def living(store: Store) -> tuple[WorkerRow, ...]:
 
 def among(workers: tuple[WorkerRow, ...], now: int) -> tuple[WorkerRow, ...]:
     """Those of these workers that are alive at this time of the store."""
-    return tuple(worker for worker in workers if worker.lease_until > now and may_live(worker.info))
+    return tuple(worker for worker in workers if worker.lease_until > now and may_live(worker))
 
 
-def may_live(stored: bytes) -> bool:
+def served(store: Store, but: WorkerId | None = None) -> set[tuple[str, str]]:
+    """The versions of workflows that live workers, `but` this one, have: (workflow, digest)."""
+    alive = (worker for worker in living(store) if worker.id != but)
+    return {(workflow, digest) for worker in alive for workflow, digest in worker.said.get("serves", ())}
+
+
+def may_live(worker: WorkerRow) -> bool:
     """False only for a process of this machine that is certainly gone."""
-    try:
-        info: Any = decode(stored)
-    except ValueError:
-        return True
-    if not isinstance(info, dict) or not isinstance(info.get("pid"), int):
-        return True
-    return process_may_live(info.get("machine"), info["pid"])
+    said = worker.said
+    return not isinstance(said.get("pid"), int) or process_may_live(said.get("machine"), said["pid"])
 
 
 def holder_may_live(token: str) -> bool:

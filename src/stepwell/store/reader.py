@@ -36,7 +36,6 @@ from ..model import (
     NameRow,
     NodeRow,
     NodeStatus,
-    Page,
     Query,
     ReadyRuns,
     RecordRow,
@@ -95,17 +94,14 @@ def whole_at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[An
         row, *pages = at_one_moment(store, run_id, *queries)
         if all(getattr(page, "cursor", None) is None for page in pages):
             return [row, *pages]
-        whole = [_whole(store, query, page) for query, page in zip(queries, pages, strict=True)]
+        whole: list[Any] = []
+        for page, query in zip(pages, cast("tuple[Any, ...]", queries), strict=True):
+            more = getattr(page, "cursor", None)
+            whole.append(page if more is None else (*page, *rows(store, query._replace(after=more))))
         again = get_run(store, run_id)
         if again is None or again.seq == row.seq:
             break
     return [row, *whole]
-
-
-def _whole(store: Store, query: Any, page: Any) -> Any:
-    if not isinstance(page, Page) or page.cursor is None:
-        return page
-    return (*page, *rows(store, query._replace(after=page.cursor)))
 
 
 def check_run_id(run_id: object) -> None:

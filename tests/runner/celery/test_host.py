@@ -15,9 +15,8 @@ import pytest
 
 from stepwell.runner.celery import host as home
 from stepwell.runner.celery.app import make_app
-from stepwell.runner.celery.host import Host
+from stepwell.runner.celery.host import Host, Plan
 from stepwell.runner.celery.install import EndPipe
-from stepwell.runner.celery.plan import Plan
 from stepwell.runner.reports.workers import describe_workers
 from stepwell.server.metrics import metrics_text
 from stepwell.server.service import Service

@@ -14,7 +14,7 @@ from celery.utils.dispatch import Signal
 
 from stepwell import InputError
 from stepwell.celery import install
-from stepwell.runner.celery.checks import check_pool, problems
+from stepwell.runner.celery.app import check_pool, problems
 from stepwell.runner.celery.sender import broker_queue
 from tests.runner.celery import work
 from tests.runner.waiting import eventually

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepwell.pipeline.building.found import HOMES, JOBS
-from stepwell.runner.celery.plan import with_pipelines
+from stepwell.runner.celery.host import with_pipelines
 from tests.pipeline.blog import write
 from tests.runner.celery import states
 from tests.servers.fleet import Fleet

@@ -18,7 +18,7 @@ from stepwell.model import (
 )
 from stepwell.store import reader
 from stepwell.store.redis import encoding
-from stepwell.store.redis.limits import DERIVED, SLICE
+from stepwell.store.redis.library import DERIVED, SLICE
 from stepwell.store.redis.store import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.conformance.arranging import arrange_op

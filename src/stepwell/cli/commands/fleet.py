@@ -36,7 +36,7 @@ def worker(
     log_level: str,
 ) -> None:
     if pool not in POOLS:
-        from ...runner.celery.checks import check_pool
+        from ...runner.celery.app import check_pool
 
         check_pool(pool)
     _check_level(log_level)

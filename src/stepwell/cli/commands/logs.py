@@ -13,9 +13,8 @@ from ...clock import SECOND
 from ...errors import InputError
 from ...model import LineRow
 from ...model.lines import LogLine
-from ...runner.runs.lines import NewLines
 from ...runner.runs.records import line_record
-from ...runner.runs.stored import StoredRun
+from ...runner.runs.stored import NewLines, StoredRun
 from ...store import reader
 from ..connect import Connection
 from ..find import find_node, find_run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from ...clock import SECOND
@@ -60,31 +60,7 @@ def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
 def why_node(facts: Facts, node: str) -> Cause:
     """Why this node, which must be among the facts, has its status; `because` leads to the root."""
     known = facts.nodes[node]
-    match known.row.status:
-        case NodeStatus.PENDING:
-            return _pending(facts, known)
-        case NodeStatus.READY:
-            return _ready(facts, known)
-        case NodeStatus.RUNNING:
-            return _running(facts, known)
-        case NodeStatus.WAITING:
-            return _waiting(facts, known)
-        case NodeStatus.COMPLETED:
-            return _completed(facts, known)
-        case NodeStatus.FAILED:
-            return _failed(facts, known)
-        case NodeStatus.UPSTREAM_FAILED:
-            return _upstream_failed(facts, known)
-        case NodeStatus.SKIPPED:
-            return _skipped(facts, known)
-        case NodeStatus.CANCELLED:
-            return _cancelled(facts, known)
-        case NodeStatus.INTERRUPTED:
-            last = last_ended(known)
-            because = () if last is None else (attempt_cause(facts, known, last),)
-            return _cause(facts, known, CauseKind.INTERRUPTED, {"reason": known.row.reason}, because)
-        case _:
-            assert_never(known.row.status)
+    return _WHY[known.row.status](facts, known)
 
 
 def _pending(facts: Facts, known: Known) -> Cause:
@@ -220,13 +196,13 @@ def _running(facts: Facts, known: Known) -> Cause:
 
 
 def _waiting(facts: Facts, known: Known) -> Cause:
-    row, last = known.row, last_ended(known)
+    row, last, most = known.row, last_ended(known), _most_attempts(facts, known)
     overdue = row.due_at is not None and row.due_at <= facts.now
     retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
     detail = {
         "reason": row.reason,
-        "tries": _next_try(facts, known) if retried else None,
-        "of": _most_attempts(facts, known) if retried else None,
+        "tries": (row.attempt if most is None else row.failures) + 1 if retried else None,
+        "of": most if retried else None,
         "overdue": overdue,
     }
     because: tuple[Cause, ...] = () if last is None else (attempt_cause(facts, known, last),)
@@ -315,6 +291,26 @@ def _cancelled(facts: Facts, known: Known) -> Cause:
     return _cause(facts, known, CauseKind.CANCELLED, detail, because, at=at, attempt=known.row.attempt or None)
 
 
+def _interrupted(facts: Facts, known: Known) -> Cause:
+    last = last_ended(known)
+    because = () if last is None else (attempt_cause(facts, known, last),)
+    return _cause(facts, known, CauseKind.INTERRUPTED, {"reason": known.row.reason}, because)
+
+
+_WHY: Mapping[NodeStatus, Callable[[Facts, Known], Cause]] = {
+    NodeStatus.PENDING: _pending,
+    NodeStatus.READY: _ready,
+    NodeStatus.RUNNING: _running,
+    NodeStatus.WAITING: _waiting,
+    NodeStatus.COMPLETED: _completed,
+    NodeStatus.FAILED: _failed,
+    NodeStatus.UPSTREAM_FAILED: _upstream_failed,
+    NodeStatus.SKIPPED: _skipped,
+    NodeStatus.CANCELLED: _cancelled,
+    NodeStatus.INTERRUPTED: _interrupted,
+}
+
+
 def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph) -> str:
     """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
 
@@ -337,12 +333,6 @@ def _most_attempts(facts: Facts, known: Known) -> int | None:
     """How often a node may fail before it is given up; None without a retry."""
     spec = facts.spec(known.row.id)
     return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
-
-
-def _next_try(facts: Facts, known: Known) -> int:
-    """The number of the next try. Attempts that asked to be tried later do not count."""
-    row = known.row
-    return row.attempt + 1 if _most_attempts(facts, known) is None else row.failures + 1
 
 
 def _cause(

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from ...codec import decode
 from ...graph import Graph, NodeSpec
 from ...ids import NodeId, WorkerId
-from ...model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow
+from ...model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow, WorkerRow
 from ...words import iso
 
 
@@ -109,35 +108,25 @@ class Worker(NamedTuple):
     """By workflow and digest: what is missing there to work on such runs."""
 
     @classmethod
-    def of(cls, worker: WorkerId, info: bytes) -> Worker:
+    def of(cls, row: WorkerRow) -> Worker:
         """What a worker, perhaps of another version, announced, as far as it can be understood."""
-        try:
-            said = decode(info)
-        except ValueError:
-            said = None
-        if not isinstance(said, dict):
-            return cls(worker)
-        host, pid, serves = said.get("host"), said.get("pid"), said.get("serves")
-        pairs: frozenset[tuple[str, str]] | None = None
-        if isinstance(serves, list):
-            pairs = frozenset(
-                (str(pair[0]), str(pair[1])) for pair in serves if isinstance(pair, list) and len(pair) == 2
-            )
-        queues = said.get("queues")
+        said = row.said
+        host, pid, queues = said.get("host"), said.get("pid"), said.get("queues")
         return cls(
-            worker,
+            row.id,
             host if isinstance(host, str) else None,
             pid if isinstance(pid, int) else None,
-            pairs,
+            frozenset((a, b) for a, b in _lists(said, "serves", 2)) if isinstance(said.get("serves"), list) else None,
             frozenset(map(str, queues)) if isinstance(queues, list) else None,
-            _lacks(said.get("lacks")),
+            {(workflow, digest): reason for workflow, digest, reason in _lists(said, "lacks", 3)},
         )
 
 
-def _lacks(said: object) -> dict[tuple[str, str], str]:
-    given = said if isinstance(said, list) else []
-    triples = [each for each in given if isinstance(each, list) and len(each) == 3]
-    return {(str(workflow), str(digest)): str(reason) for workflow, digest, reason in triples}
+def _lists(said: Mapping[str, Any], name: str, size: int) -> list[list[str]]:
+    """The lists of so many texts among what is said under a name."""
+    given = said.get(name)
+    found = given if isinstance(given, list) else []
+    return [[*map(str, each)] for each in found if isinstance(each, list) and len(each) == size]
 
 
 @dataclass(frozen=True, slots=True)

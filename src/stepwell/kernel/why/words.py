@@ -124,7 +124,9 @@ def sentence(cause: Cause, times: Times) -> str:
         case K.FAILED:
             return f"{name} failed for good: {_verdict(said)}"
         case K.UPSTREAM_FAILED:
-            return _upstream_failed(name, said)
+            way = "" if said["direct"] else " through other nodes"
+            on = f"it depends on {said['root']}{way}" if said["root"] else "something it depends on failed"
+            return f"{name} did not run: {on}"
         case K.SKIPPED:
             reason = said.get("reason")
             return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
@@ -153,7 +155,8 @@ def sentence(cause: Cause, times: Times) -> str:
         case K.NOT_SERVED:
             return _not_served(said)
         case K.QUEUE_NOT_SERVED:
-            return _queue_not_served(said)
+            alive, queues = _alive(said["workers"], "take"), ", ".join(map(repr, said["queues"]))
+            return f"no worker serves its queue {said['queue']!r}: {alive} only {queues}"
         case K.LACKING:
             workers = said["workers"]
             alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
@@ -245,43 +248,30 @@ def _verdict(said: Mapping[str, Any]) -> str:
             return str(unknown)
 
 
-def _upstream_failed(name: str | None, said: Mapping[str, Any]) -> str:
-    if said["root"] is None:
-        return f"{name} did not run: something it depends on failed"
-    return f"{name} did not run: it depends on {said['root']}{'' if said['direct'] else ' through other nodes'}"
-
-
 def _attempt(cause: Cause, times: Times) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
-    match cause.kind:
-        case K.ATTEMPT_LOST:
-            return f"attempt {number} was lost{at}: its worker died or did not answer in time"
-        case K.ATTEMPT_RELEASED:
-            return f"attempt {number} was given back{at} before it began"
-        case K.ATTEMPT_CANCELLED:
-            return f"attempt {number} was stopped{at}"
-        case K.ATTEMPT_SUPERSEDED:
-            return f"attempt {number} had completed{at}"
-        case K.ATTEMPT_TIMED_OUT:
-            return f"attempt {number} took too long{at}: {one_line(message)}"
-        case _:
-            return f"attempt {number} failed{at}: {error_line(error, message) if error else 'its error cannot be read'}"
+    said = {
+        K.ATTEMPT_LOST: f"was lost{at}: its worker died or did not answer in time",
+        K.ATTEMPT_RELEASED: f"was given back{at} before it began",
+        K.ATTEMPT_CANCELLED: f"was stopped{at}",
+        K.ATTEMPT_SUPERSEDED: f"had completed{at}",
+        K.ATTEMPT_TIMED_OUT: f"took too long{at}: {one_line(message)}",
+        K.ATTEMPT_FAILED: f"failed{at}: {error_line(error, message) if error else 'its error cannot be read'}",
+    }
+    return f"attempt {number} {said[cause.kind]}"
 
 
 def _not_served(said: Mapping[str, Any]) -> str:
-    workers, workflow = said["workers"], said["workflow"]
-    alive = "the 1 worker that is alive serves" if workers == 1 else f"the {workers:,} workers that are alive serve"
+    alive, workflow = _alive(said["workers"], "serve"), said["workflow"]
     if said["other_versions"]:
         return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
     others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
     return f"{alive} no {workflow}{others}"
 
 
-def _queue_not_served(said: Mapping[str, Any]) -> str:
-    workers = said["workers"]
-    alive = "the 1 worker that is alive takes" if workers == 1 else f"the {workers:,} workers that are alive take"
-    return f"no worker serves its queue {said['queue']!r}: {alive} only {', '.join(map(repr, said['queues']))}"
+def _alive(workers: int, do: str) -> str:
+    return f"the 1 worker that is alive {do}s" if workers == 1 else f"the {workers:,} workers that are alive {do}"
 
 
 def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
@@ -324,7 +314,10 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
         found.append(f"{_either(engine, work)} takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = _module((kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail)
-        found.append(_working(run, command(f"work{module}"), command(f"resume {run.id}")))
+        work, resume = command(f"work{module}"), command(f"resume {run.id}")
+        typed = f"`{work}` works on it, or `{resume}` on this run alone"
+        call = f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
+        found.append(call if work is None or resume is None else typed)
     gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
     done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
     if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
@@ -342,12 +335,6 @@ def _module(detail: Mapping[str, Any]) -> str:
 
 def _either(call: str, typed: str | None) -> str:
     return f"`{call}`" if typed is None else f"`{call}` or `{typed}`"
-
-
-def _working(run: RunRow, work: str | None, resume: str | None) -> str:
-    if work is None or resume is None:
-        return f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
-    return f"`{work}` works on it, or `{resume}` on this run alone"
 
 
 def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from .pool import Pool
 
@@ -15,19 +15,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Made = TypeVar("Made")
 Behind = TypeVar("Behind")
-Behind_co = TypeVar("Behind_co", covariant=True)
 
 Awaited: TypeAlias = Coroutine[Any, Any, T]
 
 
-class Wrapper(Protocol[Behind_co]):
+class Wrapper(Generic[Behind]):
     """The blocking object, and the pool in which it is called."""
 
-    @property
-    def sync(self) -> Behind_co: ...
-
-    @property
-    def _pool(self) -> Pool: ...
+    def __init__(self, sync: Behind, pool: Pool) -> None:
+        self.sync = sync
+        self._pool = pool
 
 
 def awaited_as(

@@ -15,22 +15,18 @@ from ...triggers.book import Triggers
 from ...words import offered
 from ..blocking import BlockingEngine
 from ..checking import checked_limit
-from ..runs.listing import Runs
 from ..runs.run import Run
-from .awaited import Awaited, awaited, awaited_as
+from ..shared_calls import Runs
+from .awaited import Awaited, Wrapper, awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind
 
 
-class AsyncTriggers:
+class AsyncTriggers(Wrapper[Any]):
     """`engine.triggers` of an engine that was opened with `async with`: the same verbs, awaited.
 
     await engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
     """
-
-    def __init__(self, triggers: Any, pool: Pool) -> None:
-        self.sync = triggers
-        self._pool = pool
 
     def __dir__(self) -> list[str]:
         return offered(AsyncTriggers, (), "sync")
@@ -71,10 +67,6 @@ def starting_and_waiting(
     return awaited
 
 
-def async_runs(runs: list[Run], pool: Pool) -> list[AsyncRun]:
-    return [AsyncRun(run, pool) for run in runs]
-
-
 class AsyncRuns(list[AsyncRun]):
     """One page of runs, the newest first."""
 
@@ -95,16 +87,15 @@ class AsyncRuns(list[AsyncRun]):
             page = await page.next()
 
 
-class AwaitedCalls:
+class AwaitedCalls(Wrapper[Any]):
     """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
 
     def __init__(self, sync: Any, threads: str) -> None:
-        self.sync = sync
-        self._pool = Pool(THREADS, threads)
+        super().__init__(sync, Pool(THREADS, threads))
 
     run = starting_and_waiting(BlockingEngine.run)
     start = awaited_as(BlockingEngine.start, AsyncRun)
-    start_many = awaited_as(BlockingEngine.start_many, async_runs)
+    start_many = awaited_as(BlockingEngine.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
     get = awaited_as(BlockingEngine.get, AsyncRun)
     adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
     runs = awaited_as(BlockingEngine.runs, AsyncRuns)

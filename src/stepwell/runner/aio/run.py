@@ -15,8 +15,7 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..runs.run import Run
-from .awaited import Awaited, awaited, awaited_as, reading
-from .pool import Pool
+from .awaited import Awaited, Wrapper, awaited, awaited_as, reading
 
 P = ParamSpec("P")
 Output = TypeVar("Output")
@@ -27,7 +26,7 @@ def verb(method: Callable[Concatenate[Run, P], Run]) -> Callable[Concatenate[Asy
     return awaited_as(method, lambda found, pool: AsyncRun(found, pool) if isinstance(found, Run) else found)
 
 
-class AsyncRun:
+class AsyncRun(Wrapper[Run]):
     """A run of an engine that was opened with `async with`.
 
         run = await engine.start(Order(order_id=7))
@@ -37,10 +36,6 @@ class AsyncRun:
     Everything is called as in `Run` and awaited; `run.id` is known at once, `run.sync` is the run for threads. Cancelling a
     wait does not change the run.
     """
-
-    def __init__(self, run: Run, pool: Pool) -> None:
-        self.sync = run
-        self._pool = pool
 
     @property
     def id(self) -> RunId:

@@ -42,15 +42,6 @@ capture_for: Callable[[OutputOwner | None], object] = _owner.set
 """Assign the output of this context to a body, or to none. Not wrapped in a function, because every body calls it."""
 
 
-def start_capture() -> None:
-    """Start to capture, until `stop_capture` has been called as often."""
-    _capture.open()
-
-
-def stop_capture() -> None:
-    _capture.close()
-
-
 def refresh_capture() -> None:
     """Before bodies begin: wrap the streams again if something has replaced them (a live display, a test that captures)."""
     if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
@@ -76,7 +67,7 @@ class Stream:
         token = _owner.set(None)
         try:
             if isinstance(text, str):
-                _tell(owner, lambda output: output.write(_now(), self._name, text))
+                _tell(owner, lambda output: output.write(time.time_ns() // 1_000, self._name, text))
             return self._stream.write(text)
         finally:
             _owner.reset(token)
@@ -149,6 +140,8 @@ class _Capture:
 
 
 _capture = _Capture()
+start_capture, stop_capture = _capture.open, _capture.close
+"""Capture until `stop_capture` has been called as often."""
 
 
 def _tell(owner: OutputOwner, what: Callable[[BodyOutput], None]) -> None:
@@ -178,7 +171,3 @@ def _text(record: logging.LogRecord) -> str:
     if record.stack_info:
         text += f"\n{record.stack_info}"
     return text
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000

@@ -82,7 +82,8 @@ class BodyOutput:
                 self._line(LogLine(at, "INFO", _INFO, stream, _shown(whole)))
             if rest:
                 self._at = at
-                self._unfinished[stream] = _begun(self._unfinished.get(stream, "") + rest)
+                begun = self._unfinished.get(stream, "") + rest  # of which only what can still matter is kept
+                self._unfinished[stream] = (_shown(begun) + "\r" * begun.endswith("\r"))[:UNFINISHED_UP_TO]
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Note how far the body is. Only the latest report counts, so it is not encoded before it is stored."""
@@ -278,11 +279,6 @@ class Lines:
     def left(self, size: int) -> None:
         with self._lock:
             self._bytes -= size
-
-
-def _begun(text: str) -> str:
-    """An unfinished line, as far as it can still matter."""
-    return (_shown(text) + ("\r" if text.endswith("\r") else ""))[:UNFINISHED_UP_TO]
 
 
 def _shown(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from ...errors import EngineClosed, Stopped, StoreError
 from ...model import Append, AttemptStatus, LineRow, Op, Receipt, Refused
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .log_lines import AttemptOutput, Lines
 
 TRY_AGAIN_SECONDS = 0.25
+Found = TypeVar("Found")
 
 
 class Ledger:
@@ -29,24 +30,21 @@ class Ledger:
 
     def append(self, held: Held, ops: list[Append]) -> None:
         """Return when the ops are durable. The effect has happened, so a failing store is tried again, as for settlements."""
-        while True:
-            try:
-                receipts = self._submit([*ops])
-                break
-            except EngineClosed:
-                _refuse(held)
-            except StoreError:
-                if held.over or held.stop:
-                    raise
-                self._never.wait(TRY_AGAIN_SECONDS)
+        try:
+            receipts = self._patiently(held, lambda: self._submit([*ops]))
+        except EngineClosed:
+            _refuse(held)
         if any(isinstance(receipt, Refused) for receipt in receipts):
             _refuse(held)
 
     def earlier(self, held: Held) -> list[LineRow]:
         """The effects of earlier attempts at a node, since its last completion was superseded."""
+        return self._patiently(held, lambda: self._earlier(held))
+
+    def _patiently(self, held: Held, ask: Callable[[], Found]) -> Found:
         while True:
             try:
-                return self._earlier(held)
+                return ask()
             except StoreError:
                 if held.over or held.stop:
                     raise

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from ...clock import MAX_SECONDS, Duration
 from ...define import Workflow
@@ -22,9 +22,8 @@ from ...handlers import Handler, Handlers
 from ...store import open_store
 from .. import checking
 from ..reports.workers import describe_workers, worker_record
-from .checks import check_pool, problems
-from .host import Host
-from .plan import IDLE_SECONDS, Plan
+from .app import check_pool, problems
+from .host import IDLE_SECONDS, Host, Plan
 from .sender import PREFIX, TASK, broker_queue, broker_queue_name
 
 _ENOUGH = 4_096
@@ -173,10 +172,14 @@ class Installed:
 
     def _connect(self) -> None:
         from celery import signals
-        from celery.worker.control import Panel
+        from celery.worker.control import Panel, controller_info_t
 
+        said = "The runners of workflows in this worker: leases, versions, what they hold."
+        nothing = dict.fromkeys(("alias", "signature", "args", "variadic"))
         Panel.data["stepwell"] = self._inspected
-        Panel.meta["stepwell"] = _control_info()
+        Panel.meta["stepwell"] = controller_info_t(
+            type="inspect", visible=True, default_timeout=5.0, help=said, **nothing
+        )
 
         # Strong references, because nobody else has to keep this object.
         signals.celeryd_init.connect(self._name_queues, weak=False)
@@ -263,25 +266,6 @@ def _declare(known: Any, queue: str) -> None:
     declared = broker_queue(queue)
     for queues in (known, known.consume_from):
         dict.__setitem__(queues, declared.name, declared)
-
-
-def _control_info() -> Any:
-    from celery.worker.control import controller_info_t
-
-    message = "The runners of workflows in this worker: leases, versions, what they hold."
-    return controller_info_t(
-        alias=None,
-        type="inspect",
-        visible=True,
-        default_timeout=5.0,
-        help=message,
-        signature=None,
-        args=None,
-        variadic=None,
-    )
-
-
-Pool = Literal["prefork", "threads", "solo"]
 
 
 def run_worker(installed: Installed, *, concurrency: int, pool: str, name: str | None, log_level: str) -> int:

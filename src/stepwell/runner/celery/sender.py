@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from ...model import Hint
 from ...store import Store
@@ -61,7 +61,7 @@ class HintSender:
         self._app = app
         self._closed = False
         self.begin()
-        begin_after_fork(self)
+        call_after_fork(self.begin)
 
     def begin(self) -> None:
         """Start empty in this process; the parent sends what it has queued."""
@@ -156,20 +156,16 @@ class HintSender:
                 log.debug("a connection to the broker was not closed", exc_info=True)
 
 
-class _Forked(Protocol):
-    def begin(self) -> None: ...
+def call_after_fork(begin: Callable[[], None]) -> None:
+    """Call this method first in every forked process, which has no threads and connections, and perhaps held locks."""
+    found = weakref.WeakMethod(begin)
 
-
-def begin_after_fork(one: _Forked) -> None:
-    """Call `one.begin()` first in every forked process, which has no threads and connections, and perhaps held locks."""
-    found = weakref.ref(one)
-
-    def begin() -> None:
-        if (it := found()) is not None:
-            it.begin()
+    def in_child() -> None:
+        if (method := found()) is not None:
+            method()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=begin)
+        os.register_at_fork(after_in_child=in_child)
 
 
 def publish(app: Any, connection: Any, queue: str) -> None:
@@ -209,7 +205,7 @@ class BrokeredStore(WrappedStore):
         self._patient = patient
         self._lock = threading.Lock()
         self._usable = True
-        begin_after_fork(self)
+        call_after_fork(self.begin)
 
     def begin(self) -> None:
         """In a process that was forked: connections cannot be shared, so the store is opened anew when it is needed."""

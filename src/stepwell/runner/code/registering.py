@@ -18,7 +18,7 @@ from ...ids import Digest
 from ...kernel.layout import add_graph
 from ...model import ListRecords, Op, PutRecord, RecordRow, Refused
 from ...store import Store, reader
-from ...store.living import living
+from ...store.living import served
 
 if TYPE_CHECKING:
     from ...define.options import OnFailure
@@ -90,8 +90,7 @@ def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:
         return there.digest in ages
     if ages.get(graph.digest, 2**62) > ages.get(there.digest, -1):
         return False
-    served = {tuple(pair) for worker in living(store) for pair in decode(worker.info).get("serves", ())}
-    return (there.name, there.digest) in served
+    return (there.name, there.digest) in served(store)
 
 
 def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> bool:

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from ...codec import decode
 from ...errors import RunConflict, RunError
 from ...graph import Graph
 from ...ids import WorkerId
@@ -14,7 +13,7 @@ from ...kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge
 from ...kernel.layout import add_graph
 from ...model import RunRow, RunStatus, Unfinished
 from ...store import Store, reader
-from ...store.living import living
+from ...store.living import served
 from ..procedures.gates import ask, enact, switch_graph
 from ..procedures.procedure import carry_out
 from .code import Code
@@ -38,8 +37,10 @@ class Versions:
             return "serve"
         today = self._code.today(workflow, target)
         assert today is not None
-        self._register(today, workflow)
-        alive = self._alive(workflow)
+        if today.digest not in reader.get_graph_ages(self._store, today.digest):
+            for op in add_graph(today, workflow, chunk=self._store.limits.nodes):
+                self._store.commit([op])
+        alive = {digest for name, digest in served(self._store, but=self._worker) if name == workflow}
         ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
         return judge(graph.follows, today.digest, ages, alive)
 
@@ -121,21 +122,6 @@ class Versions:
         )
         return healed
 
-    def _register(self, graph: Graph, workflow: str) -> None:
-        if graph.digest not in reader.get_graph_ages(self._store, graph.digest):
-            for op in add_graph(graph, workflow, chunk=self._store.limits.nodes):
-                self._store.commit([op])
-
-    def _alive(self, workflow: str) -> set[str]:
-        """The versions of this workflow that other live workers serve."""
-        return {
-            digest
-            for worker in living(self._store)
-            if worker.id != self._worker
-            for name, digest in decode(worker.info).get("serves", ())
-            if name == workflow
-        }
-
 
 def unfit(found: Mapping[str, Sequence[str]]) -> str:
     """The reason of a run that is paused because its class refuses its input."""
@@ -148,16 +134,19 @@ def changes(old: Graph, new: Graph) -> str:
     """What a heal changes, in a few words."""
     before = {index: node for node, index in old.index.items() if index not in old.removed}
     now = {index: node for node, index in new.index.items() if index not in new.removed}
+    both = sorted(now.keys() & before.keys())
+    return told_changes(
+        new=[spec.id for spec in new if new.index[spec.id] not in before],
+        gone=[before[index] for index in sorted(before.keys() - now.keys())],
+        renamed=[f"{before[index]} to {now[index]}" for index in both if before[index] != now[index]],
+    )
+
+
+def told_changes(**changed: Sequence[str]) -> str:
+    """Which nodes of two graphs differ, in a few words."""
     parts = [
         f"{len(found)} {what}: {', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''}"
-        for what, found in (
-            ("new", [spec.id for spec in new if new.index[spec.id] not in before]),
-            ("gone", [before[index] for index in sorted(before.keys() - now.keys())]),
-            (
-                "renamed",
-                [f"{before[i]} to {now[i]}" for i in sorted(now.keys() & before.keys()) if before[i] != now[i]],
-            ),
-        )
+        for what, found in changed.items()
         if found
     ]
     return "; ".join(parts) or "the same nodes, otherwise connected or with other options"

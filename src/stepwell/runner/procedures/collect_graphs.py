@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...codec import decode
 from ...graph import Graph
 from ...ids import Digest
 from ...model import Deleted, DeleteGraph, ListRuns
 from ...store import Store, reader
-from ...store.living import living
+from ...store.living import served
 
 GRACE = 600_000_000
 """Microseconds. A graph that was stored lately may be about to get its run."""
@@ -21,7 +20,7 @@ def collect_graphs(store: Store, *, grace: int = GRACE) -> int:
 
 
 def unneeded_graphs(store: Store, *, grace: int = GRACE) -> Iterator[Digest]:
-    announced = {digest for worker in living(store) for _, digest in decode(worker.info).get("serves", ())}
+    announced = {digest for _, digest in served(store)}
     for digest, workflow in reader.unused_graphs(store, store.now() - grace):
         if digest not in announced and not _tells_an_age(store, digest, workflow):
             yield digest

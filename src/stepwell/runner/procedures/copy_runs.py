@@ -92,7 +92,11 @@ class Copying:
     def run(self, only: Sequence[str] | None) -> Iterator[CopiedRun]:
         rows = reader.all_runs(self._source) if only is None else (reader.require_run(self._source, id) for id in only)
         runs = {row.id: row.digest for row in rows}
-        self._copy_graphs({*runs.values()})
+        ages = reader.get_graph_ages(self._source, *set(runs.values()))
+        for digest in sorted(
+            ages, key=ages.__getitem__
+        ):  # of two versions of a workflow, the one stored first is the older
+            self._copy_graph(Digest(digest))
         if only is None:
             self._copy_versions()
         for run_id in reversed(runs):
@@ -102,12 +106,6 @@ class Copying:
         yield from self._resume_left(runs)
 
     # Definitions
-
-    def _copy_graphs(self, digests: set[Digest]) -> None:
-        """The oldest first: of two versions of a workflow, the one stored first is the older."""
-        ages = reader.get_graph_ages(self._source, *digests)
-        for digest in sorted(ages, key=ages.__getitem__):
-            self._copy_graph(Digest(digest))
 
     def _copy_graph(self, digest: Digest, workflow: str | None = None) -> None:
         if reader.get_graph_ages(self._target, digest):
@@ -237,9 +235,9 @@ class Copying:
         counts = [0, 0, 0, 0]
         limits = self._target.limits
         parts: list[tuple[str, Iterable[Any], Callable[[Any], int]]] = [
-            ("nodes", reader.rows(source, queries.ListNodes(run_id)), _nothing),
-            ("attempts", self._attempts(run_id), _payloads),
-            ("journal", reader.rows(source, queries.ListJournal(run_id)), _nothing),
+            ("nodes", reader.rows(source, queries.ListNodes(run_id)), lambda _: 0),
+            ("attempts", self._attempts(run_id), lambda row: sum(map(len, filter(None, row[-3:])))),  # its payloads
+            ("journal", reader.rows(source, queries.ListJournal(run_id)), lambda _: 0),
             ("lines", [*reader.list_marks(source, run_id)], lambda line: len(line.data)),
             ("lines", reader.rows(source, queries.ListLines(run_id)), lambda line: len(line.data)),
         ]
@@ -302,14 +300,6 @@ class Copying:
 
     def _in_turn(self, store: Store, procedure: Callable[[], Any]) -> Any:
         return in_turn(lambda: carry_out(store, procedure()), self._wait_seconds)
-
-
-def _nothing(_: object) -> int:
-    return 0
-
-
-def _payloads(row: AttemptRow) -> int:
-    return sum(len(part) for part in (row.output, row.error, row.outcome) if part is not None)
 
 
 def _chunks(

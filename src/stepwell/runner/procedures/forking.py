@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...codec import decode, encode
 from ...graph import Graph
+from ...graph.order import reachable
 from ...ids import Digest, RunId, new_claim_id
 from ...kernel.audit import Folded, earlier_graphs, fold
 from ...kernel.plans import Plan
-from ...kernel.reachable import reachable
 from ...model import AttemptStatus, GetRun, NodeRow, NodeStatus, Refusal, Refused, RunRow, RunStatus, Shared, ops
 from ...model.origin import is_origin
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, journal, load_graph
@@ -83,15 +83,15 @@ def _others(nodes: list[NodeRow], graph: Graph, folded: Folded, left: set[int]) 
         if row.status not in UNSTARTED:
             continue
         if row.index in graph.removed:
-            found.append(ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, "removed"))
+            found.append(ops.NodeChange.of(row, NodeStatus.CANCELLED, "removed"))
         elif folded.nodes[row.index] is NodeStatus.SKIPPED and row.index not in left:
-            found.append(ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
+            found.append(ops.NodeChange.of(row, NodeStatus.SKIPPED, SKIPPED_IN_ORIGIN))
     return found
 
 
 def _give_up(run_id: RunId) -> Procedure[Plan]:
     idle = [row for row in (yield from all_nodes(run_id)) if row.status in UNSTARTED]
-    changes = [ops.NodeChange(row.index, row.status, row.attempt, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
+    changes = [ops.NodeChange.of(row, NodeStatus.CANCELLED, ORIGIN_DELETED) for row in idle]
     return Plan(changes, ops.Finish(RunStatus.CANCELLED, open_gate=False, reason=ORIGIN_DELETED))
 
 

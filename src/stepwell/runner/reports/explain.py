@@ -62,7 +62,7 @@ def served_by(
 ) -> bool:
     """Whether a live worker, `but` this one, may work on the run, and takes nodes of `queue` if one is given. Workers do not
     announce graphs that were built at run time."""
-    workers = [Worker.of(worker.id, worker.info) for worker in living(store) if worker.id != but]
+    workers = [Worker.of(worker) for worker in living(store) if worker.id != but]
     workers = [each for each in workers if queue is None or each.queues is None or queue in each.queues]
     versions = {(row.workflow, row.digest), (row.workflow, graph.follows)}
     return any(row.target is None or each.serves is None or not each.serves.isdisjoint(versions) for each in workers)
@@ -116,7 +116,7 @@ def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any
     """The run, the live workers, its gates, and the answers to other queries, all from one moment."""
     asked = (queries.ListWorkers(), queries.ListJournal(run_id, kinds=("gate", "run")), *others)
     run, rows, gates, *answers = reader.at_one_moment(store, run_id, *asked)
-    workers = tuple(Worker.of(worker.id, worker.info) for worker in among(rows, store.now()))
+    workers = tuple(map(Worker.of, among(rows, store.now())))
     return run, workers, gates, *answers
 
 

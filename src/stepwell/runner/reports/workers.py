@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ...clock import SECOND
-from ...codec import decode
 from ...ids import RunId, WorkerId
 from ...model import AttemptStatus, ListAttempts, NodeStatus, RunStatus, WorkerRow
 from ...store import Store, reader
@@ -53,20 +52,11 @@ def describe_workers(store: Store) -> list[WorkerView]:
 
 def is_idle(row: WorkerRow) -> bool:
     """Whether a worker says that it gets no hints although there is work that it could do."""
-    return _said(row).get("idle") is True
-
-
-def _said(row: WorkerRow) -> dict[str, Any]:
-    """What a worker tells of itself."""
-    try:
-        said = decode(row.info)
-    except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
+    return row.said.get("idle") is True
 
 
 def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
-    said = _said(row)
+    said = row.said
     queues = said.get("queues")
     return WorkerView(
         row.id,
@@ -78,8 +68,8 @@ def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
         tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
         row.lease_until,
         row.renewed_at,
-        said.get("idle") is True,
-        may_live(row.info),
+        is_idle(row),
+        may_live(row),
         tuple(holds),
     )
 
@@ -99,11 +89,7 @@ def _holds(store: Store) -> dict[WorkerId, list[Hold]]:
 def worker_record(view: WorkerView, now: int) -> dict[str, Any]:
     """As JSON; its keys are a promise."""
     return {
-        "id": view.id,
-        "host": view.host,
-        "pid": view.pid,
-        "celery": view.celery,
-        "idle": view.idle,
+        **{name: getattr(view, name) for name in ("id", "host", "pid", "celery", "idle")},
         "alive": view.may_live and view.lease_until > now,
         "lease_seconds_left": round((view.lease_until - now) / SECOND, 3),
         "renewed_seconds_ago": round((now - view.renewed_at) / SECOND, 3),

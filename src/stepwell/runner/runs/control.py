@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, o
 from ...clock import Duration, microseconds
 from ...define.document.checking import with_templates_read
 from ...errors import GraphError, InputError, RunConflict
-from ...graph import from_frozen
+from ...graph import Graph, from_frozen
 from ...ids import NodeId, RunId
 from ...kernel.importing import import_problems
 from ...kernel.plans import NotNow
@@ -195,8 +195,7 @@ class Controls:
         if dry_run:
             graph, runs = carry_out(self._engine.store, preview_fork(row, seq, before))
             nodes = {node.index: node.status for node in reader.all_nodes(self._engine.store, self.id)}
-            specs = [(index, graph.in_order[index]) for index in sorted(runs, key=graph.ranks.__getitem__)]
-            return [Touched(spec.id, spec.name, nodes[index], NodeStatus.PENDING) for index, spec in specs]
+            return _touched(graph, {index: (nodes[index], NodeStatus.PENDING) for index in runs})
         made = self._engine.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
@@ -231,17 +230,11 @@ class Controls:
             return []
         if isinstance(plan, NotNow):
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
-        graph = self._engine.code.graphs.of(row)
-        specs = graph.in_order
-        touched = {
-            change.index: Touched(specs[change.index].id, specs[change.index].name, change.was, change.status)
-            for change in plan.changes
-        }
+        moves = {change.index: (change.was, change.status) for change in plan.changes}
         if gate.stop:
             for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
-                spec = specs[node.index]
-                touched[node.index] = Touched(spec.id, spec.name, node.status, NodeStatus.CANCELLED)
-        return [touched[index] for index in sorted(touched, key=graph.ranks.__getitem__)]
+                moves[node.index] = (node.status, NodeStatus.CANCELLED)
+        return _touched(self._engine.code.graphs.of(row), moves)
 
     def _refuse(self, gate: Gate) -> None:
         """Raise RunConflict with the reason, unless the run already is what was asked for."""
@@ -249,6 +242,12 @@ class Controls:
         done, advice = _REFUSALS[gate.purpose]
         if status not in done:
             raise RunConflict(f"run {self.id} is {status}; {advice}", run_id=self.id)
+
+
+def _touched(graph: Graph, moves: Mapping[int, tuple[NodeStatus, NodeStatus]]) -> list[Touched]:
+    """Nodes by number with the statuses that they have and would get, in the order of the graph."""
+    specs = graph.in_order
+    return [Touched(specs[at].id, specs[at].name, *moves[at]) for at in sorted(moves, key=graph.ranks.__getitem__)]
 
 
 _R = RunStatus

@@ -6,6 +6,7 @@ imported for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,14 +33,11 @@ class NodeOutputs(dict[str, Any]):
         self._run_id = run_id
         self._by_id: dict[str, Any] = {graph.order[index]: value for index, value in found.items()}
         self._repeated: dict[str, list[str]] = {}
-        names: dict[str, int] = {}
-        for index, spec in enumerate(graph.in_order):
-            if index not in graph.removed:
-                names[spec.name] = names.get(spec.name, 0) + 1
+        names = Counter(spec.name for index, spec in enumerate(graph.in_order) if index not in graph.removed)
         kept: dict[str, Any] = {}
         for index, value in found.items():
             spec = graph.in_order[index]
-            if names.get(spec.name, 0) > 1:
+            if names[spec.name] > 1:
                 self._repeated.setdefault(spec.name, []).append(spec.id)
                 kept[spec.id] = value
             else:

@@ -20,22 +20,15 @@ from .views import NodeView
 def run_record(run: StoredRun) -> dict[str, Any]:
     """A run as `ls --json` lists it."""
     row = run.row
+    same = ("id", "workflow", "target", "status", "reason", "priority", "idempotency_key")
+    times = ("created_at", "started_at", "ended_at", "deadline_at")
     return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "target": row.target,
-        "status": row.status,
-        "reason": row.reason,
-        "priority": row.priority,
-        "idempotency_key": row.idempotency_key,
+        **{name: getattr(row, name) for name in same},
         "tags": dict(row.tags),
         "nodes_total": run.size,
         "nodes_open": row.open,
         "nodes_failed": row.failed,
-        "created_at": iso(row.created_at),
-        "started_at": iso(row.started_at),
-        "ended_at": iso(row.ended_at),
-        "deadline_at": iso(row.deadline_at),
+        **{name: iso(getattr(row, name)) for name in times},
         "seconds": run.seconds,
         "origin": _origin_record(run),
     }
@@ -166,12 +159,5 @@ def _side_record(side: Side) -> dict[str, Any]:
 
 
 def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
-    if facts is None:
-        return None
-    return {
-        "status": facts.status,
-        "attempts": facts.attempts,
-        "seconds": facts.seconds,
-        "output_sha256": facts.output,
-        "delta_sha256": facts.delta,
-    }
+    names = ("status", "attempts", "seconds", "output_sha256", "delta_sha256")
+    return None if facts is None else dict(zip(names, facts, strict=True))

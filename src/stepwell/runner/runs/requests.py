@@ -10,8 +10,8 @@ from ...clock import SECOND
 from ...codec import decode, encode
 from ...errors import DefinitionError, RunConflict
 from ...graph import Graph
+from ...graph.order import reachable
 from ...ids import RunId, checked_run_id, new_run_id
-from ...kernel.reachable import reachable
 from ...model import Create, Gate, Hint, RunNews, RunRow, RunStatus
 from ...store import Store, reader
 from ..bodies.held import RunFacts
@@ -120,20 +120,8 @@ class Requests:
         """Create a fork of a run, share what the run has done, and work on it if this engine works."""
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
-        create = Create(
-            chosen,
-            row.workflow,
-            row.target,
-            row.digest,
-            given,
-            row.seed,
-            row.on_failure,
-            row.priority,
-            fork=arguments,
-            origin=row.id,
-            tags=row.tags,
-        )
-        made = begin_fork(self._store, create)
+        own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=None)
+        made = begin_fork(self._store, own._replace(fork=arguments, origin=row.id))
         self._tell_workers(row)
         if self._works:
             try:

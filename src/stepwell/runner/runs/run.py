@@ -64,7 +64,7 @@ class Run(Controls):
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        from ..show.notebook import run_html
+        from ..show.run import run_html
 
         return run_html(self._stored, self._typed)
 
@@ -348,14 +348,8 @@ class Run(Controls):
         broken = reader.all_nodes(store, self.id, NodeStatus.FAILED, NodeStatus.INTERRUPTED)
         if not broken:
             reason = row.reason or "unknown reason"
-            return RunFailed(
-                self.id,
-                node="(run)",
-                attempt=0,
-                error_type=reason,
-                error_message=_REASONS.get(reason, reason),
-                store=store.url,
-            )
+            told = _REASONS.get(reason, reason)
+            return RunFailed(self.id, node="(run)", attempt=0, error_type=reason, error_message=told, store=store.url)
         attempts = {node.index: reader.list_attempts(store, self.id, node.index) for node in broken}
         earliest = min(broken, key=lambda node: attempts[node.index][-1].ended_at or 0)
         (first,) = self._stored.nodes(earliest.index)

@@ -10,12 +10,12 @@ from ...clock import SECOND
 from ...codec import decode
 from ...errors import NodeNotFound, RunNotFound
 from ...graph import Graph, NodeSpec
+from ...graph.order import reachable
 from ...ids import Digest
 from ...kernel.ancestry import STANDING, Ancestry
 from ...kernel.measuring import RunMetrics, measure
-from ...kernel.reachable import reachable
-from ...model import AttemptRow, NodeRow, NodeStatus, Query, RunRow, queries
-from ...model.lines import Mark, latest_progress
+from ...model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...model.lines import LOG, LogLine, Mark, in_order_of_time, latest_progress
 from ...store import Store, reader
 from ...words import shown
 from ..code.graphs import load_graph
@@ -192,3 +192,28 @@ class StoredRun:
             AttemptView(each, None if hashes is None else hashes.of(each.index, each.number)) for each in attempts
         )
         return NodeView(row, self.graph.in_order[row.index].name, views, progress)
+
+
+class NewLines:
+    """What a run has logged since the last call of `next`, in the order of time.
+
+    `since` is when the last known line was stored; the lines of that very moment are given again.
+    """
+
+    def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
+        self.run = run
+        self._index = index
+        self._attempt = attempt
+        self._since = since
+        self._seen: set[tuple[str, int]] = set()
+        """The lines of that moment that were given."""
+
+    def next(self) -> list[tuple[LineRow, LogLine]]:
+        rows = reader.list_lines(
+            self.run.store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=self._since
+        )
+        new = [row for row in rows if (row.attempt, row.index) not in self._seen]
+        if rows:
+            self._since = max(row.at for row in rows)
+            self._seen = {(row.attempt, row.index) for row in rows if row.at == self._since}
+        return in_order_of_time(new)

@@ -67,7 +67,8 @@ def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: in
     deepest = max(12, screen.width // 3)
     named = [cell_len(_lead(row.lead, deepest)) + 2 + cell_len(row.name) for row in rows]
     widest = min(max(named, default=0), max(20, screen.width // 2))
-    states = [_state(row) for row in rows]
+    numbers = (f"{len(row.nodes):,} × " if len(row.nodes) > 1 else "" for row in rows)
+    states = [Text.assemble(number, coloured(row.status)) for number, row in zip(numbers, rows, strict=True)]
     state_width = max(map(cell_len, (state.plain for state in states)), default=0)
     times = [_took(row, now) for row in rows]
     time_width = max(map(len, times), default=0)
@@ -104,11 +105,6 @@ def _lead(lead: str, deepest: int) -> str:
     return lead if len(lead) <= deepest else f"… {lead[-(deepest - 2) :]}"
 
 
-def _state(row: Row) -> Text:
-    number = f"{len(row.nodes):,} × " if len(row.nodes) > 1 else ""
-    return Text.assemble(number, coloured(row.status))
-
-
 def _took(row: Row, now: int) -> str:
     """The total time of a node's attempts; for several nodes, the shortest and the longest."""
     times = [
@@ -135,14 +131,9 @@ def _notes(row: Row, graph: Graph, now: int) -> list[str]:
         notes.append(how_far_bar(progress))
     reasons = {each.reason for each in row.nodes}
     if len(reasons) == 1 and node.reason and not (len(row.nodes) == 1 and row.nodes[0].error):
-        notes.append(_reason(node.reason, graph))
+        why, separator, named = node.reason.partition(": ")  # reasons name nodes by id; people know them by name
+        notes.append(f"{why}{separator}{graph.nodes[named].name}" if named in graph.nodes else node.reason)
     return [*notes, row.note] if row.note else notes
-
-
-def _reason(reason: str, graph: Graph) -> str:
-    """Reasons name nodes by id; people know them by name."""
-    why, separator, node = reason.partition(": ")
-    return f"{why}{separator}{graph.nodes[node].name}" if node in graph.nodes else reason
 
 
 def _more(gap: Gap) -> str:

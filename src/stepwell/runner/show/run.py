@@ -1,9 +1,11 @@
-"""`stepwell show` and `run.show()`: facts about a run, its nodes as a tree, and a timeline."""
+"""`stepwell show` and `run.show()`: facts about a run, its nodes as a tree, and a timeline; in notebooks also a picture."""
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Sequence
+from html import escape
 from itertools import islice
 from typing import TypeAlias
 
@@ -34,6 +36,13 @@ REMOVED_SHOWN = 10
 
 PIPED_WIDTH = 100
 """The width of a timeline without a terminal."""
+
+DRAWN_UP_TO = 200
+"""Nodes; a larger picture shows nothing any more."""
+_WIDTH = 110
+_FORMAT = (
+    '<pre style="line-height: 1.3; font-size: 0.85em; white-space: pre; overflow-x: auto"><code>{code}</code></pre>'
+)
 
 _NAMES = 5
 _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LOST, AttemptStatus.CANCELLED)
@@ -132,15 +141,12 @@ def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Seq
         if failed:
             facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
-        facts.append(("next", Text(_next(command, row), style="yellow")))
+        steps = ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
+        facts.append(("next", Text(steps, style="yellow")))
     elif not row.status.terminal and not living(run.store):
         message = f"none: `{command(f'resume {row.id}')}` goes on with it"
         facts.append(("worker", Text(message, style="yellow")))
     screen.facts(facts)
-
-
-def _next(command: Command, row: RunRow) -> str:
-    return ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
 
 
 def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
@@ -177,3 +183,17 @@ def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap]) -> None:
         if isinstance(row, Row) and node.error is not None:
             screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.status]}"))
             screen.print(Text((node.error.traceback or str(node.error)).rstrip()))
+
+
+def run_html(run: StoredRun, command: Command) -> str:
+    """The picture and the tree, in one piece of HTML."""
+    from ...graph.svg import to_svg
+
+    screen = Console(file=io.StringIO(), record=True, width=_WIDTH, force_jupyter=False, highlight=False, emoji=False)
+    print_run(screen, run, command, tracebacks=False, whole=False, all_of_it="run.show(whole=True)")
+    told = screen.export_html(inline_styles=True, code_format=_FORMAT)
+    graph = run.graph
+    if len(graph) > DRAWN_UP_TO:
+        return f"<p>{escape(repr(graph))}</p>{told}"
+    statuses: dict[str, str] = {node.id: node.status for node in run.nodes()}
+    return f'<div style="overflow-x: auto">{to_svg(graph, statuses)}</div>{told}'

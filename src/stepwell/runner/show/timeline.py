@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from ...clock import SECOND
-from ...model import AttemptRow, AttemptStatus
+from ...model import AttemptStatus
 from ...words import duration
 from .styles import shortened
 from .tree import Row
@@ -74,7 +74,8 @@ def _pieces(row: Row, begin: int, total: int, now: int, cells: int) -> list[tupl
     for attempt in attempts:
         first = min(cells - 1, (attempt.started_at - begin) * cells // total)
         last = max(first + 1, min(cells, ((attempt.ended_at or now) - begin) * cells // total))
-        line[first:last] = [_kind(attempt)] * (last - first)
+        kind = "running" if attempt.status is AttemptStatus.RUNNING else "good" if attempt.status in _GOOD else "bad"
+        line[first:last] = [kind] * (last - first)
     if len(row.nodes) == 1:
         drawn = [place for place, kind in enumerate(line) if kind]
         line[drawn[0] : drawn[-1]] = [kind or "between" for kind in line[drawn[0] : drawn[-1]]]
@@ -85,12 +86,6 @@ def _pieces(row: Row, begin: int, total: int, now: int, cells: int) -> list[tupl
         else:
             pieces.append((_LINES.get(kind, " "), kind))
     return pieces
-
-
-def _kind(attempt: AttemptRow) -> str:
-    if attempt.status is AttemptStatus.RUNNING:
-        return "running"
-    return "good" if attempt.status in _GOOD else "bad"
 
 
 def _axis(seconds: float, cells: int) -> str:

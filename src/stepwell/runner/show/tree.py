@@ -72,7 +72,9 @@ def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
     draw_below((-1,), "")
     while stack:
         item, parent, lead, rail = stack.pop()
-        after = [tuple(position[each] for each in own) for own in _parents(item, nodes, graph)]
+        parents = (graph.parents[nodes[place].row.index] for place in item)
+        different = {id(own): own for own in parents}.values()  # members of a fan-out share the tuple of their parents
+        after = [tuple(position[each] for each in own) for own in different]
         rows.append(Row(lead, rail, tuple(nodes[place] for place in item), _note(after, set(parent), nodes)))
         draw_below(item, rail)
     return rows
@@ -181,12 +183,6 @@ def _grouped(
         else:
             rest += members
     return large, rest
-
-
-def _parents(item: Iterable[int], nodes: Sequence[NodeView], graph: Graph) -> list[_Item]:
-    """The different sets of parents of these nodes."""
-    found = (graph.parents[nodes[place].row.index] for place in item)
-    return list({id(own): own for own in found}.values())
 
 
 def _note(after: Sequence[_Item], parent: set[int], nodes: Sequence[NodeView]) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ...clock import microseconds
 from ...ids import AttemptId, RunId
-from ...model import TERMINAL_RUNS, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, RunStatus
+from ...model import TERMINAL_RUNS, GetRun, ListStops, ReadyRuns, RunNews, RunStatus
 from ..procedures.procedure import Procedure, Read, news_of
 from ..scheduling.scheduler import Scheduler
 from .sweeper import Sweeper
@@ -48,7 +48,7 @@ class Runner(Protocol):
     def wake_gates(self) -> None: ...
 
 
-class Follower:
+class Follower(Sweeper):
     """The regular duties of one runner."""
 
     def __init__(
@@ -66,18 +66,7 @@ class Follower:
         """The store is a server that all workers sweep, so each does it less often than every second."""
         self._turn = 0
         self._serve_again_at: int | None = None
-        self._sweeper = Sweeper(finished=self._finished, wake_gates=runner.wake_gates)
-
-    def finish_gate(self, held: HeldGate) -> None:
-        """Finish the work of this gate soon."""
-        self._sweeper.finish_gate(held)
-
-    @property
-    def pending(self) -> bool:
-        return self._sweeper.pending
-
-    def finish_next_gate(self) -> Procedure[None]:
-        return self._sweeper.finish_next_gate()
+        super().__init__(finished=self._gate_finished, wake_gates=runner.wake_gates)
 
     def serve_again(self, seconds: float) -> None:
         """Refresh what is served after `seconds`, although nothing seems to have changed."""
@@ -96,13 +85,13 @@ class Follower:
             (attempts,) = yield Read([ListStops(self._runner.scheduler.worker)])
             self._runner.stop(attempts)
 
-    def _finished(self, run_id: RunId, news: RunNews | None) -> None:
+    def _gate_finished(self, run_id: RunId, news: RunNews | None) -> None:
         if news is not None:
             self._runner.handle_news([news])
         self._runner.mark_ready([run_id])
 
     def _sweep(self) -> Procedure[None]:
-        result = yield from self._sweeper.sweep()
+        result = yield from self.sweep()
         receipt, timetable = result.receipt, self._runner.timetable
         share = min(MOST_SHARES, max(1, receipt.workers)) if self._shared else 1
         timetable.swept(self._runner.now(), result.next_due_in, share)

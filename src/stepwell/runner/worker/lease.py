@@ -91,7 +91,7 @@ class Lease:
         self._lacks = lacks
         self.about: dict[str, Any] = {}
         """What else others are told about this worker."""
-        self._state = LeaseState(worker, microseconds(seconds))
+        self.state = LeaseState(worker, microseconds(seconds))
         self._holding = holding
         self._on_held = on_held
         self._on_stop = on_stop
@@ -102,16 +102,8 @@ class Lease:
         self._changed = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="stepwell-lease", daemon=True)
 
-    @property
-    def renewals(self) -> int:
-        return self._state.renewals
-
-    @property
-    def losses(self) -> int:
-        return self._state.losses
-
     def start(self) -> None:
-        self._state.info = self._info()
+        self.state.info = self._info()
         self._renew()
         self._thread.start()
 
@@ -122,7 +114,7 @@ class Lease:
             "have been taken by others, whose results count",
             self._seconds,
         )
-        self._state.lost(_now())
+        self.state.lost(_now())
         try:
             self._renew()
         except StoreError as error:
@@ -131,7 +123,7 @@ class Lease:
     def announce(self) -> None:
         """Tell others which versions of which workflows this worker has. They know when this returns."""
         with self._lock:
-            self._state.announce(self._info(), _now())
+            self.state.announce(self._info(), _now())
         self._changed.set()
         self._renew_if_due()
 
@@ -161,7 +153,7 @@ class Lease:
 
     def _keep(self) -> None:
         while True:
-            self._changed.wait(min(LONGEST_WAIT, max(0, self._state.due_at - _now()) / SECOND))
+            self._changed.wait(min(LONGEST_WAIT, max(0, self.state.due_at - _now()) / SECOND))
             self._changed.clear()
             if self._closed:
                 return
@@ -175,16 +167,16 @@ class Lease:
                     logging.DEBUG if self._trouble else logging.WARNING, "the lease could not be renewed: %s", error
                 )
                 self._trouble = True
-                self._state.failed(_now())
+                self.state.failed(_now())
 
     def _renew_if_due(self) -> None:
-        if self._state.due_at <= _now():
+        if self.state.due_at <= _now():
             self._renew()
 
     def _renew(self) -> None:
         with self._lock:
-            receipt = self._store.commit([self._state.next_op(self._holding())])[0]
-            stop = self._state.answered(receipt, _now())
+            receipt = self._store.commit([self.state.next_op(self._holding())])[0]
+            stop = self.state.answered(receipt, _now())
         if not isinstance(receipt, Refused):
             self._on_held()
         if stop:

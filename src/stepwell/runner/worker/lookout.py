@@ -6,7 +6,6 @@ import logging
 from collections import defaultdict
 from typing import NamedTuple
 
-from ...codec import decode
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...model import Dismiss, Lane, ListReady, Query, Unfinished
@@ -32,15 +31,14 @@ class Lookout:
         self._store = store
         self._lanes: Recent[Digest, frozenset[Lane]] = Recent(10_000)
 
-    def ready(self, queues: frozenset[str] | None = None) -> list[Ready]:
-        """One run for each queue and graph with READY nodes, in these queues or in all."""
+    def ready(self) -> list[Ready]:
+        """One run for each queue and graph with READY nodes."""
         asked: list[tuple[str, Unfinished]] = []
         questions: list[Query] = []
         for item in reader.list_unfinished(self._store):
             by_queue: defaultdict[str, list[Lane]] = defaultdict(list)
             for lane in sorted(self._lanes_of(item.digest)):
-                if queues is None or lane.queue in queues:
-                    by_queue[lane.queue] += [lane, lane._replace(suspect=True)]
+                by_queue[lane.queue] += [lane, lane._replace(suspect=True)]
             for queue, lanes in by_queue.items():
                 asked.append((queue, item))
                 questions.append(ListReady(tuple(lanes), serves=((item.workflow, item.digest),), limit=1))
@@ -68,14 +66,10 @@ def dismiss_dead(store: Store) -> int:
     many attempts they held. A process that is only paused keeps its lease until it expires."""
     lost = 0
     for worker in reader.list_workers(store):
-        if not may_live(worker.info):
+        if not may_live(worker):
             (receipt,) = store.commit([Dismiss(worker.id)])
             held: int = getattr(receipt, "lost", 0)
             lost += held
-            log.warning("worker %s (process %s) has died; it held %d attempts", worker.id, _pid(worker.info), held)
+            pid = worker.said.get("pid")
+            log.warning("worker %s (process %s) has died; it held %d attempts", worker.id, pid, held)
     return lost
-
-
-def _pid(info: bytes) -> object:
-    said = decode(info)
-    return said.get("pid") if isinstance(said, dict) else None

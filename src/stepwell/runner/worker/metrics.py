@@ -107,7 +107,7 @@ def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
         counters.claimed,
         each(pressure.blocks),
         each(lambda kind: pressure.spent(kind, now) / SECOND),
-        lease.renewals,
-        lease.losses,
+        lease.state.renewals,
+        lease.state.losses,
         scheduler.waiting.blocked_runs(),
     )

@@ -50,12 +50,8 @@ class Sweeper:
         known = receipt.next_due is not None and receipt.next_due > answer.now
         due_in = receipt.next_due - answer.now if known and receipt.next_due is not None else None
         if receipt.lost:
-            lost = (
-                "1 attempt of a lost worker was"
-                if receipt.lost == 1
-                else f"{receipt.lost} attempts of lost workers were"
-            )
-            log.warning("%s taken over", lost)
+            several = f"{receipt.lost} attempts of lost workers were"
+            log.warning("%s taken over", "1 attempt of a lost worker was" if receipt.lost == 1 else several)
         for held in receipt.gates:
             self.finish_gate(held)
         most = max(receipt.lost, receipt.woken, len(receipt.gates), len(receipt.runs))

@@ -16,8 +16,8 @@ from ...codec import text
 from ...ids import RunId
 from ...model import JournalRow, ListJournal, RunRow
 from ...model.lines import LOG
-from ...runner.runs.lines import NewLines
 from ...runner.runs.records import line_record
+from ...runner.runs.stored import NewLines
 from ...store import reader
 from ..access.guard import PRINCIPAL, Principal
 from ..access.tokens import get_token

@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 
 from ...clock import Clock, WallClock
 from ...errors import StoreError
-from ...ids import AttemptId, RunId, WorkerId
+from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal, Refused, ops, receipts
 from ...model.versions import ActivateVersion, SaveVersion
 from ..rules.grouping import groups
@@ -53,7 +53,9 @@ class MemoryStore:
             if any(map(_changed_something, answers)):
                 self._version += 1
                 self._changed.notify_all()
-            return Answer(answers, now, self._stops(batch))
+            workers = dict.fromkeys(op.worker for op in batch if isinstance(op, ops.Claim | ops.Renew))
+            stops = tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
+            return Answer(answers, now, stops)
 
     def _judge(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
         refused = [refuse_values(op) for op in group]
@@ -61,10 +63,6 @@ class MemoryStore:
             self._apply(kind, good, now) if (good := [o for o, r in zip(group, refused, strict=True) if not r]) else ()
         )
         return [next(applied) if refusal is None else refusal for refusal in refused]
-
-    def _stops(self, batch: Batch) -> tuple[AttemptId, ...]:
-        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, ops.Claim | ops.Renew))
-        return tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
 
     def _apply(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
         state = self._state

@@ -8,7 +8,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
-from ...ids import RunId, attempt_id
+from ...ids import RunId
 from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
@@ -155,7 +155,7 @@ def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunReco
 
 
 def _claimed(run: RunRecord) -> dict[str, int]:
-    return {attempt_id(attempt.claim, attempt.ordinal): place for place, attempt in enumerate(run.attempts)}
+    return {attempt.id: place for place, attempt in enumerate(run.attempts)}
 
 
 def _line_cursor(line: LineRow) -> tuple[str, int]:

@@ -26,7 +26,7 @@ def restore(state: State, op: Restore, now: int) -> Receipt:
     if run is None:
         state.admissions += 1
         run = state.runs[op.run.id] = RunRecord(
-            state.admissions, _created(op.run), graph, op.run.created_at, op.run.deadline_at, op.run.on_failure
+            state.admissions, Create.like(op.run), graph, op.run.created_at, op.run.deadline_at
         )
         run.status, run.purpose = op.run.status, "restore"
     run.expires_at = now + LOAD_LEASE
@@ -39,63 +39,19 @@ def restore(state: State, op: Restore, now: int) -> Receipt:
     return Restored(len(run.nodes), True)
 
 
-def _created(row: RunRow) -> Create:
-    return Create(
-        row.id,
-        row.workflow,
-        row.target,
-        row.digest,
-        row.input,
-        row.seed,
-        row.on_failure,
-        row.priority,
-        row.timeout,
-        row.idempotency_key,
-        row.fork,
-        row.origin,
-        row.tags,
-    )
-
-
 def _add(state: State, run: RunRecord, op: Restore) -> None:
     for row in op.nodes[max(0, len(run.nodes) - (op.nodes[0].index if op.nodes else 0)) :]:
         if row.index == len(run.nodes):
-            layout = run.graph.rows[row.index]
-            run.nodes.append(
-                NodeRecord(
-                    row.index,
-                    layout,
-                    row.status,
-                    row.waiting,
-                    row.live,
-                    row.lane,
-                    row.attempt,
-                    row.failures,
-                    row.losses,
-                    row.due_at,
-                    row.reason,
-                    row.generation,
-                    row.postponed,
-                )
-            )
+            fields = row._asdict() | {"layout": run.graph.rows[row.index]}
+            del fields["id"]
+            run.nodes.append(NodeRecord(**fields))
     for attempt in op.attempts:
         claim, ordinal = split_attempt_id(attempt.id)
         granted = state.claims.setdefault(claim, {})
         if ordinal not in granted:
-            granted[ordinal] = AttemptRecord(
-                claim,
-                ordinal,
-                run,
-                attempt.index,
-                attempt.number,
-                attempt.worker,
-                attempt.started_at,
-                attempt.status,
-                attempt.ended_at,
-                attempt.output,
-                attempt.error,
-                attempt.outcome,
-            )
+            fields = attempt._asdict() | {"claim": claim, "ordinal": ordinal, "run": run}
+            del fields["id"]
+            granted[ordinal] = AttemptRecord(**fields)
             run.attempts.append(granted[ordinal])
     for entry in op.journal:
         if entry.seq == len(run.journal) + 1:
@@ -105,15 +61,12 @@ def _add(state: State, run: RunRecord, op: Restore) -> None:
     run.former_graphs.update(op.former_graphs)
 
 
+_KEPT = ("status", "gate", "seq", "heals", "tolerated", "started_at", "ended_at", "deadline_at", "reason")
+
+
 def _finish(run: RunRecord, row: RunRow) -> None:
-    run.status, run.gate, run.purpose, run.expires_at = row.status, row.gate, None, None
-    run.stopping, run.seq, run.heals, run.tolerated = row.stopping, row.seq, row.heals, row.tolerated
-    run.started_at, run.ended_at, run.deadline_at, run.reason = (
-        row.started_at,
-        row.ended_at,
-        row.deadline_at,
-        row.reason,
-    )
-    if run.gate is GateState.OPEN:
-        run.stopping = False
+    for name in _KEPT:
+        setattr(run, name, getattr(row, name))
+    run.purpose = run.expires_at = None
+    run.stopping = row.stopping and run.gate is not GateState.OPEN
     run.recount()

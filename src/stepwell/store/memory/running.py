@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...ids import AttemptId, RunId, attempt_id, split_attempt_id
+from ...ids import AttemptId, RunId, split_attempt_id
 from ...model import (
     GateState,
     Lane,
@@ -51,12 +51,7 @@ def _settle_one(op: ops.Settle, attempt: AttemptRecord | None, moving: dict[RunI
     if attempt is None:
         return "fenced"
     if attempt.status is not AttemptStatus.RUNNING:
-        same = (attempt.status, attempt.output, attempt.error, attempt.outcome) == (
-            op.status,
-            op.output,
-            op.error,
-            op.outcome,
-        )
+        same = all(getattr(attempt, name) == getattr(op, name) for name in ("status", "output", "error", "outcome"))
         return "repeated" if same else "fenced"
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
@@ -114,7 +109,8 @@ def hold_back(ended: Iterable[AttemptRecord]) -> None:
 
 def conclude(run: RunRecord, now: int) -> None:
     """What follows for the run itself, after its nodes have moved."""
-    match conclusion(run.gate, run.status, run.on_failure, run.open, run.active, run.failed, run.tolerated):
+    on_failure = run.created.on_failure
+    match conclusion(run.gate, run.status, on_failure, run.open, run.active, run.failed, run.tolerated):
         case Conclusion.COMPLETED:
             run.status, run.gate, run.ended_at = RunStatus.COMPLETED, GateState.SHUT, now
             run.note(now, "run", None, None, RunStatus.COMPLETED)
@@ -198,7 +194,7 @@ def _grant(attempt: AttemptRecord) -> receipts.Grant:
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     outputs = ((need, output_of(run, need)) for need in sorted(node.layout.needs))
     return receipts.Grant(
-        attempt_id(attempt.claim, attempt.ordinal),
+        attempt.id,
         run.id,
         node.index,
         attempt.number,
@@ -231,7 +227,7 @@ def renew(state: State, op: ops.Renew, now: int) -> Receipt:
     stray = [
         attempt
         for attempt in (() if op.held is None else _running_under(state, op.worker))
-        if attempt.started_at < heard_at and attempt_id(attempt.claim, attempt.ordinal) not in set(op.held or ())
+        if attempt.started_at < heard_at and attempt.id not in set(op.held or ())
     ]
     for attempt in stray:
         status = _settled_as(NodeStatus.READY, attempt.run, attempt.run.nodes[attempt.index])
@@ -244,9 +240,7 @@ def renew(state: State, op: ops.Renew, now: int) -> Receipt:
 
 
 def stops(state: State, worker: str) -> tuple[AttemptId, ...]:
-    return tuple(
-        attempt_id(attempt.claim, attempt.ordinal) for attempt in _running_under(state, worker) if attempt.run.stopping
-    )
+    return tuple(attempt.id for attempt in _running_under(state, worker) if attempt.run.stopping)
 
 
 def dismiss(state: State, op: ops.Dismiss, now: int) -> Receipt:

@@ -47,9 +47,7 @@ def _create_one(state: State, op: ops.Create, now: int) -> Receipt:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     state.admissions += 1
     deadline = None if op.timeout is None else now + op.timeout
-    run = state.runs[op.run_id] = RunRecord(
-        state.admissions, op, graph, now, deadline, op.on_failure, expires_at=now + ops.LOAD_LEASE
-    )
+    run = state.runs[op.run_id] = RunRecord(state.admissions, op, graph, now, deadline, expires_at=now + ops.LOAD_LEASE)
     run.note(now, "created", None, None, None)
     _load(run, now)
     return receipts.Created(op.run_id, False, len(run.nodes), graph.total)
@@ -125,7 +123,7 @@ def share(state: State, op: ops.Share, now: int) -> Receipt:
         shared += 1
         if not repeated and node.attempt == 0 and node.status in (NodeStatus.PENDING, NodeStatus.READY):
             ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, found.worker, found.started_at)
-            _share_one(run, node, found, ours, effects.get(found.row().id, ()), now)
+            _share_one(run, node, found, ours, effects.get(found.id, ()), now)
             state.claims.setdefault(op.claim_id, {})[ordinal] = ours
     return receipts.Shared(shared)
 
@@ -139,9 +137,8 @@ def _share_one(
     node.attempt = 1
     change(run, node, NodeStatus.COMPLETED)
     run.note(now, "shared", node.index, 1, NodeStatus.COMPLETED)
-    own = ours.row().id
     for line in effects:
-        run.lines[own, line.index] = line._replace(attempt=own, number=1)
+        run.lines[ours.id, line.index] = line._replace(attempt=ours.id, number=1)
 
 
 def gate(state: State, op: ops.Gate, now: int) -> Receipt:

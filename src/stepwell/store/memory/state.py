@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from ...ids import Digest, GateToken, RunId, attempt_id
+from ...ids import AttemptId, Digest, GateToken, RunId, attempt_id
 from ...model import Create, Lane, LayoutRow, RunNews, StoreLimits
-from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, NodeRow, OnFailure, RunRow, WorkerRow
+from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...model.status import ACTIVE_NODES, FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import GateFacts
 from .versions import Records, Versions
 
 LIMITS = StoreLimits()
+_NODE, _ATTEMPT = attrgetter(*NodeRow._fields), attrgetter(*AttemptRow._fields)
+_ELSEWHERE = {"digest": "graph.digest", "nodes": "graph.total"} | {
+    name: f"created.{name}" for name in Create._fields if name not in ("run_id", "digest")
+}
+_RUN = attrgetter(*(_ELSEWHERE.get(name, name) for name in RunRow._fields if name != "releasing"))
 
 
 @dataclass(slots=True)
@@ -47,22 +53,12 @@ class NodeRecord:
     generation: int = 0
     postponed: int = 0
 
+    @property
+    def id(self) -> str:
+        return self.layout.id
+
     def row(self) -> NodeRow:
-        return NodeRow(
-            self.index,
-            self.layout.id,  # type: ignore[arg-type]
-            self.status,
-            self.attempt,
-            self.waiting,
-            self.live,
-            self.failures,
-            self.losses,
-            self.lane,
-            self.due_at,
-            self.reason,
-            self.generation,
-            self.postponed,
-        )
+        return NodeRow._make(_NODE(self))
 
 
 @dataclass(slots=True)
@@ -80,19 +76,12 @@ class AttemptRecord:
     error: bytes | None = None
     outcome: bytes | None = None
 
+    @property
+    def id(self) -> AttemptId:
+        return attempt_id(self.claim, self.ordinal)
+
     def row(self) -> AttemptRow:
-        return AttemptRow(
-            attempt_id(self.claim, self.ordinal),
-            self.index,
-            self.number,
-            self.status,
-            self.worker,  # type: ignore[arg-type]
-            self.started_at,
-            self.ended_at,
-            self.output,
-            self.error,
-            self.outcome,
-        )
+        return AttemptRow._make(_ATTEMPT(self))
 
 
 @dataclass(slots=True)
@@ -102,7 +91,6 @@ class RunRecord:
     graph: GraphRecord
     created_at: int
     deadline_at: int | None
-    on_failure: OnFailure
     status: RunStatus = RunStatus.PENDING
     gate: GateState = GateState.HELD
     token: GateToken | None = None
@@ -149,38 +137,7 @@ class RunRecord:
         return RunNews(self.id, self.status, self.gate, self.purpose, self.open, self.active, self.failed, self.seq)
 
     def row(self) -> RunRow:
-        created = self.created
-        return RunRow(
-            created.run_id,
-            created.workflow,
-            created.target,
-            self.graph.digest,
-            self.status,
-            self.on_failure,
-            created.input,
-            created.seed,
-            created.priority,
-            created.idempotency_key,
-            self.gate,
-            self.purpose,
-            self.stopping,
-            self.graph.total,
-            self.open,
-            self.active,
-            self.failed,
-            self.seq,
-            self.created_at,
-            self.started_at,
-            self.ended_at,
-            self.deadline_at,
-            self.reason,
-            self.heals,
-            created.fork,
-            self.tolerated,
-            created.origin,
-            created.tags,
-            created.timeout,
-        )
+        return RunRow._make((*_RUN(self), False))
 
 
 @dataclass(slots=True)

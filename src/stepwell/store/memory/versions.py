@@ -48,7 +48,9 @@ def answer_version(stored: Versions, query: versions.GetVersion | versions.ListV
         names = sorted(
             name for kind, name in stored if kind == query.kind and (query.after is None or name > query.after)
         )
-        rows = (_name_row(name, stored[query.kind, name]) for name in names)
+        named = [stored[query.kind, name] for name in names]
+        ends = [(each.stored[-1], each.stored[each.active - 1]) for each in named]
+        rows = (versions.NameRow(new.name, new.number, on.number, on.digest, new.stored_at) for new, on in ends)
         return page_of(rows, query.limit, attrgetter("name"))
     record = stored.get((query.kind, query.name))
     if isinstance(query, versions.ListVersions):
@@ -70,11 +72,6 @@ def answer_version(stored: Versions, query: versions.GetVersion | versions.ListV
 
 def _row(record: NameRecord, version: versions.VersionRow) -> versions.VersionRow:
     return version._replace(active=version.number == record.active)
-
-
-def _name_row(name: str, record: NameRecord) -> versions.NameRow:
-    newest, active = record.stored[-1], record.stored[record.active - 1]
-    return versions.NameRow(name, newest.number, active.number, active.digest, newest.stored_at)
 
 
 Records = dict[tuple[str, str], RecordRow]

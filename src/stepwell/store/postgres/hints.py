@@ -153,15 +153,10 @@ class Listener:
         self._closed = True
         self.heard.close()
         connection = self._connection
-        if connection is not None and not connection.closed:
-            _break(connection)
+        if connection is not None and not connection.closed:  # wake up whoever waits for notifications on it
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
         if self._thread is not None:
             self._thread.join(5)
         if connection is not None:
             connection.close()
-
-
-def _break(connection: psycopg.Connection[Any]) -> None:
-    """Wake up whoever waits for notifications on it."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
-        line.shutdown(socket.SHUT_RDWR)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...ids import RunId, attempt_id, split_attempt_id
-from ...model import Answer, AttemptStatus, Batch, GateState, Lane, NodeStatus, ops, receipts
+from ...model import Answer, AttemptStatus, Batch, GateState, NodeStatus, ops, receipts
 from ..rules.codes import RUN_STATUS
 from ..rules.payloads import is_large
-from .payloads import texts
+from .payloads import storable, texts
 from .receipts import attempts
-from .texts import storable
 
 STATEMENT = """
 SELECT o_now, o_child, o_number, o_failures, o_losses, o_generation, o_postponed, o_status, o_purpose, o_open, o_seq,
@@ -36,9 +35,10 @@ class Link:
     def parameters(self) -> tuple[Any, ...]:
         op, claim = self._settle, self._claim
         given, ordinal = split_attempt_id(storable(op.attempt))
-        lanes = texts([_lane(lane) for lane, limit in claim.lanes if limit > 0])
+        wanted = (lane for lane, limit in claim.lanes if limit > 0)
+        lanes = [f"{storable(e.body)} {e.careful:d} {e.suspect:d} {storable(e.queue)}" for e in wanted]
         ids = (storable(claim.claim_id), storable(claim.worker), storable(self.run))
-        return given, ordinal, op.output, op.outcome, *ids, lanes
+        return given, ordinal, op.output, op.outcome, *ids, texts([*lanes])
 
     def answer(self, row: tuple[Any, ...]) -> Answer | None:
         """None: it was none, and nothing has happened."""
@@ -51,10 +51,6 @@ class Link:
         attempt = attempt_id(self._claim.claim_id, 0)
         grant = receipts.Grant(attempt, self.run, child, number, failures, losses, taken, generation, 0, postponed)
         return Answer([receipts.Settled(False, news), receipts.Claimed((grant,), (), False)], now, attempts(stop or ()))
-
-
-def _lane(lane: Lane) -> str:
-    return f"{storable(lane.body)} {lane.careful:d} {lane.suspect:d} {storable(lane.queue)}"
 
 
 class Links:

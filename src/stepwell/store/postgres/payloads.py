@@ -1,4 +1,4 @@
-"""Rows and payloads on their way in, as arrays. Large payloads are kept once for each run, and rows hold references."""
+"""Rows, payloads and texts on their way in. Large payloads are kept once for each run, and rows hold references."""
 
 from __future__ import annotations
 
@@ -8,24 +8,20 @@ from typing import Any
 from ...model import LayoutRow
 from ..rules.payloads import is_large, reference
 
+Row = tuple[str | None, int, int, int, str | None, bytes | None, bytes | None, bytes | None]
+"""Claim, ordinal, code, number and kind of a row, and up to three payloads."""
+
 
 class Packer:
     """The arrays that the rows of a batch's sets are cut from, and the large payloads of the batch."""
 
     def __init__(self) -> None:
-        self.claims: list[str | None] = []
-        self.ordinals: list[int] = []
-        self.codes: list[int] = []
-        self.numbers: list[int] = []
-        self.kinds: list[str | None] = []
-        self.first: list[bytes | None] = []
-        self.second: list[bytes | None] = []
-        self.third: list[bytes | None] = []
+        self._rows: list[Row] = []
         self.large: list[bytes] = []
 
     @property
     def size(self) -> int:
-        return len(self.first)
+        return len(self._rows)
 
     def add(
         self,
@@ -39,14 +35,7 @@ class Packer:
         number: int = 0,
         kind: str | None = None,
     ) -> None:
-        self.claims.append(claim)
-        self.ordinals.append(ordinal)
-        self.codes.append(code)
-        self.numbers.append(number)
-        self.kinds.append(kind)
-        self.first.append(first)
-        self.second.append(second)
-        self.third.append(third)
+        self._rows.append((claim, ordinal, code, number, kind, first, second, third))
 
     def add_completed(
         self,
@@ -56,15 +45,10 @@ class Packer:
         outcomes: Sequence[bytes | None],
     ) -> None:
         """Rows of attempts that completed with small payloads and nothing else, as nearly all do: no call for each."""
-        size = len(names)
-        self.claims += [claim for claim, _ in names]
-        self.ordinals += [ordinal for _, ordinal in names]
-        self.codes += [code] * size
-        self.numbers += [0] * size
-        self.kinds += [None] * size
-        self.first += outputs
-        self.second += [None] * size
-        self.third += outcomes
+        self._rows += [
+            (claim, ordinal, code, 0, None, output, None, outcome)
+            for (claim, ordinal), output, outcome in zip(names, outputs, outcomes, strict=True)
+        ]
 
     def shorten(self, payload: bytes | None, place: int, large: list[tuple[int, int]]) -> bytes | None:
         """What a row holds of a payload. `large` gets those that are to be kept: (row of its set, number from 1)."""
@@ -76,18 +60,16 @@ class Packer:
 
     def arrays(self) -> tuple[str | None, ...]:
         """As the function takes them; None where no row has anything. Written here: the driver takes ten times as long."""
-        if not self.first:
+        if not self._rows:
             return (None,) * 9
-        named = _has_any(self.claims)
+        claims, ordinals, codes, numbers, kinds, first, second, third = zip(*self._rows, strict=True)
+        named = _has_any(claims)
         return (
-            texts(self.claims) if named else None,
-            _numbers(self.ordinals) if named else None,
-            _numbers(self.codes) if named else None,
-            _numbers(self.numbers) if named else None,
-            texts(self.kinds) if _has_any(self.kinds) else None,
-            _bytes(self.first),
-            _bytes(self.second) if _has_any(self.second) else None,
-            _bytes(self.third) if _has_any(self.third) else None,
+            texts(claims) if named else None,
+            *(_numbers(each) if named else None for each in (ordinals, codes, numbers)),
+            texts(kinds) if _has_any(kinds) else None,
+            _bytes(first),
+            *(_bytes(each) if _has_any(each) else None for each in (second, third)),
             _bytes(self.large) if self.large else None,
         )
 
@@ -110,7 +92,7 @@ def graph_columns(start: int, rows: Sequence[LayoutRow]) -> dict[str, Any]:
     return columns
 
 
-def _has_any(values: list[Any]) -> bool:
+def _has_any(values: Sequence[Any]) -> bool:
     return values.count(None) < len(values)
 
 
@@ -118,7 +100,7 @@ def _numbers(values: Iterable[int]) -> str:
     return f"{{{','.join(map(str, values))}}}"
 
 
-def texts(values: list[str | None]) -> str:
+def texts(values: Sequence[str | None]) -> str:
     """
     >>> print(texts(["a", None, 'say "hi"']))
     {"a",NULL,"say \\"hi\\""}
@@ -132,3 +114,18 @@ def texts(values: list[str | None]) -> str:
 
 def _bytes(values: Sequence[bytes | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
+
+
+NOWHERE = "\N{REPLACEMENT CHARACTER} no text"
+"""Asked for in place of a text that nothing stored can have."""
+
+
+def storable(text: str) -> str:
+    """The text, or one that nothing is called: PostgreSQL has no NUL, and half of a character is no text."""
+    if text.isprintable():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return NOWHERE
+    return NOWHERE if "\x00" in text else text

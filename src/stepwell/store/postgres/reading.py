@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, assert_never
+from typing import Any, assert_never
 
 from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import Lane, Query, queries, records, versions
@@ -13,20 +13,12 @@ from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
 from ...model.status import RunStatus
 from ..rules.codes import ATTEMPT_STATUS, KIND_CODE, KINDS, NODE_CODE, NODE_STATUS, ORDINALS, RUN_CODE, RUN_STATUS
 from ..rules.paging import page_of
+from .payloads import storable
+from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
 from .receipts import attempts, run_row
-from .texts import storable
-from .versions import ask_record, ask_version
-from .work import ask_ready, ask_unfinished
 
-Rows = list[tuple[Any, ...]]
 LAST = chr(0x10FFFF)
 """No text that begins with a prefix comes after the prefix and this."""
-
-
-class Question(NamedTuple):
-    statement: str
-    given: dict[str, Any]
-    read: Callable[[Rows], Any]
 
 
 _RUN = """
@@ -68,13 +60,13 @@ def question(query: Query) -> Question:
 SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
             return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
         case queries.ReadyRuns() | queries.ListReady():
-            return Question(*ask_ready(query))
+            return ask_ready(query)
         case queries.ListUnfinished():
-            return Question(*ask_unfinished(query))
+            return ask_unfinished(query)
         case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
-            return Question(*ask_version(query))
+            return ask_version(query)
         case records.GetRecord() | records.ListRecords():
-            return Question(*ask_record(query))
+            return ask_record(query)
         case queries.GetGraph(digest):
             statement = "SELECT document FROM graph WHERE digest = %(digest)s AND loaded = total"
             return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)
@@ -88,7 +80,7 @@ SELECT digest, workflow FROM graph g
    AND NOT EXISTS (SELECT FROM run r WHERE r.graph = g.key) AND NOT EXISTS (SELECT FROM former_graph f WHERE f.graph = g.key)
  ORDER BY digest LIMIT %(limit)s"""
             given = {"after": storable(after or ""), "before": before, "limit": limit}
-            return Question(statement, given, lambda rows: page_of(rows, limit, itemgetter(0)))
+            return paged(statement, given, tuple, itemgetter(0))
         case queries.ListStops(worker, limit):
             given = {"worker": storable(worker), "limit": limit}
             statement = "SELECT stops_1(%(worker)s, %(limit)s)"
@@ -97,9 +89,7 @@ SELECT digest, workflow FROM graph g
             statement = """
 SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER BY id LIMIT %(limit)s"""
             given = {"after": storable(first or ""), "limit": limit}
-            return Question(
-                statement, given, lambda rows: page_of([WorkerRow(*row) for row in rows], limit, attrgetter("id"))
-            )
+            return paged(statement, given, WorkerRow._make, attrgetter("id"))
         case _:
             assert_never(query)
 
@@ -172,12 +162,11 @@ SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses
        {"" if query.indexes is None else "AND n.idx = ANY(%(indexes)s)"}
  ORDER BY n.idx LIMIT %(limit)s"""
     given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+    return paged(statement, given, _node, attrgetter("index"))
 
-    def read(rows: Rows) -> Any:
-        found = [NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:])) for row in rows]
-        return page_of(found, query.limit, attrgetter("index"))
 
-    return Question(statement, given, read)
+def _node(row: tuple[Any, ...]) -> NodeRow:
+    return NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:]))
 
 
 def _ints(indexes: tuple[int, ...] | None) -> list[int] | None:
@@ -193,14 +182,11 @@ SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started
  ORDER BY a.idx, a.number LIMIT %(limit)s"""
     node, number = query.after
     given = {"run": storable(query.run_id), "node": node, "number": number, "index": query.index, "limit": query.limit}
+    return paged(statement, given, _attempt, attrgetter("index", "number"))
 
-    def read(rows: Rows) -> Any:
-        found = [
-            AttemptRow(attempt_id(row[0], row[1]), row[2], row[3], ATTEMPT_STATUS[row[4]], *row[5:]) for row in rows
-        ]
-        return page_of(found, query.limit, attrgetter("index", "number"))
 
-    return Question(statement, given, read)
+def _attempt(row: tuple[Any, ...]) -> AttemptRow:
+    return AttemptRow(attempt_id(row[0], row[1]), row[2], row[3], ATTEMPT_STATUS[row[4]], *row[5:])
 
 
 def _outputs(query: queries.GetOutputs) -> Question:
@@ -209,12 +195,7 @@ SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON 
  WHERE r.id = %(run)s AND a.idx > %(after)s AND a.status = 1 {"" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"}
  ORDER BY a.idx LIMIT %(limit)s"""
     given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
-
-    def read(rows: Rows) -> Any:
-        completions = [(idx, Completion(number, output or b"")) for idx, number, output in rows]
-        return page_of(completions, query.limit, itemgetter(0))
-
-    return Question(statement, given, read)
+    return paged(statement, given, lambda row: (row[0], Completion(row[1], row[2] or b"")), itemgetter(0))
 
 
 def _journal(query: queries.ListJournal) -> Question:
@@ -225,21 +206,14 @@ SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail FROM run r JOIN 
        {"" if query.indexes is None else "AND j.idx = ANY(%(indexes)s)"}
  ORDER BY j.seq LIMIT %(limit)s"""
     given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
-
-    def read(rows: Rows) -> Any:
-        found = [
-            JournalRow(seq, at, KINDS[kind], idx, number, _shown(KINDS[kind], status, detail))
-            for seq, at, kind, idx, number, status, detail in rows
-        ]
-        return page_of(found, query.limit, attrgetter("seq"))
-
-    return Question(statement, given, read)
+    return paged(statement, given, _entry, attrgetter("seq"))
 
 
-def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
-    if status is None:
-        return detail
-    return RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
+def _entry(row: tuple[Any, ...]) -> JournalRow:
+    seq, at, code, idx, number, status, detail = row
+    kind = KINDS[code]
+    named = detail if status is None else RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
+    return JournalRow(seq, at, kind, idx, number, named)
 
 
 _LINE = f"""
@@ -270,7 +244,7 @@ def _lines(query: queries.ListLines) -> Question:
         "since": query.since,
         "limit": query.limit,
     }
-    return Question(statement, given | _start(query.after), lambda rows: _line_page(rows, query.limit))
+    return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
 
 
 def _marks(query: queries.ListMarks) -> Question:
@@ -278,7 +252,7 @@ def _marks(query: queries.ListMarks) -> Question:
     after = "" if query.after is None else f"AND {_AFTER}"
     statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx < 0 {chosen} {after} ORDER BY a.key, l.idx LIMIT %(limit)s"
     given = {"run": storable(query.run_id), "indexes": _ints(query.indexes), "limit": query.limit}
-    return Question(statement, given | _start(query.after), lambda rows: _line_page(rows, query.limit))
+    return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
 
 
 def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
@@ -288,6 +262,5 @@ def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
     return {"claim": claim, "ordinal": ordinal, "line": after[1]}
 
 
-def _line_page(rows: Rows, limit: int) -> Any:
-    found = [LineRow(attempt_id(row[0], row[1]), *row[2:]) for row in rows]
-    return page_of(found, limit, attrgetter("attempt", "index"))
+def _line(row: tuple[Any, ...]) -> LineRow:
+    return LineRow(attempt_id(row[0], row[1]), *row[2:])

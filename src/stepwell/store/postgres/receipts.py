@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...ids import AttemptId, RunId, attempt_id
-from ...model import Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
+from ...model import Op, PutRecord, Receipt, RecordPut, Refusal, Refused, RunRow, may_settle, ops, receipts, versions
 from ..rules.codes import GATE, RUN_STATUS
 
 Bytes = Iterator[bytes | None]
 FENCED = Refused(Refusal.FENCED)
+_PLACES = ("status", "gate", "seed", "tags", "input", "fork")
+_STATUS, _GATE, _SEED, _TAGS, _INPUT, _FORK = map(RunRow._fields.index, _PLACES)
 
 
 def news(row: Any) -> receipts.RunNews:
@@ -23,32 +25,36 @@ def attempts(pairs: Any) -> tuple[AttemptId, ...]:
     return tuple(attempt_id(claim, ordinal) for claim, ordinal in pairs)
 
 
-def nothing(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return ()
+def read(group: Sequence[Op], answer: Any, payloads: Bytes) -> Sequence[Receipt]:
+    """What was answered to ops of one set, or to one that stands alone."""
+    op = group[0]
+    if type(op) is ops.Settle:
+        return _settled(group, answer)  # type: ignore[arg-type]
+    if type(op) is ops.Append:
+        return [FENCED if run is None else receipts.Appended() for run in answer]
+    if type(op) is ops.Create:
+        return [_created(op, row) for op, row in zip(group, answer, strict=True)]  # type: ignore[arg-type]
+    return [_refused(answer) or _READ[type(op)](op, answer, payloads)]
 
 
-def settled(settles: Sequence[ops.Settle], legal: Sequence[bool], answer: Any) -> list[Receipt]:
+def _settled(settles: Sequence[ops.Settle], answer: Any) -> list[Receipt]:
     runs = {row[0]: news(row) for row in answer["news"]}
     if "run" in answer:
         return [receipts.Settled(False, runs[answer["run"]])] * len(settles)
     if "verdicts" not in answer:
         return [receipts.Settled(False, runs[run]) for run in answer["runs"]]
     found: list[Receipt] = []
-    for op, allowed, verdict, run in zip(settles, legal, answer["verdicts"], answer["runs"], strict=True):
+    for op, verdict, run in zip(settles, answer["verdicts"], answer["runs"], strict=True):
         if verdict:
             found.append(receipts.Settled(verdict == 2, runs[run]))
-        elif allowed:
+        elif may_settle(op.status, op.node):
             found.append(FENCED)
         else:
             found.append(Refused(Refusal.STATUS, f"{op.status} -> {op.node}"))
     return found
 
 
-def appended(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [FENCED if run is None else receipts.Appended() for run in answer]
-
-
-def created(op: ops.Create, row: Any) -> Receipt:
+def _created(op: ops.Create, row: Any) -> Receipt:
     if isinstance(row, bool):
         return Refused(Refusal.INCOMPLETE if row else Refusal.UNKNOWN, f"graph {op.digest}")
     run, existed, same, loaded, total, _ = row
@@ -57,7 +63,7 @@ def created(op: ops.Create, row: Any) -> Receipt:
     return receipts.Created(RunId(run), existed, loaded, total)
 
 
-def claimed(op: ops.Claim, answer: Any, payloads: Bytes) -> Receipt:
+def _claimed(op: ops.Claim, answer: Any, payloads: Bytes) -> Receipt:
     if answer is None:
         return Refused(Refusal.LEASE_EXPIRED)
     inputs: dict[int, list[tuple[int, bytes]]] = {}
@@ -105,56 +111,35 @@ def _repeated(op: ops.Claim, rows: Any, inputs: Mapping[int, list[tuple[int, byt
 
 def run_row(row: Sequence[Any], content: bytes, fork: bytes | None) -> RunRow:
     """A row of a run, with its two payloads in their places."""
-    run, workflow, target, digest, status, on_failure, _, seed, priority, key, gate, *rest = row
-    purpose, stopping, *counts = rest
-    tolerated, origin, tags, timeout = counts[-4:]
-    values = (
-        run,
-        workflow,
-        target,
-        digest,
-        RUN_STATUS[status],
-        on_failure,
-        content,
-        int(seed),
-        priority,
-        key,
-        GATE[gate],
-    )
-    labels = tuple(map(tuple, json.loads(tags))) if tags else ()
-    return RunRow._make((*values, purpose, stopping, *counts[:-5], fork, tolerated, origin, labels, timeout, False))
+    found = [*row, False]
+    found[_STATUS], found[_GATE], found[_SEED] = RUN_STATUS[row[_STATUS]], GATE[row[_GATE]], int(row[_SEED])
+    found[_TAGS] = tuple(map(tuple, json.loads(row[_TAGS]))) if row[_TAGS] else ()
+    found[_INPUT], found[_FORK] = content, fork
+    return RunRow._make(found)
 
 
-def enlisted(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [receipts.Enlisted(answer)]
-
-
-def renewed(answer: Any, _: Bytes) -> Sequence[Receipt]:
+def _renewed(_: ops.Renew, answer: Any, __: Bytes) -> Receipt:
     if answer is None:
-        return [Refused(Refusal.LEASE_EXPIRED)]
+        return Refused(Refusal.LEASE_EXPIRED)
     until, stop, released = answer
-    return [receipts.Renewed(until, attempts(stop), released)]
+    return receipts.Renewed(until, attempts(stop), released)
 
 
-def dismissed(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [receipts.Dismissed(answer)]
-
-
-def swept(answer: Any, payloads: Bytes) -> Sequence[Receipt]:
+def _swept(_: ops.Sweep, answer: Any, payloads: Bytes) -> Receipt:
     gates = tuple(
         receipts.HeldGate(RunId(run), purpose or "", next(payloads) or b"") for run, purpose in answer["gates"]
     )
     runs = tuple(news(row) for row in answer["news"])
-    return [receipts.Swept(answer["lost"], answer["woken"], runs, gates, answer["next_due"], answer["workers"])]
+    return receipts.Swept(answer["lost"], answer["woken"], runs, gates, answer["next_due"], answer["workers"])
 
 
-def graph_added(op: ops.AddGraph, answer: Any) -> Receipt:
+def _graph_added(op: ops.AddGraph, answer: Any, _: Bytes) -> Receipt:
     if answer is None:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     return receipts.GraphAdded(op.digest, *answer)
 
 
-def nodes_added(op: ops.AddNodes, answer: Any) -> Receipt:
+def _nodes_added(op: ops.AddNodes, answer: Any, _: Bytes) -> Receipt:
     if answer is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
     if isinstance(answer, int):
@@ -175,40 +160,28 @@ def _refused(answer: Any) -> Refused | None:
     return Refused(Refusal(answer["refused"]), detail)
 
 
-def gate_taken(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.GateTaken(news(answer["news"][0]))]
-
-
-def rewritten(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.Rewritten(news(answer["news"][0]))]
-
-
-def switched(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.GraphSwitched(*answer)]
-
-
-def shared(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.Shared(answer)]
-
-
-def restored(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.Restored(answer["nodes"], answer["finished"])]
-
-
-def deleted(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [_refused(answer) or receipts.Deleted(answer)]
-
-
-def version_saved(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    return [versions.VersionSaved(*answer)]
-
-
-def version_activated(op: versions.ActivateVersion, answer: Any) -> Receipt:
+def _version_activated(op: versions.ActivateVersion, answer: Any, _: Bytes) -> Receipt:
     if answer is None:
         return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
     return versions.VersionActivated(answer)
 
 
-def record_put(answer: Any, _: Bytes) -> Sequence[Receipt]:
-    done, version = answer
-    return [RecordPut(version) if done else Refused(Refusal.CONFLICT, str(version))]
+_READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
+    ops.Claim: _claimed,
+    ops.Enlist: lambda op, answer, _: receipts.Enlisted(answer),
+    ops.Renew: _renewed,
+    ops.Dismiss: lambda op, answer, _: receipts.Dismissed(answer),
+    ops.Sweep: _swept,
+    ops.AddGraph: _graph_added,
+    ops.AddNodes: _nodes_added,
+    ops.Gate: lambda op, answer, _: receipts.GateTaken(news(answer["news"][0])),
+    ops.Rewrite: lambda op, answer, _: receipts.Rewritten(news(answer["news"][0])),
+    ops.SwitchGraph: lambda op, answer, _: receipts.GraphSwitched(*answer),
+    ops.Share: lambda op, answer, _: receipts.Shared(answer),
+    ops.Restore: lambda op, answer, _: receipts.Restored(answer["nodes"], answer["finished"]),
+    ops.Delete: lambda op, answer, _: receipts.Deleted(answer),
+    ops.DeleteGraph: lambda op, answer, _: receipts.Deleted(answer),
+    versions.SaveVersion: lambda op, answer, _: versions.VersionSaved(*answer),
+    versions.ActivateVersion: _version_activated,
+    PutRecord: lambda op, answer, _: RecordPut(answer[1]) if answer[0] else Refused(Refusal.CONFLICT, str(answer[1])),
+}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...ids import split_attempt_id
 from ...model import AttemptStatus, Batch, NodeStatus, Op, Receipt, RunStatus, may_settle, ops, records, versions
@@ -13,13 +13,9 @@ from ..rules.grouping import groups, once_each
 from ..rules.payloads import is_large
 from ..rules.values import refuse_values
 from ..rules.verdicts import illegal_move
-from . import receipts
-from .payloads import Packer, graph_columns
+from .payloads import Packer, graph_columns, storable
+from .receipts import read
 from .restoring import restored_rows
-from .texts import storable
-
-Bytes: TypeAlias = Iterator[bytes | None]
-Decoder: TypeAlias = Callable[[Any, Bytes], Sequence[Receipt]]
 
 _CLAIMS, _RENEWS, _ALONE = 0, 1, 2
 """How a worker's row is locked."""
@@ -31,7 +27,7 @@ class Request:
     def __init__(self, batch: Batch) -> None:
         self._packer = Packer()
         self._ops: list[dict[str, Any]] = []
-        self._decoders: list[tuple[list[int], Decoder]] = []
+        self._asked: list[tuple[list[int], Sequence[Op]]] = []
         self._workers: list[tuple[str, int]] = []
         self._names: list[tuple[str, str, bool]] = []
         self._lanes: list[tuple[str, str, bool]] = []
@@ -70,9 +66,10 @@ class Request:
     def receipts(self, answer: Any, payloads: Sequence[bytes | None] | None) -> list[Receipt]:
         found: list[Receipt | None] = [self._refused.get(position) for position in range(self._size)]
         rest = iter(payloads or ())
-        for (positions, decode), part in zip(self._decoders, answer or (), strict=True):
-            for position, receipt in zip(positions, decode(part, rest), strict=True):
-                found[position] = receipt
+        for (positions, group), part in zip(self._asked, answer or (), strict=True):
+            if positions:
+                for position, receipt in zip(positions, read(group, part, rest), strict=True):
+                    found[position] = receipt
         return [receipt for receipt in found if receipt is not None]
 
     def _judge(self, op: Op, position: int) -> bool:
@@ -81,9 +78,9 @@ class Request:
             self._refused[position] = refused
         return refused is None
 
-    def _ask(self, positions: list[int], decode: Decoder, op: str, **given: Any) -> None:
+    def _ask(self, positions: list[int], group: Sequence[Op], op: str, given: dict[str, Any]) -> None:
         self._ops.append({"op": op, **given})
-        self._decoders.append((positions, decode))
+        self._asked.append((positions, group))
 
     def _payload(self, payload: bytes | None) -> int:
         self._packer.add(payload)
@@ -97,20 +94,18 @@ class Request:
         elif kind is ops.Create:
             self._create(positions, group)
         else:
-            _ADD[kind](self, positions, group[0])
+            name, given_by = _ADD[kind]
+            self._ask(positions, group, name, given_by(self, group[0]))
+
+    def _rows_from(self, first: int, large: list[tuple[int, int]]) -> dict[str, Any]:
+        """Where the rows of a set are, and which of them have large payloads."""
+        return {"from": first + 1, "to": self._packer.size} | ({"large": large} if large else {})
 
     def _settle(self, positions: list[int], group: list[ops.Settle]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()
-        legal = [True] * len(group)
         if not self._settle_completed(group):
-            legal = [may_settle(op.status, op.node) for op in group]
-            first = self._settle_any(group, legal, large)
-        given = {"large": large} if large else {}
-
-        def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return receipts.settled(group, legal, answer)
-
-        self._ask(positions, decode, "settle", **{"from": first + 1, "to": self._packer.size}, **given)
+            first = self._settle_any(group, large)
+        self._ask(positions, group, "settle", self._rows_from(first, large))
 
     def _settle_completed(self, group: list[ops.Settle]) -> bool:
         """Whether all have completed, with small outputs and nothing else: then their rows are added, quickly."""
@@ -132,8 +127,9 @@ class Request:
         self._packer.add_completed(names, ATTEMPT_CODE[done] + 16 * NODE_CODE[node], outputs, outcomes)
         return True
 
-    def _settle_any(self, group: list[ops.Settle], legal: list[bool], large: list[tuple[int, int]]) -> int:
+    def _settle_any(self, group: list[ops.Settle], large: list[tuple[int, int]]) -> int:
         """Add their rows, and answer after which they begin."""
+        legal = [may_settle(op.status, op.node) for op in group]
         lines = [
             ops.Append(op.attempt, index, kind, data)
             for op, allowed in zip(group, legal, strict=True)
@@ -162,9 +158,7 @@ class Request:
             claim, ordinal = split_attempt_id(storable(op.attempt))
             data = self._packer.shorten(op.data, place, large)
             self._packer.add(data, claim=claim, ordinal=ordinal, number=op.index, kind=op.kind)
-        given = {"large": large} if large else {}
-        decode = receipts.appended if positions else receipts.nothing
-        self._ask(positions, decode, "append", **{"from": first + 1, "to": self._packer.size}, **given)
+        self._ask(positions, group, "append", self._rows_from(first, large))
 
     def _create(self, positions: list[int], group: list[ops.Create]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()
@@ -182,14 +176,11 @@ class Request:
                     *(op.timeout, op.idempotency_key, op.origin, tags),
                 )
             )
-        given = {"large": large} if large else {}
+        self._ask(positions, group, "create", {"rows": rows, **self._rows_from(first, large)})
 
-        def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return [receipts.created(op, row) for op, row in zip(group, answer, strict=True)]
+    # What the function is given of an op that stands alone, after what it locks was noted.
 
-        self._ask(positions, decode, "create", rows=rows, **{"from": first + 1, "to": self._packer.size}, **given)
-
-    def _claim(self, positions: list[int], op: ops.Claim) -> None:
+    def _claim(self, op: ops.Claim) -> dict[str, Any]:
         self._workers.append((storable(op.worker), _CLAIMS))
         self._names.append(("claim", storable(op.claim_id), False))
         self._watched[storable(op.worker)] = None
@@ -197,69 +188,47 @@ class Request:
         scope: dict[str, Any] = {"runs": [*map(storable, op.runs)]}
         if op.serves is not None:
             scope = {"serves": [[*map(storable, pair)] for pair in dict.fromkeys(op.serves)]}
+        return {"claim": storable(op.claim_id), "worker": storable(op.worker), "lanes": lanes, **scope}
 
-        def decode(answer: Any, payloads: Bytes) -> Sequence[Receipt]:
-            return [receipts.claimed(op, answer, payloads)]
-
-        self._ask(
-            positions, decode, "claim", claim=storable(op.claim_id), worker=storable(op.worker), lanes=lanes, **scope
-        )
-
-    def _enlist(self, positions: list[int], op: ops.Enlist) -> None:
+    def _enlist(self, op: ops.Enlist) -> dict[str, Any]:
         self._workers.append((op.worker, _ALONE))
         self._names.append(("worker", op.worker, False))
-        place = self._payload(op.info)
-        self._ask(positions, receipts.enlisted, "enlist", worker=op.worker, lease=op.lease, **{"from": place})
+        return {"worker": op.worker, "lease": op.lease, "from": self._payload(op.info)}
 
-    def _renew(self, positions: list[int], op: ops.Renew) -> None:
+    def _renew(self, op: ops.Renew) -> dict[str, Any]:
         worker = storable(op.worker)
         self._workers.append((worker, _RENEWS))
         self._watched[worker] = None
         held = {} if op.held is None else {"held": [split_attempt_id(storable(attempt)) for attempt in op.held]}
-        self._ask(positions, receipts.renewed, "renew", worker=worker, lease=op.lease, since=op.since, **held)
+        return {"worker": worker, "lease": op.lease, "since": op.since, **held}
 
-    def _dismiss(self, positions: list[int], op: ops.Dismiss) -> None:
+    def _dismiss(self, op: ops.Dismiss) -> dict[str, Any]:
         worker = storable(op.worker)
         self._workers.append((worker, _ALONE))
         self._dismissed.append(worker)
-        self._ask(positions, receipts.dismissed, "dismiss", worker=worker)
+        return {"worker": worker}
 
-    def _sweep(self, positions: list[int], op: ops.Sweep) -> None:
-        run = None if op.run is None else storable(op.run)
-        self._ask(positions, receipts.swept, "sweep", limit=op.limit, run=run)
+    def _sweep(self, op: ops.Sweep) -> dict[str, Any]:
+        return {"limit": op.limit, "run": None if op.run is None else storable(op.run)}
 
-    def _add_graph(self, positions: list[int], op: ops.AddGraph) -> None:
+    def _add_graph(self, op: ops.AddGraph) -> dict[str, Any]:
         self._names.append(("graph", op.digest, False))
         self._lanes += {(row.lane.queue, row.lane.body, row.lane.careful) for row in op.rows}
-        place = self._payload(op.document)
-        given = graph_columns(op.start, op.rows) | {
-            "digest": op.digest,
-            "workflow": op.workflow,
-            "signature": op.signature,
-            "total": op.total,
-        }
+        named = {name: getattr(op, name) for name in ("digest", "workflow", "signature", "total", "start")}
+        columns = graph_columns(op.start, op.rows)
+        return named | columns | {"size": len(op.rows), "from": self._payload(op.document)}
 
-        def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return [receipts.graph_added(op, answer)]
-
-        self._ask(positions, decode, "add_graph", start=op.start, size=len(op.rows), **given, **{"from": place})
-
-    def _add_nodes(self, positions: list[int], op: ops.AddNodes) -> None:
+    def _add_nodes(self, op: ops.AddNodes) -> dict[str, Any]:
         self._runs.append(storable(op.run_id))
+        return {"run": storable(op.run_id), "start": op.start}
 
-        def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return [receipts.nodes_added(op, answer)]
-
-        self._ask(positions, decode, "add_nodes", run=storable(op.run_id), start=op.start)
-
-    def _gate(self, positions: list[int], op: ops.Gate) -> None:
+    def _gate(self, op: ops.Gate) -> dict[str, Any]:
         self._runs.append(op.run_id)
-        place = self._payload(op.arguments)
-        given = {"run": op.run_id, "token": op.token, "purpose": op.purpose, "lease": op.lease, "stop": op.stop}
+        given = {name: getattr(op, name) for name in ("token", "purpose", "lease", "stop", "resume")}
         allowed = [RUN_CODE[status] for status in op.allowed]
-        self._ask(positions, receipts.gate_taken, "gate", allowed=allowed, resume=op.resume, **given, **{"from": place})
+        return given | {"run": op.run_id, "allowed": allowed, "from": self._payload(op.arguments)}
 
-    def _rewrite(self, positions: list[int], op: ops.Rewrite) -> None:
+    def _rewrite(self, op: ops.Rewrite) -> dict[str, Any]:
         run = storable(op.run_id)
         self._runs.append(run)
         first = {row.index: row for row in reversed(op.rows)}
@@ -271,7 +240,7 @@ class Request:
             for row in op.rows
         ]
         illegal = {RUN_CODE[status]: wrong for status in RunStatus if (wrong := illegal_move(op, status)) is not None}
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = {"run": run, "token": storable(op.token), "rows": rows, "illegal": illegal}
         if op.finish is not None:
             end = op.finish
             given["finish"] = (RUN_CODE[end.status], end.open_gate, end.reason, end.grace, end.tolerate)
@@ -279,32 +248,21 @@ class Request:
                 large: list[tuple[int, int]] = []
                 given["from"] = self._payload(self._packer.shorten(end.input, 0, large))
                 given |= {"large": large} if large else {}
-        self._ask(
-            positions,
-            receipts.rewritten,
-            "rewrite",
-            run=run,
-            token=storable(op.token),
-            rows=rows,
-            illegal=illegal,
-            **given,
-        )
+        return given
 
-    def _switch(self, positions: list[int], op: ops.SwitchGraph) -> None:
+    def _switch(self, op: ops.SwitchGraph) -> dict[str, Any]:
         run, digest = storable(op.run_id), storable(op.digest)
         self._runs.append(run)
         self._names.append(("graph", digest, True))
-        given = {"run": run, "token": storable(op.token), "digest": digest, "start": op.start}
-        self._ask(positions, receipts.switched, "switch_graph", **given)
+        return {"run": run, "token": storable(op.token), "digest": digest, "start": op.start}
 
-    def _share(self, positions: list[int], op: ops.Share) -> None:
-        run, origin = storable(op.run_id), storable(op.origin)
+    def _share(self, op: ops.Share) -> dict[str, Any]:
+        run, origin, claim = storable(op.run_id), storable(op.origin), storable(op.claim_id)
         self._runs += (run, origin)
-        self._names.append(("claim", storable(op.claim_id), False))
-        given = {"run": run, "origin": origin, "token": storable(op.token), "claim": storable(op.claim_id)}
-        self._ask(positions, receipts.shared, "share", rows=once_each(op.rows), **given)
+        self._names.append(("claim", claim, False))
+        return {"run": run, "origin": origin, "token": storable(op.token), "claim": claim, "rows": once_each(op.rows)}
 
-    def _restore(self, positions: list[int], op: ops.Restore) -> None:
+    def _restore(self, op: ops.Restore) -> dict[str, Any]:
         row, packer = op.run, self._packer
         self._runs.append(storable(row.id))
         self._names += (("run", storable(row.id), False), ("graph", storable(row.digest), True))
@@ -312,8 +270,8 @@ class Request:
             self._names.append(("run", f"{row.workflow} {row.idempotency_key}", False))
         self._lanes += {(node.lane.queue, node.lane.body, node.lane.careful) for node in op.nodes}
         large: list[tuple[int, int]] = []
-        first = self._payload(packer.shorten(row.input, 0, large))
-        packer.second[-1] = row.fork
+        packer.add(packer.shorten(row.input, 0, large), row.fork)
+        first = packer.size
         for attempt in op.attempts:
             claim, ordinal = split_attempt_id(attempt.id)
             payloads = (packer.shorten(each, 0, large) for each in (attempt.output, attempt.error, attempt.outcome))
@@ -322,57 +280,49 @@ class Request:
         for line in op.lines:
             claim, ordinal = split_attempt_id(line.attempt)
             packer.add(packer.shorten(line.data, 0, large), claim=claim, ordinal=ordinal)
-        given = restored_rows(op) | {"from": first, "to": last, "end": packer.size}
-        self._ask(positions, receipts.restored, "restore", **given, **({"large": large} if large else {}))
+        places = {"from": first, "to": last, "end": packer.size}
+        return restored_rows(op) | places | ({"large": large} if large else {})
 
-    def _delete(self, positions: list[int], op: ops.Delete) -> None:
+    def _delete(self, op: ops.Delete) -> dict[str, Any]:
         self._runs.append(storable(op.run_id))
-        self._ask(positions, receipts.deleted, "delete", run=storable(op.run_id), limit=op.limit)
+        return {"run": storable(op.run_id), "limit": op.limit}
 
-    def _delete_graph(self, positions: list[int], op: ops.DeleteGraph) -> None:
-        digest = storable(op.digest)
-        self._names.append(("graph", digest, False))
-        self._ask(positions, receipts.deleted, "delete_graph", digest=digest, limit=op.limit)
+    def _delete_graph(self, op: ops.DeleteGraph) -> dict[str, Any]:
+        self._names.append(("graph", storable(op.digest), False))
+        return {"digest": storable(op.digest), "limit": op.limit}
 
-    def _save_version(self, positions: list[int], op: versions.SaveVersion) -> None:
+    def _save_version(self, op: versions.SaveVersion) -> dict[str, Any]:
         kind = VERSION_CODE[op.kind]
         self._names.append((f"version {kind}", op.name, False))
-        place = self._payload(op.body)
-        given = {"kind": kind, "name": op.name, "digest": op.digest, "from": place}
-        self._ask(positions, receipts.version_saved, "save_version", **given)
+        return {"kind": kind, "name": op.name, "digest": op.digest, "from": self._payload(op.body)}
 
-    def _activate(self, positions: list[int], op: versions.ActivateVersion) -> None:
+    def _activate(self, op: versions.ActivateVersion) -> dict[str, Any]:
         kind, name = VERSION_CODE[op.kind], storable(op.name)
         self._names.append((f"version {kind}", name, False))
+        return {"kind": kind, "name": name, "number": op.number}
 
-        def decode(answer: Any, _: Bytes) -> Sequence[Receipt]:
-            return [receipts.version_activated(op, answer)]
-
-        self._ask(positions, decode, "activate_version", kind=kind, name=name, number=op.number)
-
-    def _put_record(self, positions: list[int], op: records.PutRecord) -> None:
+    def _put_record(self, op: records.PutRecord) -> dict[str, Any]:
         self._names.append((f"record {op.kind}", op.key, False))
-        place = self._payload(op.value)
-        given = {"kind": op.kind, "key": op.key, "expected": op.expected, "from": place}
-        self._ask(positions, receipts.record_put, "put_record", **given)
+        return {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
 
 
-_ADD: dict[type[Op], Callable[[Request, list[int], Any], None]] = {
-    ops.Claim: Request._claim,
-    ops.Enlist: Request._enlist,
-    ops.Renew: Request._renew,
-    ops.Dismiss: Request._dismiss,
-    ops.Sweep: Request._sweep,
-    ops.AddGraph: Request._add_graph,
-    ops.AddNodes: Request._add_nodes,
-    ops.Gate: Request._gate,
-    ops.Rewrite: Request._rewrite,
-    ops.SwitchGraph: Request._switch,
-    ops.Share: Request._share,
-    ops.Restore: Request._restore,
-    ops.Delete: Request._delete,
-    ops.DeleteGraph: Request._delete_graph,
-    versions.SaveVersion: Request._save_version,
-    versions.ActivateVersion: Request._activate,
-    records.PutRecord: Request._put_record,
+_ADD: dict[type[Op], tuple[str, Callable[[Request, Any], dict[str, Any]]]] = {
+    ops.Claim: ("claim", Request._claim),
+    ops.Enlist: ("enlist", Request._enlist),
+    ops.Renew: ("renew", Request._renew),
+    ops.Dismiss: ("dismiss", Request._dismiss),
+    ops.Sweep: ("sweep", Request._sweep),
+    ops.AddGraph: ("add_graph", Request._add_graph),
+    ops.AddNodes: ("add_nodes", Request._add_nodes),
+    ops.Gate: ("gate", Request._gate),
+    ops.Rewrite: ("rewrite", Request._rewrite),
+    ops.SwitchGraph: ("switch_graph", Request._switch),
+    ops.Share: ("share", Request._share),
+    ops.Restore: ("restore", Request._restore),
+    ops.Delete: ("delete", Request._delete),
+    ops.DeleteGraph: ("delete_graph", Request._delete_graph),
+    versions.SaveVersion: ("save_version", Request._save_version),
+    versions.ActivateVersion: ("activate_version", Request._activate),
+    records.PutRecord: ("put_record", Request._put_record),
 }
+"""How each op that stands alone is called there, and what it is given."""

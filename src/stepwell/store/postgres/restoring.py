@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any
 
-from ...model import JournalRow, NodeRow, Restore
+from ...model import JournalRow, Restore
 from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 from ..rules.verdicts import refuse_restore
-from .texts import storable
+from .payloads import storable
+
+_PAST = attrgetter("attempt", "failures", "losses", "due_at", "reason", "generation", "postponed")
 
 
 def restored_rows(op: Restore) -> dict[str, Any]:
@@ -30,7 +33,9 @@ def restored_rows(op: Restore) -> dict[str, Any]:
         "urgency": -row.priority,
         "key": row.idempotency_key,
         "tags": json.dumps(row.tags) if row.tags else None,
-        "nodes": [_node(node) for node in op.nodes],
+        "nodes": [
+            (each.index, NODE_CODE[each.status], each.waiting, each.live, *each.lane, *_PAST(each)) for each in op.nodes
+        ],
         "attempts": [
             (each.index, each.number, ATTEMPT_CODE[each.status], each.worker, each.started_at, each.ended_at)
             for each in op.attempts
@@ -41,11 +46,6 @@ def restored_rows(op: Restore) -> dict[str, Any]:
         "finish": op.finish,
         **({} if refused is None else {"refusal": {"refused": refused.reason, "detail": refused.detail}}),
     }
-
-
-def _node(row: NodeRow) -> tuple[object, ...]:
-    counts = (row.attempt, row.failures, row.losses, row.due_at, row.reason, row.generation, row.postponed)
-    return (row.index, NODE_CODE[row.status], row.waiting, row.live, *row.lane, *counts)
 
 
 def _entry(entry: JournalRow) -> tuple[object, ...]:

@@ -9,27 +9,29 @@ from typing import Any
 
 from ...codec import sha256
 from ...errors import SchemaTooNew, StoreError, StoreReadOnly
-from ...model import ops, suspects
+from ...model import StoreLimits, ops, suspects
 from ..rules import codes
-from .limits import LIMITS
 
+LIMITS = StoreLimits(nodes=500, settlements=500)
+"""How much one commit takes: others wait for the rows of the same run, so it is to be short."""
 MINIMUM = 1
 """The oldest schema version whose code can still work with what these migrations make. A migration that such code could not
 live with raises it, and running processes of older versions then refuse to start."""
 LOWEST = -2147483647
 """No rank is lower."""
-_CONSTANTS: dict[str, int | str | bytes] = {
+_CONSTANTS: dict[str, int | str] = {
     "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
     "HAND_OUT": ops.HAND_OUT,
     "LOAD_LEASE": ops.LOAD_LEASE,
     "MAX_LOSSES": suspects.MAX_LOSSES,
+    "NODES": LIMITS.nodes,
     "NODE_FAILED": ops.NODE_FAILED,
     "OUTAGE": ops.OUTAGE,
     "PATIENCE": "100ms",  # for so long a claim that found nothing else waits for a run that others hold
     "LOWEST": LOWEST,
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time
     "SUSPECT_AFTER": suspects.SUSPECT_AFTER,
-    "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR,
+    "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR.decode(),
 }
 _NAME = re.compile(r"\{([A-Z_]+)\}")
 
@@ -39,21 +41,15 @@ def migrations() -> tuple[tuple[int, str], ...]:
     """(number, SQL) of every migration, in order."""
     folder = resources.files(__package__) / "migrations"
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return tuple(sorted((int(entry.name[:4]), _filled_in(entry.read_text("utf-8"))) for entry in found))
+    return tuple(sorted((int(entry.name[:4]), _NAME.sub(_value, entry.read_text("utf-8"))) for entry in found))
 
 
-def _filled_in(text: str) -> str:
-    return _NAME.sub(lambda found: str(_value(found[1])), text)
-
-
-def _value(name: str) -> object:
+def _value(found: re.Match[str]) -> str:
     """What a name in braces stands for: a stored number, or a constant of the model."""
+    name = found[1]
     if name.startswith("K_"):
-        return codes.KIND_CODE[name[2:].lower()]
-    if name == "NODES":
-        return LIMITS.nodes
-    value = _CONSTANTS[name] if name in _CONSTANTS else getattr(codes, name)
-    return value.decode() if isinstance(value, bytes) else value
+        return str(codes.KIND_CODE[name[2:].lower()])
+    return str(_CONSTANTS[name] if name in _CONSTANTS else getattr(codes, name))
 
 
 def quoted(schema: str) -> str:

@@ -21,12 +21,11 @@ from .address import parse
 from .connections import Connections, worth_repeating
 from .durability import Durability, inspect
 from .hints import Listener, Sender
-from .limits import LIMITS
 from .links import Link, Links
 from .reading import question
 from .receipts import attempts
 from .request import Request
-from .schema import migrate, quoted
+from .schema import LIMITS, migrate, quoted
 from .transactions import BodyTransactions
 
 T = TypeVar("T")
@@ -69,7 +68,9 @@ class PostgresStore:
         self._connections = Connections(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = Listener(self._connections, self._address.schema)
-        self.transactions = BodyTransactions(self._connections, self._address.schema, self._call)
+        self.transactions = BodyTransactions(
+            self._connections, self._address.schema, lambda connection, batch: self._send(connection, Request(batch))
+        )
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
         self._link_statement = links.STATEMENT.format(schema=quoted(self._address.schema))
         self._links = Links()
@@ -112,9 +113,6 @@ class PostgresStore:
         if self._clock is None:
             self._learn_time(row[0])
         return link.answer(row)
-
-    def _call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
-        return self._send(connection, Request(batch))
 
     def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
         exact, shift = self._test_clock()

@@ -53,7 +53,7 @@ LOOK_SECONDS = 0.2
 
 class BodyTransactions:
     def __init__(self, connections: Connections, schema: str, call: Call) -> None:
-        self._connections, self._call = connections, call
+        self._connections, self.call, self.translated = connections, call, connections.translated
         self._attempt = _ATTEMPT.format(schema=quoted(schema), ordinals=ORDINALS)
         self._kept: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
@@ -102,12 +102,6 @@ class BodyTransactions:
             kept, self._kept = self._kept, []
         for connection in kept:
             connection.close()
-
-    def call(self, connection: psycopg.Connection[Any], batch: Batch) -> Answer:
-        return self._call(connection, batch)
-
-    def translated(self, error: psycopg.Error) -> StoreError:
-        return self._connections.translated(error)
 
     def is_committed(self, xid: str, attempt: AttemptId) -> bool:
         """What became of a transaction whose COMMIT was not answered; waits until somebody can tell.
@@ -189,7 +183,8 @@ class BodyTransaction:
         try:
             done = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
-            if self.is_of_server(error) and self._transactions.is_committed(row[0], _settled(batch)):
+            (attempt,) = {op.attempt for op in batch if isinstance(op, Settle)}
+            if self.is_of_server(error) and self._transactions.is_committed(row[0], attempt):
                 return answer
             raise self._transactions.translated(error) from None
         if done != "COMMIT":
@@ -240,8 +235,3 @@ def _references(holder: BodyTransaction | _Holder) -> int:
 
 _UNSHARED = _references(_Holder())
 """As many as there are when nobody else has one; how they are counted depends on the version of Python."""
-
-
-def _settled(batch: Batch) -> AttemptId:
-    (attempt,) = {op.attempt for op in batch if isinstance(op, Settle)}
-    return attempt

@@ -37,21 +37,16 @@ class Calls:
 
     def call(self, *commands: Sequence[Arg]) -> list[Any]:
         """The answers to these commands, sent together. The first error that the server answers is raised."""
-        packed = b"".join([pack_command(tuple(command)) for command in commands])  # type: ignore[arg-type]
+        return self.send(b"".join([pack_command(tuple(command)) for command in commands]), len(commands))  # type: ignore[arg-type]
+
+    def send(self, packed: bytes, count: int = 1) -> list[Any]:
+        """The same for commands that are packed already."""
         with self._permits:
-            answers = self._ask(packed, len(commands))
+            answers = self._ask(packed, count)
         for answer in answers:
             if isinstance(answer, ResponseError):
                 raise answer
         return answers
-
-    def send(self, packed: bytes) -> Any:
-        """The answer to one command that is packed already."""
-        with self._permits:
-            (answer,) = self._ask(packed, 1)
-        if isinstance(answer, ResponseError):
-            raise answer
-        return answer
 
     def close(self) -> None:
         while self._free:

@@ -196,14 +196,11 @@ def inspect(client: Any, address: Address) -> Durability:
         raise StoreError(
             f"{address.shown} has appendonly no: {found}. Set `appendonly yes`, or accept that with ?durability=none"
         )
-    found = found._replace(text=f"{found.text}; {_replicas(info)}, maxmemory-policy {policy}")
+    count = info.get("connected_slaves") or 0
+    replicas = "no replica" if not count else "1 replica" if count == 1 else f"{count} replicas"
+    found = found._replace(text=f"{found.text}; {replicas}, maxmemory-policy {policy}")
     _log.info("store=%s durability=%s (%s)", address.shown, found.kind, found)
     return found
-
-
-def _replicas(info: dict[str, Any]) -> str:
-    count = info.get("connected_slaves") or 0
-    return "no replica" if not count else "1 replica" if count == 1 else f"{count} replicas"
 
 
 def _durability(client: Any, info: dict[str, Any]) -> Durability:

@@ -6,16 +6,22 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from ...ids import AttemptId, Digest, RunId, attempt_id
-from ...model import OnFailure, Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
+from ...ids import AttemptId, RunId, attempt_id
+from ...model import Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
 from ..rules.codes import GATE, RUN_STATUS
 from ..rules.payloads import REFERENCE
-from .fields import tags_of, text, unpack_id
+from .fields import tags_of, unpack_id
 from .settlements import news_of
 
 Blobs = Mapping[bytes, bytes]
 _GRANT = struct.Struct(">6xII4x")
 _PACKED = 4
+_NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key", "purpose", "reason", "origin", "tags")
+_TEXTS = tuple(map(RunRow._fields.index, _NAMES))
+_NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
+"""Which fields of a run are sent as bytes, and are texts or numbers."""
+_FIXED = ("status", "gate", "tags", "stopping", "releasing")
+_STATUS, _GATE, _TAGS, _STOPPING, _RELEASING = map(RunRow._fields.index, _FIXED)
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -32,47 +38,20 @@ def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
 
 
 def run_row(found: Sequence[Any]) -> RunRow:
-    run, workflow, digest, status, on_failure, gate, purpose, stopping, nodes, open_, active, failed, seq = found[:13]
-    started, ended, deadline, heals, tolerated, _, releasing, target, input_, seed, priority, key, created = found[
-        13:26
-    ]
-    reason, fork, origin, tags, timeout = found[26:]
-    return RunRow(
-        RunId(run.decode()),
-        workflow.decode(),
-        text(target),
-        Digest(digest.decode()),
-        RUN_STATUS[status],
-        cast(OnFailure, on_failure.decode()),
-        input_,
-        int(seed),
-        int(priority),
-        text(key),
-        GATE[gate],
-        text(purpose),
-        bool(stopping),
-        nodes,
-        open_,
-        active,
-        failed,
-        seq,
-        int(created),
-        started,
-        ended,
-        deadline,
-        text(reason),
-        heals,
-        fork,
-        tolerated,
-        cast("RunId | None", text(origin)),
-        tags_of(text(tags)),
-        None if timeout is None else int(timeout),
-        bool(releasing),
-    )
+    row: list[Any] = [*found[:-1]]
+    for place in _TEXTS:
+        if row[place] is not None:
+            row[place] = row[place].decode()
+    for place in _NUMBERS:
+        if row[place] is not None:
+            row[place] = int(row[place])
+    row[_STATUS], row[_GATE], row[_TAGS] = RUN_STATUS[row[_STATUS]], GATE[row[_GATE]], tags_of(row[_TAGS])
+    row[_STOPPING], row[_RELEASING] = bool(row[_STOPPING]), bool(row[_RELEASING])
+    return RunRow._make(row)
 
 
 def admission(found: Sequence[Any]) -> int:
-    return cast(int, found[18])
+    return cast(int, found[-1])
 
 
 def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:

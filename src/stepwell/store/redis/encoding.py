@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...ids import split_attempt_id
-from ...model import JournalRow, NodeStatus, Op, PutRecord, may_rewrite, ops, versions
+from ...model import JournalRow, NodeStatus, Op, PutRecord, ops, versions
 from ..rules.codes import ATTEMPT_CODE, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import once_each
-from ..rules.verdicts import refuse_restore
+from ..rules.verdicts import illegal_row, refuse_restore
 from . import fields
 from .fields import Arg, duration, flag, lane_text, many, maybe, pack_document, pack_id, payload, tags_text
-from .limits import EDGES
+from .library import EDGES
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
 _RANGE = 1 << 31
@@ -42,9 +42,9 @@ def _claim(op: ops.Claim) -> list[Arg]:
     return args
 
 
-def _append(op: ops.Append) -> list[Arg]:
-    claim, ordinal = split_attempt_id(op.attempt)
-    return ["append", pack_id(claim), ordinal, op.index, op.kind, op.data]
+def _attempt(attempt: str) -> tuple[Arg, Arg]:
+    claim, ordinal = split_attempt_id(attempt)
+    return pack_id(claim), ordinal
 
 
 def _numbers(values: Sequence[int]) -> bytes:
@@ -103,13 +103,9 @@ def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
                 yield ["add_edges", op.digest, child, begin, len(some), *told]
 
 
-def _urgency(priority: int) -> bytes:
-    return (2**63 - 1 - priority).to_bytes(8, "big")
-
-
-def _create(op: ops.Create) -> list[Arg]:
+def _new_run(kind: str, op: ops.Create, timeout: int | None) -> list[Arg]:
     return [
-        "create",
+        kind,
         op.run_id,
         op.workflow,
         *maybe(op.target),
@@ -118,8 +114,8 @@ def _create(op: ops.Create) -> list[Arg]:
         str(op.seed),
         op.on_failure,
         str(op.priority),
-        _urgency(op.priority),
-        *maybe(None if op.timeout is None else duration(op.timeout)),
+        (2**63 - 1 - op.priority).to_bytes(8, "big"),  # its urgency
+        *maybe(timeout),
         *maybe(op.idempotency_key),
         *maybe(op.fork),
         *maybe(op.origin),
@@ -127,16 +123,8 @@ def _create(op: ops.Create) -> list[Arg]:
     ]
 
 
-def _share(op: ops.Share) -> list[Arg]:
-    rows = [number for row in once_each(op.rows) for number in row]
-    return ["share", op.run_id, op.token, op.origin, pack_id(op.claim_id), *many(rows)]
-
-
 def _renew(op: ops.Renew) -> list[Arg]:
-    held: list[Arg] = []
-    for attempt in op.held or ():
-        claim, ordinal = split_attempt_id(attempt)
-        held += (pack_id(claim), ordinal)
+    held = (part for attempt in op.held or () for part in _attempt(attempt))
     told = ("0",) if op.held is None else ("1", *many(held))
     return ["renew", op.worker, duration(op.lease), *told, *maybe(None if op.since is None else duration(op.since))]
 
@@ -150,65 +138,40 @@ def _gate(op: ops.Gate) -> list[Arg]:
 
 
 def _rewrite(op: ops.Rewrite) -> list[Arg]:
-    args: list[Arg] = ["rewrite", op.run_id, op.token, *maybe(_illegal_row(op.rows)), len(op.rows)]
+    args: list[Arg] = ["rewrite", op.run_id, op.token, *maybe(illegal_row(op.rows)), len(op.rows)]
     for row in op.rows:
-        args += (
-            row.index,
-            NODE_CODE[row.was],
-            row.was_attempt,
-            NODE_CODE[row.status],
-            *maybe(row.reason),
-            flag(row.fresh),
-        )
-    return args + (["0"] if op.finish is None else ["1", *_finish(op.finish)])
-
-
-def _illegal_row(rows: Sequence[ops.NodeChange]) -> str | None:
-    for row in rows:
-        if row.status is not row.was and not may_rewrite(row.was, row.status):
-            return f"node {row.index}: {row.was} -> {row.status}"
-    return None
-
-
-def _finish(op: ops.Finish) -> list[Arg]:
-    reason, grace = maybe(op.reason), duration(op.grace or 0)
-    return [RUN_CODE[op.status], flag(op.open_gate), *reason, grace, flag(op.tolerate), *maybe(op.input)]
-
-
-def _sweep(op: ops.Sweep) -> list[Arg]:
-    return ["sweep", op.limit, *maybe(op.run)]
+        args += (row.index, NODE_CODE[row.was], row.was_attempt, NODE_CODE[row.status])
+        args += (*maybe(row.reason), flag(row.fresh))
+    if op.finish is None:
+        return [*args, "0"]
+    end = op.finish
+    reason, grace = maybe(end.reason), duration(end.grace or 0)
+    return [
+        *args,
+        "1",
+        RUN_CODE[end.status],
+        flag(end.open_gate),
+        *reason,
+        grace,
+        flag(end.tolerate),
+        *maybe(end.input),
+    ]
 
 
 def _restore(op: ops.Restore) -> list[Arg]:
     row = op.run
     refused = refuse_restore(op, graph_complete=True, restoring=True)
-    args: list[Arg] = [
-        *("restore", row.id, row.workflow, *maybe(row.target), row.digest, row.input, str(row.seed), row.on_failure),
-        *(
-            str(row.priority),
-            _urgency(row.priority),
-            *maybe(row.timeout),
-            *maybe(row.idempotency_key),
-            *maybe(row.fork),
-        ),
-        *(
-            *maybe(row.origin),
-            *maybe(tags_text(row.tags)),
-            int(row.created_at),
-            RUN_CODE[row.status],
-            GATE_CODE[row.gate],
-        ),
-        *(flag(row.stopping), row.seq, row.heals, row.tolerated, *maybe(row.started_at), *maybe(row.ended_at)),
-        *(*maybe(row.deadline_at), *maybe(row.reason), *maybe(None if refused is None else refused.detail)),
-    ]
+    args = _new_run("restore", ops.Create.like(row), row.timeout)
+    args += (int(row.created_at), RUN_CODE[row.status], GATE_CODE[row.gate], flag(row.stopping))
+    args += (row.seq, row.heals, row.tolerated, *maybe(row.started_at), *maybe(row.ended_at))
+    args += (*maybe(row.deadline_at), *maybe(row.reason), *maybe(None if refused is None else refused.detail))
     args.append(len(op.nodes))
     for node in op.nodes:
         args += (node.index, NODE_CODE[node.status], node.attempt, node.waiting, node.live, node.failures, node.losses)
         args += (flag(node.lane.suspect), *maybe(node.due_at), *maybe(node.reason), node.generation, node.postponed)
     args.append(len(op.attempts))
     for attempt in op.attempts:
-        claim, ordinal = split_attempt_id(attempt.id)
-        args += (pack_id(claim), ordinal, attempt.index, attempt.number, ATTEMPT_CODE[attempt.status], attempt.worker)
+        args += (*_attempt(attempt.id), attempt.index, attempt.number, ATTEMPT_CODE[attempt.status], attempt.worker)
         args += (attempt.started_at, *maybe(attempt.ended_at))
         args += (*payload(attempt.output), *payload(attempt.error), *payload(attempt.outcome))
     args.append(len(op.journal))
@@ -216,8 +179,7 @@ def _restore(op: ops.Restore) -> list[Arg]:
         args += (entry.seq, pack_entry(entry))
     args.append(len(op.lines))
     for line in op.lines:
-        claim, ordinal = split_attempt_id(line.attempt)
-        args += (pack_id(claim), ordinal, line.index, line.at, line.kind, line.data)
+        args += (*_attempt(line.attempt), line.index, line.at, line.kind, line.data)
     return [*args, *many(op.former_graphs), flag(op.finish)]
 
 
@@ -232,14 +194,17 @@ def pack_entry(entry: JournalRow) -> bytes:
 
 _ENCODERS: dict[type[Op], Callable[[Any], list[Arg]]] = {
     ops.Claim: _claim,
-    ops.Append: _append,
+    ops.Append: lambda op: ["append", *_attempt(op.attempt), op.index, op.kind, op.data],
     ops.AddGraph: _add_graph,
-    ops.Create: _create,
-    ops.Share: _share,
+    ops.Create: lambda op: _new_run("create", op, None if op.timeout is None else duration(op.timeout)),
+    ops.Share: lambda op: [
+        *("share", op.run_id, op.token, op.origin, pack_id(op.claim_id)),
+        *many(number for row in once_each(op.rows) for number in row),
+    ],
     ops.Renew: _renew,
     ops.Gate: _gate,
     ops.Rewrite: _rewrite,
-    ops.Sweep: _sweep,
+    ops.Sweep: lambda op: ["sweep", op.limit, *maybe(op.run)],
     ops.Restore: _restore,
     ops.AddNodes: lambda op: ["add_nodes", op.run_id, op.start],
     ops.SwitchGraph: lambda op: ["switch_graph", op.run_id, op.token, op.digest, op.start],

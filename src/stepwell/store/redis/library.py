@@ -13,10 +13,17 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from ...model import RUN_MOVES, ops, suspects
+from ...model import RUN_MOVES, StoreLimits, ops, suspects
 from ..rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
-from .limits import DERIVED, LIMITS, SLICE
 
+LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
+"""How much one call takes: it stands in the way of everybody else on the server, so it is to be short."""
+SLICE = 500
+"""How many children of one completed node one call tells."""
+EDGES = 2_000
+"""How many edges of a graph one call adds."""
+DERIVED = 2_500
+"""How many nodes and edges one call looks at before a gate opens."""
 FILES = (
     "keys",
     "state",
@@ -79,7 +86,9 @@ def _constants() -> str:
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
     ]
-    lines.append(_names("RUN_NAMES", {code: str(status) for status, code in RUN_CODE.items()}))
+    lines.append(
+        f"local RUN_NAMES = {{{', '.join(f'[{code}] = {str(status)!r}' for status, code in RUN_CODE.items())}}}"
+    )
     moves = (
         f"[{RUN_CODE[was]}] = {{{', '.join(f'[{RUN_CODE[to]}] = true' for to in sorted(later))}}}"
         for was, later in RUN_MOVES.items()
@@ -99,7 +108,3 @@ def _constants() -> str:
     lines.append(f"local NODE_FAILED = '{ops.NODE_FAILED}'")
     lines.append(f"local WORKER_LOST_ERROR = '{suspects.WORKER_LOST_ERROR.decode()}'")
     return "\n".join(lines)
-
-
-def _names(name: str, of: dict[int, str]) -> str:
-    return f"local {name} = {{{', '.join(f'[{code}] = {text!r}' for code, text in of.items())}}}"

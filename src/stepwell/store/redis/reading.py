@@ -95,7 +95,7 @@ class Reader:
         run = query.run_id
         match query:
             case queries.CountNodes():
-                return Asked(["count_nodes", run], lambda found, _: _counts(found))
+                return Asked(["count_nodes", run], _counts)
             case queries.ListNodes():
                 first = query.after if query.indexes is None else max(query.after, min(query.indexes, default=0) - 1)
                 chosen = bool(query.statuses) or query.indexes is not None
@@ -155,21 +155,8 @@ class Reader:
             due = int.from_bytes(rare[16:23], "big") - 1
             due = None if due < 0 else due
             reason = rare[24:].decode() if rare[23] else None
-        return NodeRow(
-            index,
-            NodeId(name.decode()),
-            status,
-            cell[1],
-            cell[2],
-            cell[3],
-            failures,
-            losses,
-            self._lane(form[1])._replace(suspect=suspect),
-            due,
-            reason,
-            generation,
-            postponed,
-        )
+        lane, rest = self._lane(form[1])._replace(suspect=suspect), (due, reason, generation, postponed)
+        return NodeRow._make((index, NodeId(name.decode()), status, *cell[1:], failures, losses, lane, *rest))
 
 
 def _time(value: int | None) -> int | None:
@@ -231,17 +218,10 @@ def lines_of(
         if (index < 0) != isinstance(query, queries.ListMarks):
             continue
         at = int.from_bytes(value[:7], "big")
-        node, number, ordinal, claim, kind = struct.unpack_from(">IIHBB", value, 7)
+        node, number, ordinal, claim, size = struct.unpack_from(">IIHBB", value, 7)
         begin = 19 + claim
-        row = LineRow(
-            attempt_id(unpack_id(value[19:begin]), ordinal),
-            index,
-            at,
-            value[begin : begin + kind].decode(),
-            value[begin + kind :],
-            node,
-            number,
-        )
+        attempt, kind = attempt_id(unpack_id(value[19:begin]), ordinal), value[begin : begin + size].decode()
+        row = LineRow(attempt, index, at, kind, value[begin + size :], node, number)
         if _is_wanted(row, query):
             yield row
 
@@ -257,27 +237,16 @@ def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bo
     )
 
 
-def _counts(cells: bytes | None) -> dict[NodeStatus, int]:
+def _counts(cells: bytes | None, _: Blobs) -> dict[NodeStatus, int]:
     found = Counter(first % _SUSPECT for first in (cells or b"")[:: NODE.size])
     return {NODE_STATUS[code]: count for code, count in found.items()}
 
 
 def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> queries.Page[AttemptRow]:
-    rows = [
-        AttemptRow(
-            attempt_id(unpack_id(claim), ordinal),
-            index,
-            number,
-            ATTEMPT_STATUS[status],
-            WorkerId(worker.decode()),
-            started,
-            ended,
-            whole(output, blobs),
-            whole(error, blobs),
-            whole(outcome, blobs),
-        )
-        for claim, ordinal, index, number, status, worker, started, ended, output, error, outcome in found
-    ]
+    rows: list[AttemptRow] = []
+    for claim, ordinal, index, number, status, worker, started, ended, *payloads in found:
+        slot = (attempt_id(unpack_id(claim), ordinal), index, number, ATTEMPT_STATUS[status], WorkerId(worker.decode()))
+        rows.append(AttemptRow(*slot, started, ended, *(whole(payload, blobs) for payload in payloads)))
     return page_of(rows, limit, lambda row: (row.index, row.number))
 
 

@@ -41,8 +41,7 @@ from .decoding import Blobs, attempts_of, blobs_of, decode
 from .encoding import encode, parts_before
 from .fields import Arg, lane_of
 from .hints import Hints
-from .library import library
-from .limits import LIMITS
+from .library import LIMITS, library
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
 from .settlements import decode_step, encode_settlements, encode_step, settlements_of
 
@@ -235,9 +234,8 @@ class RedisStore:
             time = str(self._time()).encode()
             sizes = b"$%d\r\n%b\r\n$%d\r\n" % (len(time), time, len(packed))
             try:
-                return self._calls.send(
-                    b"".join((self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n"))
-                )
+                command = (self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n")
+                return self._calls.send(b"".join(command))[0]
             except trouble.ResponseError:
                 pass  # the other way mends or tells it
             except trouble.RedisError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -70,13 +71,19 @@ def refuse_restore(op: ops.Restore, *, graph_complete: bool | None, restoring: b
     return None
 
 
-def illegal_move(op: ops.Rewrite, run: RunStatus) -> str | None:
-    """The first move of a rewrite that no run or node may make, in words."""
-    for row in op.rows:
+def illegal_row(rows: Iterable[ops.NodeChange]) -> str | None:
+    """The first move of a rewrite that no node may make, in words."""
+    for row in rows:
         if row.status is not row.was and not may_rewrite(row.was, row.status):
             return f"node {row.index}: {row.was} -> {row.status}"
-    if op.finish is None:
-        return None
+    return None
+
+
+def illegal_move(op: ops.Rewrite, run: RunStatus) -> str | None:
+    """The first move of a rewrite that no run or node may make, in words."""
+    illegal = illegal_row(op.rows)
+    if illegal is not None or op.finish is None:
+        return illegal
     if op.finish.status is RunStatus.COMPLETED and run is not RunStatus.COMPLETED:
         return "a run completes with the last of its nodes, and by nothing else"
     if not may_become(run, op.finish.status):

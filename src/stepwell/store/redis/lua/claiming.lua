@@ -162,7 +162,7 @@ local function take(op)
   return grants, granted
 end
 
-ops.claim_nodes = function(op)
+ops.claim = function(op)
   local worker = get_worker(op.worker)
   if not worker or worker.lease_until <= now then return refused('lease_expired') end
   local claim, grants, granted, rows, seen = get_claim(op.claim), nil, nil, {}, {}

@@ -85,133 +85,101 @@ local function restored_line()
   return {claim = arg(), ordinal = number(), index = number(), at = number(), kind = arg(), data = arg()}
 end
 
-local OPS = {
-  restore = function(receipts)
-    insert(receipts, ops.restore({
-      run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
-      priority = arg(), urgency = arg(), timeout = maybe(arg), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
-      tags = maybe(arg), created_at = arg(), status = number(), gate = number(), stopping = flag(), seq = number(),
-      heals = number(), tolerated = number(), started = maybe(number), ended = maybe(number), deadline = maybe(number),
-      reason = maybe(arg), illegal = maybe(arg), nodes = list(restored_node), attempts = list(restored_attempt),
-      journal = list(restored_entry), lines = list(restored_line), former = list(arg), finish = flag(),
-    }))
-  end,
-  settle = function(receipts)
-    insert(receipts, ops.settle({heads = arg(), outputs = arg(), claims = list(arg), others = list(settlement)}))
-  end,
-  claim = function(receipts)
-    insert(receipts, ops.claim_nodes({
-      claim = arg(), worker = arg(), lanes = lane_and_limit(), runs = list(arg), serves = maybe(function() return list(arg) end),
-    }))
-  end,
-  append = function(receipts)
-    insert(receipts, ops.append({claim = arg(), ordinal = number(), index = number(), kind = arg(), data = arg()}))
-  end,
-  add_graph = function(receipts)
-    insert(receipts, ops.add_graph({
-      digest = arg(), workflow = arg(), signature = arg(), document = maybe(arg), total = number(), start = number(),
-      rows = list(layout_row),
-    }))
-  end,
-  add_edges = function()
-    ops.add_edges({digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg()})
-  end,
-  create = function(receipts)
-    insert(receipts, ops.create({
-      run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
-      priority = arg(), urgency = arg(), timeout = maybe(number), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
-      tags = maybe(arg),
-    }))
-  end,
-  add_nodes = function(receipts) insert(receipts, ops.add_nodes({run = arg(), start = number()})) end,
-  switch_graph = function(receipts)
-    insert(receipts, ops.switch_graph({run = arg(), token = arg(), digest = arg(), start = number()}))
-  end,
-  share = function(receipts)
-    insert(receipts, ops.share({run = arg(), token = arg(), origin = arg(), claim = arg(), rows = list(number)}))
-  end,
-  enlist = function(receipts) insert(receipts, ops.enlist({worker = arg(), lease = number(), info = arg()})) end,
-  renew = function(receipts)
-    insert(receipts, ops.renew({
-      worker = arg(), lease = number(), held = maybe(function() return list(arg) end), since = maybe(number),
-    }))
-  end,
-  dismiss = function(receipts) insert(receipts, ops.dismiss({worker = arg()})) end,
-  sweep = function(receipts) insert(receipts, ops.sweep({limit = number(), run = maybe(arg)})) end,
-  gate = function(receipts)
-    insert(receipts, ops.hold_gate({
-      run = arg(), token = arg(), purpose = arg(), arguments = arg(), lease = number(), stop = flag(), allowed = list(number),
-      resume = flag(),
-    }))
-  end,
-  rewrite = function(receipts)
-    insert(receipts, ops.rewrite({
-      run = arg(), token = arg(), illegal = maybe(arg), rows = list(change_row), finish = maybe(finish_fields),
-    }))
-  end,
-  forget_old = function() forget_old(number()) end,
-  delete = function(receipts) insert(receipts, ops.delete_run({run = arg(), limit = number()})) end,
-  delete_graph = function(receipts) insert(receipts, ops.delete_graph({digest = arg(), limit = number()})) end,
-  save_version = function(receipts)
-    insert(receipts, versions.save({kind = arg(), name = arg(), digest = arg(), body = arg()}))
-  end,
-  activate_version = function(receipts)
-    insert(receipts, versions.activate({kind = arg(), name = arg(), number = maybe(number)}))
-  end,
-  put_record = function(receipts)
-    insert(receipts, records.put({kind = arg(), key = arg(), value = maybe(arg), expected = maybe(arg)}))
-  end,
+local function texts() return list(arg) end
+
+-- What ops and queries come with, in this order.
+local FIELDS = {
+  restore = function() return {
+    run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
+    priority = arg(), urgency = arg(), timeout = maybe(arg), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
+    tags = maybe(arg), created_at = arg(), status = number(), gate = number(), stopping = flag(), seq = number(),
+    heals = number(), tolerated = number(), started = maybe(number), ended = maybe(number), deadline = maybe(number),
+    reason = maybe(arg), illegal = maybe(arg), nodes = list(restored_node), attempts = list(restored_attempt),
+    journal = list(restored_entry), lines = list(restored_line), former = list(arg), finish = flag(),
+  } end,
+  settle = function() return {heads = arg(), outputs = arg(), claims = list(arg), others = list(settlement)} end,
+  claim = function() return {
+    claim = arg(), worker = arg(), lanes = lane_and_limit(), runs = list(arg), serves = maybe(texts),
+  } end,
+  append = function() return {claim = arg(), ordinal = number(), index = number(), kind = arg(), data = arg()} end,
+  add_graph = function() return {
+    digest = arg(), workflow = arg(), signature = arg(), document = maybe(arg), total = number(), start = number(),
+    rows = list(layout_row),
+  } end,
+  add_edges = function() return {
+    digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg(),
+  } end,
+  create = function() return {
+    run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
+    priority = arg(), urgency = arg(), timeout = maybe(number), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
+    tags = maybe(arg),
+  } end,
+  add_nodes = function() return {run = arg(), start = number()} end,
+  switch_graph = function() return {run = arg(), token = arg(), digest = arg(), start = number()} end,
+  share = function() return {run = arg(), token = arg(), origin = arg(), claim = arg(), rows = list(number)} end,
+  enlist = function() return {worker = arg(), lease = number(), info = arg()} end,
+  renew = function() return {worker = arg(), lease = number(), held = maybe(texts), since = maybe(number)} end,
+  dismiss = function() return {worker = arg()} end,
+  sweep = function() return {limit = number(), run = maybe(arg)} end,
+  gate = function() return {
+    run = arg(), token = arg(), purpose = arg(), arguments = arg(), lease = number(), stop = flag(), allowed = list(number),
+    resume = flag(),
+  } end,
+  rewrite = function() return {
+    run = arg(), token = arg(), illegal = maybe(arg), rows = list(change_row), finish = maybe(finish_fields),
+  } end,
+  forget_old = function() return {keep = number()} end,
+  delete = function() return {run = arg(), limit = number()} end,
+  delete_graph = function() return {digest = arg(), limit = number()} end,
+  save_version = function() return {kind = arg(), name = arg(), digest = arg(), body = arg()} end,
+  activate_version = function() return {kind = arg(), name = arg(), number = maybe(number)} end,
+  put_record = function() return {kind = arg(), key = arg(), value = maybe(arg), expected = maybe(arg)} end,
+
+  get_run = function() return {run = arg()} end,
+  list_runs = function() return {
+    limit = number(), before = maybe(number), workflow = maybe(arg), statuses = list(number), ended_before = maybe(number),
+    digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
+    ended_since = maybe(number), most = number(),
+  } end,
+  list_ended = function() return {
+    limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), most = number(), tags = {},
+  } end,
+  list_nodes = function() return {run = arg(), after = number(), count = number()} end,
+  count_nodes = function() return {run = arg()} end,
+  list_attempts = function() return {
+    run = arg(), index = maybe(number), after = number(), after_number = number(), limit = number(),
+  } end,
+  get_outputs = function() return {
+    run = arg(), indexes = maybe(function() return list(number) end), after = number(), limit = number(),
+  } end,
+  list_journal = function() return {run = arg(), after = number(), count = number()} end,
+  list_lines = function() return {
+    run = arg(), claim = maybe(arg), ordinal = number(), line = number(), from = maybe(arg), count = number(),
+  } end,
+  list_stops = function() return {worker = arg()} end,
+  list_workers = function() return {after = maybe(arg), limit = number()} end,
+  ready_runs = function() return {runs = list(arg)} end,
+  list_ready = function() return {lanes = list(lane), runs = list(arg), serves = list(arg), limit = number()} end,
+  list_unfinished = function() end,
+  get_graph = function() return {digest = arg()} end,
+  graph_ages = function() return {digests = list(arg)} end,
+  unused_graphs = function() return {after = maybe(arg), limit = number(), before = maybe(number)} end,
+  get_version = function() return {kind = arg(), name = arg(), number = maybe(number), digest = maybe(arg)} end,
+  list_versions = function() return {kind = arg(), name = arg(), after = number(), limit = number()} end,
+  list_names = function() return {kind = arg(), after = maybe(arg), limit = number()} end,
+  get_record = function() return {kind = arg(), key = arg()} end,
+  list_records = function() return {kind = arg(), after = maybe(arg), limit = number()} end,
 }
 
-local QUERIES = {
-  get_run = function()
-    local run = get_run(arg())
-    return run and run_row(run) or false
-  end,
-  list_runs = function()
-    local q = {
-      limit = number(), before = maybe(number), workflow = maybe(arg), statuses = list(number), ended_before = maybe(number),
-      digest = maybe(arg), origin = maybe(arg), prefix = maybe(arg), tags = list(arg), since = maybe(number), until_ = maybe(number),
-      ended_since = maybe(number),
-    }
-    return listing.list_runs(q, number())
-  end,
-  list_ended = function()
-    local q = {limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), tags = {}}
-    return listing.list_ended(q, number())
-  end,
-  list_nodes = function() return reading.list_nodes({run = arg(), after = number(), count = number()}) end,
-  count_nodes = function() return reading.count_nodes({run = arg()}) end,
-  list_attempts = function()
-    return reading.list_attempts({run = arg(), index = maybe(number), after = number(), after_number = number(), limit = number()})
-  end,
-  get_outputs = function()
-    return reading.get_outputs({run = arg(), indexes = maybe(function() return list(number) end), after = number(), limit = number()})
-  end,
-  list_journal = function() return reading.list_journal({run = arg(), after = number(), count = number()}) end,
-  list_lines = function()
-    return reading.list_lines({
-      run = arg(), claim = maybe(arg), ordinal = number(), line = number(), from = maybe(arg), count = number(),
-    })
-  end,
-  list_stops = function() return stops_of(arg()) end,
-  list_workers = function() return reading.list_workers({after = maybe(arg), limit = number()}) end,
-  ready_runs = function() return reading.ready_runs({runs = list(arg)}) end,
-  list_ready = function()
-    return reading.list_ready({lanes = list(lane), runs = list(arg), serves = list(arg), limit = number()})
-  end,
-  list_unfinished = function() return call('HGETALL', P .. 'unfinished') end,
-  get_graph = function() return reading.get_graph_document({digest = arg()}) end,
-  graph_ages = function() return reading.graph_ages({digests = list(arg)}) end,
-  unused_graphs = function() return reading.unused_graphs({after = maybe(arg), limit = number(), before = maybe(number)}) end,
-  get_version = function()
-    return reading.get_version({kind = arg(), name = arg(), number = maybe(number), digest = maybe(arg)})
-  end,
-  list_versions = function() return reading.list_versions({kind = arg(), name = arg(), after = number(), limit = number()}) end,
-  list_names = function() return reading.list_names({kind = arg(), after = maybe(arg), limit = number()}) end,
-  get_record = function() return records.get({kind = arg(), key = arg()}) end,
-  list_records = function() return records.list({kind = arg(), after = maybe(arg), limit = number()}) end,
-}
+-- Have all that is asked for done by these functions; an op that is no more than a part of another gives nothing.
+local function apply_all(functions)
+  local found = {}
+  while at < #args do
+    local name = arg()
+    found[#found + 1] = functions[name](FIELDS[name]())
+  end
+  return found
+end
 
 -- The first key is the marker; what it holds tells this store from every other that was or will be under its name.
 local function enter(keys, given)
@@ -240,8 +208,8 @@ end
 
 local function commit(keys, given)
   if not enter(keys, given) then return replaced() end
-  local receipts, stops, workers = {}, {}, list(arg)
-  while at < #args do OPS[arg()](receipts) end
+  local workers, stops = list(arg), {}
+  local receipts = apply_all(ops)
   for k = 1, #workers do
     local found = stops_of(workers[k])
     for n = 1, #found do insert(stops, found[n]) end
@@ -259,7 +227,7 @@ local function step(keys, given)
   if taken then return taken end
   if not enter(keys, given) then return replaced() end
   local settled = ops.settle_one(op.claim, op.ordinal, op.output)
-  local claimed = ops.claim_nodes({
+  local claimed = ops.claim({
     claim = op.claim_id, worker = op.worker, lanes = {{text = op.lane, suspect = 0}, op.limit}, runs = {op.run},
   })
   local stops = stops_of(op.worker)
@@ -269,9 +237,7 @@ end
 
 local function read(keys, given)
   if not enter(keys, given) then return replaced() end
-  local answers = {}
-  while at < #args do answers[#answers + 1] = QUERIES[arg()]() end
-  return leave(now, answers, asked_blobs())
+  return leave(now, apply_all(reading), asked_blobs())
 end
 
 redis.register_function({function_name = NAME .. '_commit', callback = commit})

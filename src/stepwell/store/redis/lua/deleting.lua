@@ -1,7 +1,5 @@
 -- Forgetting ended runs, in parts, from the end.
 
-local forget_old
-
 do
 
 local function forget_in_claim(attempt)
@@ -37,14 +35,14 @@ local function forget_attempts(run, left)
     for number = 1, node.attempt do insert(names, attempt_name(i, number)) end
   end
   want_attempts(run, names)
-  local lines, line_index = {}, index('run:line_index:' .. run.name)
+  local dropped, line_index = {}, index('run:line_index:' .. run.name)
   for k = 1, #names do
     local attempt = run.attempts[names[k]]
     if attempt then
-      for _, name in ipairs(lines_of(attempt)) do
+      for _, name in ipairs(lines.of(attempt)) do
         put(line_index, name, false)
         run.lines[name] = nil
-        insert(lines, name)
+        insert(dropped, name)
       end
       forget_in_claim(attempt)
       run.attempts_touched[names[k]] = nil
@@ -53,7 +51,7 @@ local function forget_attempts(run, left)
   end
   forget_empty_claims()
   if #names > 0 then later('many', 'HDEL', run_key('attempts', run), names) end
-  if #lines > 0 then later('many', 'HDEL', run_key('lines', run), lines) end
+  if #dropped > 0 then later('many', 'HDEL', run_key('lines', run), dropped) end
 end
 
 -- Whether nothing is left of it.
@@ -102,14 +100,14 @@ local function forget_run(run)
 end
 
 -- The run that ended first, if that is long enough ago: a part of it, with each sweep.
-forget_old = function(keep)
+ops.forget_old = function(op)
   update_marks()
-  local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - keep)))[1]
+  local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - op.keep)))[1]
   local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
-  if run then ops.delete_run({run = run.id, limit = LIMIT.nodes}) end
+  if run then ops.delete({run = run.id, limit = LIMIT.nodes}) end
 end
 
-ops.delete_run = function(op)
+ops.delete = function(op)
   local run = get_run(op.run)
   if not run then return {'deleted', 1} end
   if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end

@@ -215,12 +215,10 @@ local function marks_of(run)
 end
 
 local function same_marks(run, was)
-  if run.gone or not was or run.gate ~= was.gate or run.status ~= was.status or run.stopping ~= was.stopping then return false end
-  if (run.running > 0) ~= (was.running > 0) and run.stopping or run.releasing ~= was.releasing or run.serving ~= was.serving then
-    return false
+  if run.gone or not was or run.stopping and (run.running > 0) ~= (was.running > 0) then return false end
+  for k = 1, #MARKED do
+    if run[MARKED[k]] ~= was[MARKED[k]] then return false end
   end
-  if run.due_first ~= was.due_first or run.deadline ~= was.deadline or run.cancel_at ~= was.cancel_at then return false end
-  if run.expires ~= was.expires or run.reported ~= was.reported or run.ended ~= was.ended then return false end
   for lane, count in pairs(run.ready) do
     if (count > 0) ~= ((was.ready[lane] or 0) > 0) then return false end
   end

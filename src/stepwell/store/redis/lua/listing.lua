@@ -146,8 +146,8 @@ local function may_match(number, q)
   return #q.statuses == 0
 end
 
--- At most `most` runs are looked at; then the answer says where to go on.
-function listing.list_runs(q, most)
+-- At most `q.most` runs are looked at; then the answer says where to go on.
+function reading.list_runs(q)
   local rows, looked, before, more_of = {}, 0, q.before, candidates(q)
   local below, first = numbers_between(q)
   if below < (before or math.huge) then before = below end
@@ -164,12 +164,12 @@ function listing.list_runs(q, most)
     end
     S.runs, S.run_order = {}, {}
     if #page < PAGE then return {rows, 0, false} end
-    if looked >= most then return {rows, 0, before} end
+    if looked >= q.most then return {rows, 0, before} end
   end
 end
 
--- In the order in which they ended. At most `most` runs are looked at; then the answer says where to go on.
-function listing.list_ended(q, most)
+-- In the order in which they ended. At most `q.most` runs are looked at; then the answer says where to go on.
+function reading.list_ended(q)
   local rows, looked, after = {}, 0, q.number < 0 and pack('>I7', q.at) or pack('>I7I6', q.at, q.number)
   while #rows < q.limit do
     local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, PAGE)
@@ -182,7 +182,7 @@ function listing.list_ended(q, most)
     end
     S.runs, S.run_order = {}, {}
     if #page < PAGE then break end
-    if looked >= most then
+    if looked >= q.most then
       local at, number = unpack_bytes('>I7I6', after)
       return {rows, at, number}
     end

@@ -1,13 +1,12 @@
 -- What can be read. Rows go out as they are stored, and Python takes them apart: it has more than one process.
 
-local reading = {} -- a chunk of Lua has at most 200 local names
-
 do
 
 local ROW_TEXTS = {
   'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
 }
 
+-- In the order of `RunRow`, and its number.
 run_row = function(run)
   local missing = {}
   if not run.fresh then
@@ -19,14 +18,24 @@ run_row = function(run)
     local found = call('HMGET', run_key('row', run), unpack(missing))
     for k = 1, #missing do run.texts[missing[k]] = found[k] end
   end
-  local row = {
-    run.id, run.workflow, run.digest, run.status, run.on_failure, run.gate, run.purpose or false, run.stopping and 1 or 0,
-    get_graph(run.digest).total, run.open, run.active, run.failed, run.seq, run.started or false, run.ended or false,
-    run.deadline or false, run.heals, run.tolerated, run.number, run.releasing and 1 or 0,
+  local t = run.texts
+  return {
+    run.id, run.workflow, t.target or false, run.digest, run.status, run.on_failure, t.input or false, t.seed or false,
+    t.priority or false, t.key or false, run.gate, run.purpose or false, run.stopping and 1 or 0, get_graph(run.digest).total,
+    run.open, run.active, run.failed, run.seq, t.created_at or false, run.started or false, run.ended or false,
+    run.deadline or false, t.reason or false, run.heals, t.fork or false, run.tolerated, t.origin or false, t.tags or false,
+    t.timeout or false, run.releasing and 1 or 0, run.number,
   }
-  for _, name in ipairs(ROW_TEXTS) do insert(row, run.texts[name] or false) end
-  return row
 end
+
+function reading.get_run(q)
+  local run = get_run(q.run)
+  return run and run_row(run) or false
+end
+
+function reading.list_stops(q) return stops_of(q.worker) end
+
+function reading.list_unfinished() return call('HGETALL', P .. 'unfinished') end
 
 -- Raw cells of neighbouring nodes, and what else is known of those that have more.
 function reading.list_nodes(q)
@@ -215,7 +224,7 @@ function reading.unused_graphs(q)
   return rows
 end
 
-function reading.get_graph_document(q)
+function reading.get_graph(q)
   local graph = get_graph(q.digest)
   return graph and graph.loaded == graph.total and call('HGET', graph_key('row', q.digest), 'document') or false
 end
@@ -227,41 +236,6 @@ function reading.graph_ages(q)
     ages[k] = graph and graph.age or false
   end
   return ages
-end
-
-local function version_row(record, name, number, body)
-  if number < 1 or number > record.newest then return false end
-  local row = call('HGET', record.key, 'row:' .. int(number))
-  local at, size, length, from = unpack_bytes('>I7I4I2', row)
-  return {
-    name, number, sub(row, from, from + length - 1), size, at, number == versions.active(record) and 1 or 0,
-    body and call('HGET', record.key, 'body:' .. int(number)) or false,
-  }
-end
-
-function reading.get_version(q)
-  local record = versions.find(q.kind, q.name)
-  local number = q.number or versions.active(record)
-  if q.digest then number = tonumber(call('HGET', record.key, 'digest:' .. q.digest) or '0') end
-  return version_row(record, q.name, number, true)
-end
-
-function reading.list_versions(q)
-  local record, rows = versions.find(q.kind, q.name), {}
-  for number = max(q.after, 0) + 1, min(record.newest, max(q.after, 0) + q.limit) do
-    insert(rows, version_row(record, q.name, number, false))
-  end
-  return rows
-end
-
-function reading.list_names(q)
-  local rows = {}
-  for _, name in ipairs(first_of(index('names:' .. q.kind), q.limit, q.after)) do
-    local record = versions.find(q.kind, name)
-    local newest, active = version_row(record, name, record.newest), version_row(record, name, versions.active(record))
-    insert(rows, {name, newest[2], active[2], active[3], newest[5]})
-  end
-  return rows
 end
 
 function reading.ready_runs(q)

@@ -1,9 +1,8 @@
 -- Small records that are no part of a run. A field of the hash is the version, in 8 bytes, and the value.
--- One name for all of them, because one function has at most 200 local names.
 
-local records = {}
+do
 
-function records.find(kind, key)
+local function find(kind, key)
   local name = kind .. '\0' .. key
   local known = S.records[name]
   if known == nil then
@@ -14,8 +13,8 @@ function records.find(kind, key)
   return known
 end
 
-function records.put(op)
-  local there = records.find(op.kind, op.key)
+function ops.put_record(op)
+  local there = find(op.kind, op.key)
   if op.value == there.value then return {'record_put', there.version} end
   if op.expected and op.expected ~= int(there.version) then return refused('conflict', int(there.version)) end
   there.value = op.value
@@ -29,15 +28,17 @@ function records.put(op)
   return {'record_put', there.version}
 end
 
-function records.get(q)
-  local there = records.find(q.kind, q.key)
+function reading.get_record(q)
+  local there = find(q.kind, q.key)
   return there.value and {q.key, there.version, there.value} or false
 end
 
-function records.list(q)
+function reading.list_records(q)
   local rows = {}
   for _, key in ipairs(first_of(index('record_keys:' .. q.kind), q.limit, q.after)) do
-    insert(rows, records.get({kind = q.kind, key = key}))
+    insert(rows, reading.get_record({kind = q.kind, key = key}))
   end
   return rows
+end
+
 end

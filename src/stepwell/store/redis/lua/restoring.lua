@@ -2,31 +2,13 @@
 
 do
 
-local function restored_run(op)
-  local graph, run = get_graph(op.digest), remember(new_run(next_number('runs')))
-  run.fresh = true
-  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
-  run.order = op.urgency .. run.packed
-  run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
-  run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
-  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
-  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'timeout', 'key', 'fork', 'origin', 'tags', 'created_at'}) do
-    if op[name] then set_text(run, name, op[name]) end
-  end
-  set_text(run, 'arguments', '')
-  set_purpose(run, 'restore')
-  run.serving = serving_of(run)
-  set_text(run, 'serving', run.serving)
-  S.numbers[op.run] = run.number
-  later('HSET', P .. 'runs', op.run, run.name)
+local function restored_run(op, graph)
+  local run = admit(op, graph, 'restore')
   if op.key then
     local key = op.workflow .. '\0' .. op.key
     S.keys[key] = S.keys[key] and S.keys[key] > 0 and S.keys[key] or run.number
     later('HSETNX', P .. 'keys', key, run.name)
   end
-  make_text(run_key('nodes', run), NODE_CELL * graph.total)
-  listing.put(run, true)
-  use_graph(graph, 1)
   return run
 end
 
@@ -102,7 +84,7 @@ ops.restore = function(op)
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
   if run and run.purpose ~= 'restore' then return refused('conflict', run.id) end
   if op.illegal then return refused('status', op.illegal) end
-  run = run or restored_run(op)
+  run = run or restored_run(op, graph)
   run.expires, run.changed = now + LOAD_LEASE, true
   restore_nodes(run, op.nodes)
   restore_attempts(run, op.attempts)

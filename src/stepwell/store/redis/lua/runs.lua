@@ -4,7 +4,6 @@ local NODE_CELL = 13
 local NOBODY = 4294967295 -- the index of a journal entry that is about no node
 local SUSPECT, MORE = 16, 32 -- beside the status of a node: in a suspect lane; has a field in the hash of rare values
 local RUN_CELL = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7'
-local HOT = {'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose', 'token', 'serving', 'derived'}
 
 local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
 
@@ -27,22 +26,23 @@ local function remember(run)
 end
 
 -- What marks are made of: as they are stored, to be compared with what the row says at the end.
+local MARKED = {
+  'gate', 'status', 'stopping', 'releasing', 'serving', 'due_first', 'deadline', 'cancel_at', 'expires', 'reported', 'ended',
+}
+
 local function snapshot(run)
-  local ready = {}
-  for lane, count in pairs(run.ready) do ready[lane] = count end
-  return {
-    packed = run.packed, digest = run.digest, workflow = run.workflow, serving = run.serving, ready = ready, lane_names = {},
-    gate = run.gate, status = run.status, stopping = run.stopping, running = run.running, releasing = run.releasing,
-    due_first = run.due_first, deadline = run.deadline, cancel_at = run.cancel_at, expires = run.expires, reported = run.reported,
-    ended = run.ended,
-  }
+  local was = {packed = run.packed, digest = run.digest, workflow = run.workflow, running = run.running, ready = {}, lane_names = {}}
+  for lane, count in pairs(run.ready) do was.ready[lane] = count end
+  for k = 1, #MARKED do was[MARKED[k]] = run[MARKED[k]] end
+  return was
 end
 
 local function get_numbered(number)
   local known = S.runs[number]
   if known ~= nil then return known end
   local run = new_run(number)
-  local f = call('HMGET', run_key('row', run), unpack(HOT))
+  local f = call('HMGET', run_key('row', run), 'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose',
+    'token', 'serving', 'derived')
   if not f[1] then
     S.runs[number] = false
     return false
@@ -60,7 +60,6 @@ local function get_numbered(number)
   end
   run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
   run.purpose, run.token, run.ready_text = f[8] or nil, f[9] or nil, f[2]
-  run.stored_seq = run.seq
   run.serving, run.derived, run.was_derived = f[10], f[11] or '', f[11] or ''
   run.was = snapshot(run)
   S.numbers[run.id] = number

@@ -1,8 +1,32 @@
 -- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
 
-local lines_of, former_graphs -- what later files use; the rest is of this file
+local admit, former_graphs -- what later files use; the rest is of this file
 
 do
+
+-- A run that begins here, with all that the op says of it.
+admit = function(op, graph, purpose)
+  local run = remember(new_run(next_number('runs')))
+  run.fresh = true
+  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
+  run.order = op.urgency .. run.packed
+  run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
+  run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
+  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'timeout', 'key', 'fork', 'origin', 'tags', 'created_at'}) do
+    if op[name] then set_text(run, name, op[name]) end
+  end
+  set_text(run, 'arguments', '')
+  set_purpose(run, purpose)
+  run.serving = serving_of(run)
+  set_text(run, 'serving', run.serving)
+  S.numbers[op.run] = run.number
+  later('HSET', P .. 'runs', op.run, run.name)
+  make_text(run_key('nodes', run), NODE_CELL * graph.total)
+  listing.put(run, true)
+  use_graph(graph, 1)
+  return run
+end
 
 -- Add the next nodes; after the last open the gate, or hold it for what a fork shares.
 local function load_nodes(run)
@@ -48,32 +72,14 @@ ops.create = function(op)
   local graph = get_graph(op.digest)
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
-  run = remember(new_run(next_number('runs')))
-  run.fresh, run.stored_seq = true, 0
-  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
-  run.order = op.urgency .. run.packed
-  run.status, run.gate, run.stopping, run.expires, run.reported = R.PENDING, G.HELD, false, now + LOAD_LEASE, 0
-  run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
-  run.deadline = op.timeout and now + op.timeout
-  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
-  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'key', 'fork', 'origin', 'tags'}) do
-    if op[name] then set_text(run, name, op[name]) end
-  end
-  if op.timeout then set_text(run, 'timeout', int(op.timeout)) end
-  set_text(run, 'created_at', int(now))
-  set_text(run, 'arguments', '')
-  set_purpose(run, 'load')
-  run.serving = serving_of(run)
-  set_text(run, 'serving', run.serving)
-  S.numbers[op.run] = run.number
-  later('HSET', P .. 'runs', op.run, run.name)
+  op.status, op.created_at, op.deadline = R.PENDING, int(now), op.timeout and now + op.timeout
+  op.timeout = op.timeout and int(op.timeout)
+  run = admit(op, graph, 'load')
+  run.expires = now + LOAD_LEASE
   if key then
     S.keys[key] = run.number
     later('HSET', P .. 'keys', key, run.name)
   end
-  make_text(run_key('nodes', run), NODE_CELL * graph.total)
-  listing.put(run, true)
-  use_graph(graph, 1)
   note(run, K.created)
   load_nodes(run)
   return {'created', run.id, 0, run.loaded, graph.total}
@@ -138,7 +144,7 @@ end
 
 local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
-lines_of = function(attempt)
+lines.of = function(attempt)
   local set = index('run:line_index:' .. attempt.run.name)
   local place = place_of(attempt)
   return first_of(set, 100000, pack('>I4', place), pack('>I4', place + 1))
@@ -169,7 +175,7 @@ local function share_one(run, node, theirs, claim, ordinal)
   node.attempt = 1
   change(run, node, N.COMPLETED)
   note(run, K.shared, node.i, 1, pack('>B', N.COMPLETED))
-  for _, name in ipairs(lines_of(theirs)) do
+  for _, name in ipairs(lines.of(theirs)) do
     local line = read_line(line_value(theirs.run, name))
     local _, line_index = unpack_bytes('>I4I4', name)
     if SHARED_LINES[line.kind] then lines.add(ours, line_index - 2147483648, line.kind, line.data, line.at) end
@@ -213,7 +219,7 @@ local function refuse_gate(op, run)
   if held and not op.resume then return refused('incomplete', run.purpose or '') end
 end
 
-ops.hold_gate = function(op)
+ops.gate = function(op)
   local run = get_run(op.run)
   if not run then return refused('unknown', op.run) end
   if held_by(run, op.token) then return {'gate_taken', news_of(run)} end

@@ -11,7 +11,7 @@ local call, pack, unpack_bytes
 local byte, sub, rep, char, format, floor, min, max, insert, concat, sort
 local P, MARKER, now -- the prefix of every key, the one that every call names, and the time of this call
 local S      -- everything that was read or changed
-local ops = {} -- what a batch may ask for: a chunk of Lua has at most 200 local names
+local ops, reading = {}, {} -- what a batch may ask for, and what can be read: a chunk of Lua has at most 200 local names
 
 local function begin(marker, offset)
   if not call then

@@ -1,5 +1,5 @@
 -- What a chain commits, over and over: the completion of a node together with the claim of what follows in its run. It is the same
--- as `settle` and `claim_nodes` one after the other, without their tables, in a third of the time. Whatever is not as usual is
+-- as `settle` and `claim` one after the other, without their tables, in a third of the time. Whatever is not as usual is
 -- found before anything is written, and left to them.
 
 local take_step

@@ -1,11 +1,9 @@
 -- Versions of stored definitions: numbered for each name, one of them active.
 
-local versions = {} -- one name for all of them, because one function has at most 200 local names
+do
 
-function versions.key(kind, name) return P .. 'version:' .. kind .. ':' .. name end
-
-function versions.find(kind, name)
-  local key = versions.key(kind, name)
+local function find(kind, name)
+  local key = P .. 'version:' .. kind .. ':' .. name
   local known = S.names[key]
   if not known then
     local f = call('HMGET', key, 'newest', 'chosen')
@@ -15,27 +13,64 @@ function versions.find(kind, name)
   return known
 end
 
-function versions.active(record) return record.chosen > 0 and record.chosen or record.newest end
+local function active_of(record) return record.chosen > 0 and record.chosen or record.newest end
 
-function versions.save(op)
-  local record = versions.find(op.kind, op.name)
+function ops.save_version(op)
+  local record = find(op.kind, op.name)
   local number = record.fresh[op.digest] or call('HGET', record.key, 'digest:' .. op.digest)
-  if number then return {'version_saved', tonumber(number), 1, versions.active(record)} end
+  if number then return {'version_saved', tonumber(number), 1, active_of(record)} end
   record.newest = record.newest + 1
   record.fresh[op.digest] = record.newest
   local name = int(record.newest)
   later('HSET', record.key, 'newest', name, 'digest:' .. op.digest, name, 'row:' .. name,
     pack('>I7I4I2', now, #op.body, #op.digest) .. op.digest, 'body:' .. name, op.body)
   put(index('names:' .. op.kind), op.name, true)
-  return {'version_saved', record.newest, 0, versions.active(record)}
+  return {'version_saved', record.newest, 0, active_of(record)}
 end
 
-function versions.activate(op)
-  local record = versions.find(op.kind, op.name)
+function ops.activate_version(op)
+  local record = find(op.kind, op.name)
   if record.newest == 0 or (op.number and (op.number < 1 or op.number > record.newest)) then
     return refused('unknown', op.number and op.name .. '@' .. int(op.number) or op.name)
   end
   record.chosen = op.number or 0
   later('HSET', record.key, 'chosen', int(record.chosen))
-  return {'version_activated', versions.active(record)}
+  return {'version_activated', active_of(record)}
+end
+
+local function version_row(record, name, number, body)
+  if number < 1 or number > record.newest then return false end
+  local row = call('HGET', record.key, 'row:' .. int(number))
+  local at, size, length, from = unpack_bytes('>I7I4I2', row)
+  return {
+    name, number, sub(row, from, from + length - 1), size, at, number == active_of(record) and 1 or 0,
+    body and call('HGET', record.key, 'body:' .. int(number)) or false,
+  }
+end
+
+function reading.get_version(q)
+  local record = find(q.kind, q.name)
+  local number = q.number or active_of(record)
+  if q.digest then number = tonumber(call('HGET', record.key, 'digest:' .. q.digest) or '0') end
+  return version_row(record, q.name, number, true)
+end
+
+function reading.list_versions(q)
+  local record, rows = find(q.kind, q.name), {}
+  for number = max(q.after, 0) + 1, min(record.newest, max(q.after, 0) + q.limit) do
+    insert(rows, version_row(record, q.name, number, false))
+  end
+  return rows
+end
+
+function reading.list_names(q)
+  local rows = {}
+  for _, name in ipairs(first_of(index('names:' .. q.kind), q.limit, q.after)) do
+    local record = find(q.kind, name)
+    local newest, active = version_row(record, name, record.newest), version_row(record, name, active_of(record))
+    insert(rows, {name, newest[2], active[2], active[3], newest[5]})
+  end
+  return rows
+end
+
 end
