@@ -288,14 +288,14 @@ class View:
 
     def _below_members(self, running: set[str]) -> list[str]:
         """Stages below one that runs and makes files whose names nobody can foresee."""
-        found: dict[str, None] = {}
+        found: list[str] = []
+        made = {name: self.pipeline.stages[name].outputs.values() for name in running}
+        loose = {name for name, outputs in made.items() if any(output.kind != "file" for output in outputs)}
         for stage in self.model.connections.order:
-            for reading in self.model.connections.readings[stage.name]:
-                for writer in reading.writers:
-                    loose = any(output.kind != "file" for output in self.pipeline.stages[writer].outputs.values())
-                    if (loose and writer in running) or writer in found:
-                        found[stage.name] = None
-        return list(found)
+            readings = self.model.connections.readings[stage.name]
+            if any(writer in loose or writer in found for reading in readings for writer in reading.writers):
+                found.append(stage.name)
+        return found
 
     def why(self, state: str) -> Explanation:
         unit = self.model.producer.get(state) or self.model.producer.get(f"{state}/")
@@ -303,12 +303,10 @@ class View:
             (orphan,) = (each for each in self.orphans() if each.outputs == (state,))
             record = self.model.orphans[state]
             return Explanation(state, orphan.stage, orphan.entity, orphan.standing, record, (), {}, ())
-        if unit is None:
-            unit = next((each for each in self.model.all_units() if state in each.outputs.values()), None)
+        unit = unit or next((each for each in self.model.all_units() if state in each.outputs.values()), None)
         if unit is None and self.snapshot.content_hash(state) is not None:  # a source
             return Explanation(state, None, "", FRESH, None, (), {}, ())
-        if unit is None:
-            unit = self.find(state)[0]
+        unit = unit or self.find(state)[0]
         address = state if state in unit.outputs.values() else next(iter(unit.outputs.values()))
         found = self.snapshot.records.get(address)
         standing = self.model.standing(unit)
