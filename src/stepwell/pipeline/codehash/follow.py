@@ -184,7 +184,7 @@ class Follower:
                 self.add(value)
             if (
                 is_project(value)
-                and _module_of(value) == around.get("__name__")
+                and value.__module__ == around.get("__name__")
                 and getattr(value, "__name__", used) != used
             ):
                 self._assigned(used, value, around, file)  # another name for it, or made by a call
@@ -195,22 +195,19 @@ class Follower:
         """Follow `helpers.text.clean` through the modules."""
         if module.__name__ == "importlib" and chain[0] == "import_module":
             self.code.unknown.setdefault(f"{name}: importlib.import_module", "")
-        found: object = module
         for part in chain:
+            found = getattr(module, part, None)
             if not isinstance(found, types.ModuleType):
+                if is_project_file(getattr(module, "__file__", None)):
+                    holder = ast.Expr(ast.Name(part, ast.Load()))
+                    self._global(part, {**vars(module), part: found}, holder, module.__file__ or "", name)
                 return
-            owner, found = found, getattr(found, part, None)
-            if not isinstance(found, types.ModuleType):
-                if not is_project_file(getattr(owner, "__file__", None)):
-                    return
-                holder = ast.Expr(ast.Name(part, ast.Load()))
-                self._global(part, {**vars(owner), part: found}, holder, owner.__file__ or "", name)
-                return
+            module = found
 
     def _import(self, node: ast.Import | ast.ImportFrom, inside: ast.AST, package: str | None) -> None:
         """Follow what an import inside a body takes from modules of the project."""
-        module_name = None if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
-        for name in [each.name for each in node.names] if module_name is None else [module_name]:
+        names = [each.name for each in node.names]
+        for name in names if isinstance(node, ast.Import) else ["." * node.level + (node.module or "")]:
             try:
                 full = importlib.util.resolve_name(name, package)
                 spec = importlib.util.find_spec(full)
@@ -223,8 +220,8 @@ class Follower:
                 for chain in syntax.attributes_of(inside, name.partition(".")[0]):
                     self._attribute(sys.modules[name.partition(".")[0]], chain, full)
             else:
-                for each in node.names:
-                    self._attribute(module, (each.name,), full)
+                for each in names:
+                    self._attribute(module, (each,), full)
 
     def _assigned(self, name: str, value: object, around: Mapping[str, Any], file: str) -> None:
         """Follow a constant of a module: its source and what that uses; for a literal, its present value."""
@@ -286,13 +283,8 @@ class Follower:
 def is_project(thing: object) -> bool:
     """Whether a function or class belongs to the project: not to Python, an installed package or Stepwell."""
     code = getattr(thing, "__code__", None)
-    file = code.co_filename if code is not None else getattr(sys.modules.get(_module_of(thing) or ""), "__file__", None)
-    return is_project_file(file)
-
-
-def _module_of(thing: object) -> str | None:
-    found = getattr(thing, "__module__", None)
-    return found if isinstance(found, str) else None
+    module = sys.modules.get(str(getattr(thing, "__module__", "")))
+    return is_project_file(getattr(module, "__file__", None) if code is None else code.co_filename)
 
 
 def _module_name(thing: Callable[..., Any] | type) -> str:

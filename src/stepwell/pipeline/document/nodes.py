@@ -136,20 +136,18 @@ class Nodes:
         if cycle := find_cycle(self.above):
             self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
-        order: list[Node] = []
-        placed: set[str] = set()
+        order: dict[str, Node] = {}
 
         def place(node_id: str) -> None:
-            if node_id not in placed:
-                placed.add(node_id)
+            if node_id not in order:
                 for each in self.above[node_id]:
                     place(each)
-                order.append(self.nodes[node_id])
+                order[node_id] = self.nodes[node_id]
 
         # Triggers last: they may name any state of the document.
         for node in sorted(self.nodes.values(), key=lambda each: each.type == "state_trigger"):
             place(node.id)
-        return order
+        return list(order.values())
 
     # Nodes
 

@@ -296,20 +296,14 @@ class Model:
 
     def _quiet(self, unit: Unit) -> tuple[float | None, str]:
         """Until when the unit waits for its inputs to stay unchanged, and the input that changed last."""
-        newest = max(
-            ((stamp[1], path) for path in self._source_files(unit) if (stamp := self.stamp(path)) is not None),
-            default=None,
-        )
-        return (None, "") if newest is None else (newest[0] / 1e9 + unit.stage.quiet, newest[1])
-
-    def _source_files(self, unit: Unit) -> Iterator[str]:
-        for path in unit.input_paths():
-            if path in self.producer:
-                continue
-            if path.endswith("/"):
-                yield from (path + name for name in self.files_below(path))
-            else:
-                yield path
+        sources = [path for path in unit.input_paths() if path not in self.producer]
+        files = [path for path in sources if not path.endswith("/")]
+        files += [path + name for path in sources if path.endswith("/") for name in self.files_below(path)]
+        changed = [(stamp[1], path) for path in files if (stamp := self.stamp(path)) is not None]
+        if not changed:
+            return None, ""
+        newest, path = max(changed)
+        return newest / 1e9 + unit.stage.quiet, path
 
     def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
         """Mark as fresh all that the last scan found fresh: all but `others`. Then judge what `changed` concerns again."""
