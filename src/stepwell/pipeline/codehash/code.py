@@ -37,13 +37,11 @@ def config_hash(config: Mapping[str, Any], handler: str | None = None) -> str:
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
     """List what changed between two versions of a stage, with places, for people."""
-    told = []
-    for name, (digest, where) in now.items():
-        at = f" ({where})" if where else ""
-        if name not in before:
-            told.append(f"{name} is new{at}")
-        elif before[name] != digest:
-            told.append(f"{name} changed{at}")
+    told = [
+        f"{name} {'changed' if name in before else 'is new'}{f' ({where})' if where else ''}"
+        for name, (part_hash, where) in now.items()
+        if before.get(name) != part_hash
+    ]
     return told + [f"{name} is no longer used" for name in before if name not in now]
 
 

@@ -29,9 +29,6 @@ class Connections(NamedTuple):
     readings: Mapping[str, tuple[Reading, ...]]
     """By stage."""
 
-    def readers_of(self, writer: str) -> list[Reading]:
-        return [each for stage in self.order for each in self.readings[stage.name] if writer in each.writers]
-
     @property
     def patterns(self) -> list[Pattern]:
         """Every input and output."""

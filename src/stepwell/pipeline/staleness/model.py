@@ -59,24 +59,22 @@ class Model:
                     owned[address] = address
                 else:
                     owned.update(dict.fromkeys(member_paths(address, record.members), address))
-        found: dict[tuple[str, str], Found] = {
-            (reading.stage.name, reading.name): {}
-            for readings in self.connections.readings.values()
-            for reading in readings
-        }
-        self._match_sources(owned, found)
+        readings = [each for stage in self.connections.order for each in self.connections.readings[stage.name]]
+        found: dict[tuple[str, str], Found] = {(each.stage.name, each.name): {} for each in readings}
+        self._match_sources(readings, owned, found)
         for each in found.values():
             for paths in each.values():
                 paths.sort()
         seen: dict[str, str] = {}
         claimed: set[str] = set()
         for stage in self.connections.order:
-            readings = self.connections.readings[stage.name]
-            units = units_of(stage, readings, {each.name: found[stage.name, each.name] for each in readings})
+            own = self.connections.readings[stage.name]
+            units = units_of(stage, own, {each.name: found[stage.name, each.name] for each in own})
             self.units[stage.name] = {unit.key: unit for unit in units}
             feeders = [
                 feeder(stage, each, found[each.stage.name, each.name], self.paths_of)
-                for each in self.connections.readers_of(stage.name)
+                for each in readings
+                if stage.name in each.writers
             ]
             formats = {name: output.pattern.format_for(stage.variables) for name, output in stage.outputs.items()}
             for unit in units:
@@ -89,8 +87,9 @@ class Model:
             if address not in claimed
         }
 
-    def _match_sources(self, owned: Mapping[str, str], found: Mapping[tuple[str, str], Found]) -> None:
-        readings = [each for stage in self.connections.order for each in self.connections.readings[stage.name]]
+    def _match_sources(
+        self, readings: list[Reading], owned: Mapping[str, str], found: Mapping[tuple[str, str], Found]
+    ) -> None:
         for folder, names in self.snapshot.tree.items():
             components = folder.split("/") if folder else []
             for reading in readings:
