@@ -76,12 +76,13 @@ class Pipeline(PipelineDefinition):
         """
         view = self.view()
         units = view.find_all(targets)
-        changes: dict[str, Record | None] = {}
-        for unit in units:
-            for name, address in unit.outputs.items():
-                record = _as_it_is(view, unit, name)
-                if record is not None and view.model.standing(unit).status != "fresh":
-                    changes[address] = record
+        changes = {
+            address: record
+            for unit in units
+            if view.model.standing(unit).status != "fresh"
+            for name, address in unit.outputs.items()
+            if (record := _as_it_is(view, unit, name)) is not None
+        }
         if changes:
             self.store.records.change(changes)
             change_failures(self.store.notes, {unit.id: None for unit in units})
@@ -94,13 +95,14 @@ class Pipeline(PipelineDefinition):
         view = self.view()
         if stage is not None and stage not in self.stages:
             raise InputError(f"pipeline {self.name!r} has no stage {stage!r}; it has {', '.join(self.stages)}")
-        changes: dict[str, Record | None] = {}
         reason = f"somebody invalidated it at {utc_text(time.time())}"
-        for unit in view.find_all(targets):
-            for name, address in unit.outputs.items() if stage in (None, unit.stage.name) else ():
-                record = view.snapshot.records.get(address) or _as_it_is(view, unit, name)
-                if record is not None:
-                    changes[address] = record._replace(stale=reason)
+        changes = {
+            address: record._replace(stale=reason)
+            for unit in view.find_all(targets)
+            if stage in (None, unit.stage.name)
+            for name, address in unit.outputs.items()
+            if (record := view.snapshot.records.get(address) or _as_it_is(view, unit, name)) is not None
+        }
         if changes:
             self.store.records.change(changes)
         return list(changes)

@@ -6,18 +6,16 @@ import os
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...codec import encode_checked
 from ...define.document.text import read_document, read_text
 from ...handlers import Handlers
 from ...model import SaveVersion, VersionSaved
 from ...runner.documents import Documents, SavedDocument
+from ...settings import read_settings
+from ...store import Store, open_store
 from .load import Made, make_pipeline
 from .names import STORED
-
-if TYPE_CHECKING:
-    from ...store import Store
 
 
 def save_pipeline(store: Store, file: str) -> SavedDocument:
@@ -43,9 +41,6 @@ def read_stored(
 
 def read_home(make: type[Made], home: str) -> Made:
     """Read a saved pipeline of which this process knows only the home, from the store of its settings."""
-    from ...settings import read_settings
-    from ...store import open_store
-
     settings = read_settings({}, os.environ, Path.cwd())
     with closing(open_store(settings.store)) as store:
         handlers = Handlers.of_settings(settings)
