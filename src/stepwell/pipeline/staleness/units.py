@@ -87,7 +87,15 @@ def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Foun
     missing = tuple(pattern.text for pattern in absent if not pattern.variables)
     own = [each for each in given if each.name not in shared]
     if stage.entities is not None:
-        return [_with_entity(stage, key, own, found, shared, missing) for key in _given_keys(stage)]
+        units, variables = [], {each.name: key_variables(each) for each in own}
+        for key in _given_keys(stage):
+            values = stage.values(key)
+            inputs = {
+                name: found[name].get(tuple(values[each] for each in names), []) for name, names in variables.items()
+            }
+            lacking = [each.pattern.partly_filled(values) for each in own if not inputs[each.name]]
+            units.append(Unit(stage, key, shared | inputs, (*missing, *lacking)))
+        return units
     if not own:  # one unit collects all
         return [] if any(pattern.variables for pattern in absent) else [Unit(stage, (), shared, missing)]
     if len(own) == 1 and key_variables(own[0]) == stage.variables:
@@ -141,25 +149,6 @@ def _given_keys(stage: Stage) -> list[Key]:
             )
         keys[key] = None
     return list(keys)
-
-
-def _with_entity(
-    stage: Stage,
-    key: Key,
-    own: list[Reading],
-    found: Mapping[str, Found],
-    shared: Mapping[str, list[str]],
-    missing: tuple[str, ...],
-) -> Unit:
-    values = stage.values(key)
-    inputs = dict(shared)
-    absent = list(missing)
-    for reading in own:
-        paths = found[reading.name].get(tuple(values[name] for name in key_variables(reading)), [])
-        if not paths:
-            absent.append(reading.pattern.partly_filled(values))
-        inputs[reading.name] = paths
-    return Unit(stage, key, inputs, tuple(absent))
 
 
 def feeder(
