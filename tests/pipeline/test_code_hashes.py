@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import stepwell
-from stepwell.pipeline.codehash.code import Code, changed_parts, code_of
+from stepwell.pipeline.codehash.code import Code, changed_parts
+from stepwell.pipeline.codehash.follow import code_of
 
 HELPERS = """
 import os, re
@@ -201,7 +202,7 @@ def test_the_hash_is_the_same_in_every_process_and_python(tmp_path: Path) -> Non
     program = textwrap.dedent(
         """
         import main
-        from stepwell.pipeline.codehash.code import code_of
+        from stepwell.pipeline.codehash.follow import code_of
         print(code_of(main.plain).hash, code_of(main.uses_class).hash, code_of(main.decorated).hash)
         """
     )
@@ -230,7 +231,7 @@ def test_the_hash_is_the_same_in_another_python(tmp_path: Path, version: str) ->
     source = Path(stepwell.__file__).parent.parent
     program = (
         "import main\n"
-        "from stepwell.pipeline.codehash.code import code_of\n"
+        "from stepwell.pipeline.codehash.follow import code_of\n"
         "print(code_of(main.plain).hash, code_of(main.uses_class).hash, code_of(main.decorated).hash)"
     )
     ended = subprocess.run(

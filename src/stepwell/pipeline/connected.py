@@ -54,8 +54,7 @@ def check_together(pipelines: Sequence[PipelineDefinition]) -> None:
     above: dict[str, set[str]] = {f"{p.name}#{stage}": set() for p in pipelines for stage in p.stages}
     for link in links(pipelines):
         above[link.reader].add(link.writer)
-    cycle = find_cycle(above)
-    if cycle:
+    if cycle := find_cycle(above):
         raise DefinitionError(
             f"the stages {' → '.join(cycle)} of these pipelines need each other's states, so they would run for ever; narrow "
             f"a pattern, or write elsewhere"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
+from .codehash.code import changed_parts
 from .staleness.model import Model
 from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
@@ -223,7 +224,7 @@ class View:
         given = list(targets)
         if not given:
             return None
-        waiting = [unit for target in given for unit in self.find(target)]
+        waiting = self.find_all(given)
         found: set[int] = set()
         while waiting:
             unit = waiting.pop()
@@ -235,6 +236,10 @@ class View:
     def _makers(self, unit: Unit) -> list[Unit]:
         """The units that make its inputs."""
         return [maker for path in unit.input_paths() if (maker := self.model.producer.get(path)) is not None]
+
+    def find_all(self, targets: Iterable[str]) -> list[Unit]:
+        """Return the units that any of the targets names, each once."""
+        return list(dict.fromkeys(unit for target in targets for unit in self.find(target)))
 
     def find(self, target: str) -> list[Unit]:
         """Return the units that a stage, an entity, `stage entity`, or a path (with globs) names."""
@@ -256,7 +261,7 @@ class View:
     def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> Plan:
         given = list(targets)
         chosen = self.chosen(given)
-        forced = {id(unit) for target in given for unit in self.find(target)} if force else set()
+        forced = {id(unit) for unit in self.find_all(given)} if force else set()
         will, may = [], []
         below: set[int] = set()
         members = False
@@ -283,14 +288,14 @@ class View:
 
     def _below_members(self, running: set[str]) -> list[str]:
         """Stages below one that runs and makes files whose names nobody can foresee."""
-        found: dict[str, None] = {}
+        found: list[str] = []
+        made = {name: self.pipeline.stages[name].outputs.values() for name in running}
+        loose = {name for name, outputs in made.items() if any(output.kind != "file" for output in outputs)}
         for stage in self.model.connections.order:
-            for reading in self.model.connections.readings[stage.name]:
-                for writer in reading.writers:
-                    loose = any(output.kind != "file" for output in self.pipeline.stages[writer].outputs.values())
-                    if (loose and writer in running) or writer in found:
-                        found[stage.name] = None
-        return list(found)
+            readings = self.model.connections.readings[stage.name]
+            if any(writer in loose or writer in found for reading in readings for writer in reading.writers):
+                found.append(stage.name)
+        return found
 
     def why(self, state: str) -> Explanation:
         unit = self.model.producer.get(state) or self.model.producer.get(f"{state}/")
@@ -298,27 +303,21 @@ class View:
             (orphan,) = (each for each in self.orphans() if each.outputs == (state,))
             record = self.model.orphans[state]
             return Explanation(state, orphan.stage, orphan.entity, orphan.standing, record, (), {}, ())
-        if unit is None:
-            unit = next((each for each in self.model.all_units() if state in each.outputs.values()), None)
+        unit = unit or next((each for each in self.model.all_units() if state in each.outputs.values()), None)
         if unit is None and self.snapshot.content_hash(state) is not None:  # a source
             return Explanation(state, None, "", FRESH, None, (), {}, ())
-        if unit is None:
-            unit = self.find(state)[0]
+        unit = unit or self.find(state)[0]
         address = state if state in unit.outputs.values() else next(iter(unit.outputs.values()))
         found = self.snapshot.records.get(address)
         standing = self.model.standing(unit)
-        changed: tuple[str, ...] = ()
+        code = self.pipeline.code.of(unit.stage.name)
+        changed: list[str] = []
         if found is not None and any(cause.code == "code_changed" for cause in standing.causes):
-            changed = self._changed_code(unit, found)
-        unknown = self.pipeline.code.of(unit.stage.name).unknown
+            before = known_code(self.pipeline.store.notes, found.code_hash)
+            changed = [] if before is None else changed_parts(before, code.parts)
         above = [
             self.view_of(each) for each in dict.fromkeys(self._makers(unit)) if self.model.standing(each) is not FRESH
         ]
-        return Explanation(address, unit.stage.name, unit.entity, standing, found, changed, unknown, tuple(above))
-
-    def _changed_code(self, unit: Unit, record: Record) -> tuple[str, ...]:
-        from .codehash.code import changed_parts
-
-        before = known_code(self.pipeline.store.notes, record.code_hash)
-        now = self.pipeline.code.of(unit.stage.name)
-        return () if before is None else tuple(changed_parts(before, now.parts))
+        return Explanation(
+            address, unit.stage.name, unit.entity, standing, found, tuple(changed), code.unknown, tuple(above)
+        )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..clock import utc_text
+from ..errors import InputError
 from .definition import PipelineDefinition
+from .patterns.paths import checked_path
+from .states.notes import change_failures, read_failures
+from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
 
 if TYPE_CHECKING:
     from ..runner import Engine
     from .building.report import BuildReport
     from .looking import Explanation, PipelineStatus, Plan, View
+    from .staleness.units import Unit
 
 
 class Pipeline(PipelineDefinition):
@@ -64,31 +71,82 @@ class Pipeline(PipelineDefinition):
         return build_once(self, targets, engine=engine, force=force, patience=patience, existing=existing)
 
     def accept(self, *targets: str) -> list[str]:
-        """Take states as they are, also those that nobody recorded. Returns their addresses."""
-        from .steering import accept
-
-        return accept(self, targets)
+        """Record states as made by the present code from the present inputs, also those that nobody recorded. Returns their
+        addresses.
+        """
+        view = self.view()
+        units = view.find_all(targets)
+        changes = {
+            address: record
+            for unit in units
+            if view.model.standing(unit).status != "fresh"
+            for name, address in unit.outputs.items()
+            if (record := _as_it_is(view, unit, name)) is not None
+        }
+        if changes:
+            self.store.records.change(changes)
+            change_failures(self.store.notes, {unit.id: None for unit in units})
+        return list(changes)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
-        """Mark states as stale, so that they are made again. Returns their addresses."""
-        from .steering import invalidate
-
-        return invalidate(self, targets, stage=stage)
+        """Mark states as stale, so that they are made again. Those that nobody recorded may then be replaced, too. Returns
+        their addresses.
+        """
+        view = self.view()
+        if stage is not None and stage not in self.stages:
+            raise InputError(f"pipeline {self.name!r} has no stage {stage!r}; it has {', '.join(self.stages)}")
+        reason = f"somebody invalidated it at {utc_text(time.time())}"
+        changes = {
+            address: record._replace(stale=reason)
+            for unit in view.find_all(targets)
+            if stage in (None, unit.stage.name)
+            for name, address in unit.outputs.items()
+            if (record := view.snapshot.records.get(address) or _as_it_is(view, unit, name)) is not None
+        }
+        if changes:
+            self.store.records.change(changes)
+        return list(changes)
 
     def retry(self, *targets: str) -> list[str]:
-        """Let the next scan try failed states again: all of them, or those named."""
-        from .steering import retry
-
-        return retry(self, targets)
+        """Let the next scan try failed states again, whatever their back-off: all of them, or those named."""
+        failures = read_failures(self.store.notes)
+        wanted = {unit.id for unit in self.view().find_all(targets)} if targets else set(failures)
+        changed: dict[str, Failure | None] = {name: None for name in failures if name in wanted}
+        if changed:
+            change_failures(self.store.notes, changed)
+        return list(changed)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:
         """Remove states whose source is gone."""
-        from .steering import clean
-
-        return clean(self, dry_run=dry_run)
+        removed = list(self.view().model.orphans)
+        if removed and not dry_run:
+            self.store.remove(removed)
+        return removed
 
     def put(self, path: str, content: bytes) -> None:
         """Write a source into the store of states."""
-        from .steering import put
+        checked_path(path)
+        for stage in self.stages.values():
+            if any(pattern.covers(path) for pattern in stage.written):
+                raise InputError(
+                    f"{path} is made by stage {stage.name!r}; put sources, and let the stages make the rest"
+                )
+        self.store.files.put(path, content)
 
-        put(self, path, content)
+
+def _as_it_is(view: View, unit: Unit, name: str) -> Record | None:
+    """The record of an output as if the present code had made it from the present inputs."""
+    address, kind = unit.outputs[name], unit.stage.outputs[name].kind
+    digest = view.model.content_of(address) if kind != "members" else None
+    if digest is None:
+        return None
+    members = None
+    if kind == "directory":
+        members = {each: view.snapshot.content_hash(address + each) or "" for each in view.model.files_below(address)}
+    current = view.pipeline.code.current(unit.stage.name)
+    inputs = {path: each or "" for path, each in view.model.input_hashes(unit).items()}
+    return Record(
+        current.code_hash, current.config_hash, digest, inputs_hash(inputs), utc_text(time.time()),
+        f"{view.pipeline.name}#{unit.stage.name}", unit.entity, inputs if len(inputs) <= MANY_INPUTS else {}, members,
+        current.check_hash,
+    )  # fmt: skip

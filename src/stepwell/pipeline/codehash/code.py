@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...codec import encode_checked
+from ..states.single import Stamp
 
 
-class Code(NamedTuple):
-    hash: str
-    parts: Mapping[str, tuple[str, str]]
+@dataclass
+class Code:
+    hash: str = ""
+    parts: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The hash of each function, class and constant, and `file:line`, by `module:name`."""
-    unknown: Mapping[str, str]
+    unknown: dict[str, str] = field(default_factory=dict)
     """What could not be followed, and where. Its changes go unnoticed unless it is declared (`uses`, `version`)."""
-    files: Mapping[str, Any]
+    files: dict[str, Stamp | None] = field(default_factory=dict)
     """The files in which the parts are, with their stamps when they were read."""
-    is_static: bool
-    seen: tuple[tuple[Mapping[str, Any], str, object], ...] = ()
+    is_static: bool = True
+    """Whether all parts are in files, and none are values that only this process has."""
+    seen: list[tuple[Mapping[str, Any], str, object]] = field(default_factory=list)
+    """The values of names in modules. A name with another value means that its module was reloaded."""
 
     @property
     def is_current(self) -> bool:
@@ -26,41 +31,19 @@ class Code(NamedTuple):
         return all(home.get(name) is value for home, name, value in self.seen)
 
 
-def code_of(
-    function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = ()
-) -> Code:
-    """Hash a function and everything of the project that it uses, or with `version` only that."""
-    if version is not None:
-        return Code(f"v:{version}", {"version": (version, "")}, {}, {}, False)
-    from .follow import Follower
-
-    follower = Follower(skipped)
-    follower.add(function)
-    for used in uses:
-        if isinstance(used, str):
-            follower.package(used)
-        else:
-            follower.add(used)
-    digest = _digest({name: part[0] for name, part in follower.parts.items()})
-    found = (follower.parts, follower.unknown, follower.files, follower.is_static)
-    return Code(digest, *found, tuple(follower.seen))
-
-
 def config_hash(config: Mapping[str, Any], handler: str | None = None) -> str:
-    return _digest({"config": config, "handler": handler}) if config or handler else ""
+    return digest({"config": config, "handler": handler}) if config or handler else ""
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, tuple[str, str]]) -> list[str]:
     """List what changed between two versions of a stage, with places, for people."""
-    told = []
-    for name, (digest, where) in now.items():
-        at = f" ({where})" if where else ""
-        if name not in before:
-            told.append(f"{name} is new{at}")
-        elif before[name] != digest:
-            told.append(f"{name} changed{at}")
+    told = [
+        f"{name} {'changed' if name in before else 'is new'}{f' ({where})' if where else ''}"
+        for name, (part_hash, where) in now.items()
+        if before.get(name) != part_hash
+    ]
     return told + [f"{name} is no longer used" for name in before if name not in now]
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
     return sha256(encode_checked(value)).hexdigest()[:32]

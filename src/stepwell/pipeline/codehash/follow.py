@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 import sys
@@ -15,8 +14,9 @@ from hashlib import sha256
 from typing import Any
 
 from ...importable import importable_name, module_of
-from ..states.single import Stamp, stamp_of
+from ..states.single import stamp_of
 from . import syntax
+from .code import Code, digest
 from .loaded import is_project_file
 from .syntax import written
 
@@ -31,21 +31,30 @@ _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
 
 
+def code_of(
+    function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = ()
+) -> Code:
+    """Hash a function and everything of the project that it uses, or with `version` only that."""
+    if version is not None:
+        return Code(f"v:{version}", {"version": (version, "")}, is_static=False)
+    follower = Follower(skipped)
+    follower.add(function)
+    for used in uses:
+        if isinstance(used, str):
+            follower.package(used)
+        else:
+            follower.add(used)
+    code = follower.code
+    code.hash = digest({name: part[0] for name, part in code.parts.items()})
+    return code
+
+
 class Follower:
-    """Collects the parts of a function: the hash and place of each, by name."""
+    """Collects the parts of a function in `code`: the hash and place of each, by name."""
 
     def __init__(self, skipped: Iterable[type]) -> None:
-        self.parts: dict[str, tuple[str, str]] = {}
-        """The hash of each part, and `file:line`, by `module:name`."""
-        self.unknown: dict[str, str] = {}
-        """What could not be followed, and where."""
-        self.files: dict[str, Stamp | None] = {}
-        """The files in which the parts are, with their stamps when they were read."""
-        self.is_static = True
-        """Whether all parts are in files, and none are values that only this process has."""
+        self.code = Code()
         self._modules: dict[str, ast.Module | None] = {}
-        self.seen: list[tuple[Mapping[str, Any], str, object]] = []
-        """The values of names in modules. A name with another value means that its module was reloaded."""
         self._skipped = tuple(skipped)
 
     def add(self, thing: object, label: str = "") -> None:
@@ -61,7 +70,9 @@ class Follower:
         elif isinstance(thing, type):
             self._class(thing)
         elif isinstance(thing, types.ModuleType):
-            self._whole_module(thing)
+            tree = self._syntax(thing.__file__) if thing.__file__ else None
+            if tree is not None:
+                self.code.parts[f"module {thing.__name__}"] = (_hash(written(tree)), f"{thing.__file__}:1")
         elif isinstance(thing, staticmethod | classmethod):
             self.add(thing.__func__)
         elif callable(thing) and not isinstance(thing, _BUILT_IN):
@@ -73,15 +84,17 @@ class Follower:
 
     def package(self, name: str) -> None:
         """Another package, by its version."""
+        import importlib.metadata
+
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             version = "not installed"
-        self.parts[f"package {name}"] = (_hash(version), version)
+        self.code.parts[f"package {name}"] = (_hash(version), version)
 
     def _syntax(self, file: str) -> ast.Module | None:
         if file not in self._modules:
-            self.files[file] = stamp_of(file)  # before it is read, so that a change meanwhile is noticed
+            self.code.files[file] = stamp_of(file)  # before it is read, so that a change meanwhile is noticed
             self._modules[file] = syntax.module_syntax(file)
         return self._modules[file]
 
@@ -90,23 +103,24 @@ class Follower:
         name = f"{_module_name(function)}:{code.co_qualname}"
         if name.endswith("<lambda>"):
             name += f"@{code.co_firstlineno}"
-        if name in self.parts or not is_project(function):
+        if name in self.code.parts or not is_project(function):
             return
         tree = self._syntax(code.co_filename)
         node = None if tree is None else syntax.find_definition(tree, code)
         where = f"{code.co_filename}:{code.co_firstlineno}"
         if node is None:
-            self.parts[name] = (_hash(repr((code.co_code, code.co_names, _constants(code)))), where)
+            constants = [repr(getattr(each, "co_code", each)) for each in code.co_consts]
+            self.code.parts[name] = (_hash(repr((code.co_code, code.co_names, constants))), where)
             message = "its source is not there; its bytecode was hashed, which differs from one Python to another"
-            self._not_followed(name, f"{where}: {message}")
-            self.is_static = False
+            self.code.unknown.setdefault(name, f"{where}: {message}")
+            self.code.is_static = False
             return
         cells = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
         if not isinstance(node, ast.Lambda | ast.ClassDef) and node.decorator_list:
             kept = [each for each in node.decorator_list if not self._is_skipped(each, function.__globals__, cells)]
             node = type(node)(**{**{field: getattr(node, field) for field in node._fields}, "decorator_list": kept})
             ast.copy_location(node, node.body[0])
-        self.parts[name] = (_hash(written(node)), where)
+        self.code.parts[name] = (_hash(written(node)), where)
         self._used(node, name, {**function.__globals__, **cells}, cells, code.co_filename)
         if "__wrapped__" in function.__dict__:
             self.add(function.__wrapped__)  # type: ignore[attr-defined]
@@ -125,19 +139,19 @@ class Follower:
 
     def _class(self, kind: type) -> None:
         name = f"{_module_name(kind)}:{kind.__qualname__}"
-        if name in self.parts or not is_project(kind):
+        if name in self.code.parts or not is_project(kind):
             return
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
         tree = self._syntax(file) if file else None
         node = None if tree is None else syntax.find_class(tree, kind.__qualname__)
         if node is None or module is None:
-            self.parts[name] = (_hash(kind.__qualname__), "")
-            self._not_followed(name, "its source was not found")
+            self.code.parts[name] = (_hash(kind.__qualname__), "")
+            self.code.unknown.setdefault(name, "its source was not found")
             for each in vars(kind).values():
                 self.add(each)
             return
-        self.parts[name] = (_hash(written(node)), f"{file}:{node.lineno}")
+        self.code.parts[name] = (_hash(written(node)), f"{file}:{node.lineno}")
         self._used(node, name, vars(module), {}, file or "")
 
     def _used(self, node: ast.AST, name: str, around: Mapping[str, Any], cells: Mapping[str, Any], file: str) -> None:
@@ -146,7 +160,7 @@ class Follower:
             if used.startswith("__") and used.endswith("__") and used not in ("__file__", "__import__"):
                 continue
             if used in _BLIND and used not in around:
-                self._not_followed(f"{name}: {used}()", f"{file}:{getattr(node, 'lineno', 0)}")
+                self.code.unknown.setdefault(f"{name}: {used}()", f"{file}:{getattr(node, 'lineno', 0)}")
             elif used in cells:
                 self._value(f"{name}.{used}", cells[used])
             elif used in around:
@@ -161,7 +175,7 @@ class Follower:
             return
         home = sys.modules.get(around.get("__name__", ""))
         if home is not None and vars(home).get(used) is value:
-            self.seen.append((vars(home), used, value))
+            self.code.seen.append((vars(home), used, value))
         if isinstance(value, types.ModuleType):
             for chain in syntax.attributes_of(node, used):
                 self._attribute(value, chain, name)
@@ -170,7 +184,7 @@ class Follower:
                 self.add(value)
             if (
                 is_project(value)
-                and _module_of(value) == around.get("__name__")
+                and value.__module__ == around.get("__name__")
                 and getattr(value, "__name__", used) != used
             ):
                 self._assigned(used, value, around, file)  # another name for it, or made by a call
@@ -180,23 +194,20 @@ class Follower:
     def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], name: str) -> None:
         """Follow `helpers.text.clean` through the modules."""
         if module.__name__ == "importlib" and chain[0] == "import_module":
-            self._not_followed(f"{name}: importlib.import_module", "")
-        found: object = module
+            self.code.unknown.setdefault(f"{name}: importlib.import_module", "")
         for part in chain:
+            found = getattr(module, part, None)
             if not isinstance(found, types.ModuleType):
+                if is_project_file(getattr(module, "__file__", None)):
+                    holder = ast.Expr(ast.Name(part, ast.Load()))
+                    self._global(part, {**vars(module), part: found}, holder, module.__file__ or "", name)
                 return
-            owner, found = found, getattr(found, part, None)
-            if not isinstance(found, types.ModuleType):
-                if not is_project_file(getattr(owner, "__file__", None)):
-                    return
-                holder = ast.Expr(ast.Name(part, ast.Load()))
-                self._global(part, {**vars(owner), part: found}, holder, owner.__file__ or "", name)
-                return
+            module = found
 
     def _import(self, node: ast.Import | ast.ImportFrom, inside: ast.AST, package: str | None) -> None:
         """Follow what an import inside a body takes from modules of the project."""
-        module_name = None if isinstance(node, ast.Import) else "." * node.level + (node.module or "")
-        for name in [each.name for each in node.names] if module_name is None else [module_name]:
+        names = [each.name for each in node.names]
+        for name in names if isinstance(node, ast.Import) else ["." * node.level + (node.module or "")]:
             try:
                 full = importlib.util.resolve_name(name, package)
                 spec = importlib.util.find_spec(full)
@@ -209,20 +220,20 @@ class Follower:
                 for chain in syntax.attributes_of(inside, name.partition(".")[0]):
                     self._attribute(sys.modules[name.partition(".")[0]], chain, full)
             else:
-                for each in node.names:
-                    self._attribute(module, (each.name,), full)
+                for each in names:
+                    self._attribute(module, (each,), full)
 
     def _assigned(self, name: str, value: object, around: Mapping[str, Any], file: str) -> None:
         """Follow a constant of a module: its source and what that uses; for a literal, its present value."""
         home = around.get("__name__", "")
         label = f"{importable_name(sys.modules[home]) if home == '__main__' else home}:{name}"
-        if label in self.parts:
+        if label in self.code.parts:
             return
         source = getattr(sys.modules.get(home), "__file__", None) or file
         tree = self._syntax(source)
         statements = [] if tree is None else syntax.assignments(tree, name)
         if not statements:
-            self.parts[label] = ("", "")
+            self.code.parts[label] = ("", "")
             self._value(label, value, imported=True)
             return
         where = f"{source}:{statements[0].lineno}"
@@ -231,10 +242,10 @@ class Follower:
         if plain is not None and len(statements) == 1 and _is_literal(statements[0]):
             text = plain
         elif len(statements) > 1:
-            self._not_followed(label, f"{where}: it is assigned several times")
+            self.code.unknown.setdefault(label, f"{where}: it is assigned several times")
         elif call := _impure(statements[0]):
-            self._not_followed(label, f"{where}: it is computed when the module is imported ({call})")
-        self.parts[label] = (_hash(text), where)
+            self.code.unknown.setdefault(label, f"{where}: it is computed when the module is imported ({call})")
+        self.code.parts[label] = (_hash(text), where)
         for statement in statements:
             self._used(statement, label, {key: each for key, each in around.items() if key != name}, {}, source)
 
@@ -247,20 +258,20 @@ class Follower:
         elif isinstance(value, types.ModuleType | types.BuiltinFunctionType):
             return
         elif (text := plain_text(value)) is not None:
-            self.parts[label] = (_hash(text), "")
-            self.is_static = False
+            self.code.parts[label] = (_hash(text), "")
+            self.code.is_static = False
         elif callable(value) and is_project(type(value)):
             self._instance(value)
         elif is_project(type(value)) or not imported:
-            self._not_followed(label, f"a value of type {type(value).__name__}")
+            self.code.unknown.setdefault(label, f"a value of type {type(value).__name__}")
 
     def _runtime(self, label: str, value: object) -> None:
         text = plain_text(value)
-        self.is_static = False
+        self.code.is_static = False
         if text is None:
-            self._not_followed(label, "values that are not plain data")
+            self.code.unknown.setdefault(label, "values that are not plain data")
         else:
-            self.parts[label] = (_hash(text), "")
+            self.code.parts[label] = (_hash(text), "")
 
     def _instance(self, thing: object) -> None:
         kind = type(thing)
@@ -268,26 +279,12 @@ class Follower:
         if is_project(kind):
             self._runtime(f"{_module_name(kind)}:{kind.__qualname__}()", getattr(thing, "__dict__", {}))
 
-    def _whole_module(self, module: types.ModuleType) -> None:
-        file = module.__file__
-        tree = self._syntax(file) if file else None
-        if tree is not None:
-            self.parts[f"module {module.__name__}"] = (_hash(written(tree)), f"{file}:1")
-
-    def _not_followed(self, what: str, where: str) -> None:
-        self.unknown.setdefault(what, where)
-
 
 def is_project(thing: object) -> bool:
     """Whether a function or class belongs to the project: not to Python, an installed package or Stepwell."""
     code = getattr(thing, "__code__", None)
-    file = code.co_filename if code is not None else getattr(sys.modules.get(_module_of(thing) or ""), "__file__", None)
-    return is_project_file(file)
-
-
-def _module_of(thing: object) -> str | None:
-    found = getattr(thing, "__module__", None)
-    return found if isinstance(found, str) else None
+    module = sys.modules.get(str(getattr(thing, "__module__", "")))
+    return is_project_file(getattr(module, "__file__", None) if code is None else code.co_filename)
 
 
 def _module_name(thing: Callable[..., Any] | type) -> str:
@@ -337,10 +334,6 @@ def _impure(statement: ast.stmt) -> str | None:
         if isinstance(each, ast.Name) and each.id == "__file__":
             return each.id
     return None
-
-
-def _constants(code: types.CodeType) -> list[str]:
-    return [repr(each) if not isinstance(each, types.CodeType) else repr(each.co_code) for each in code.co_consts]
 
 
 def _hash(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...codec import encode_checked
 from ...errors import DefinitionError
@@ -15,10 +15,8 @@ from ..staleness.judge import Current
 from ..states.notes import keep_code, known_code
 from ..states.port import StateStore
 from ..states.single import is_recent, stamp_of
+from .code import Code, config_hash
 from .loaded import loaded
-
-if TYPE_CHECKING:
-    from .code import Code
 
 
 class StageCodes:
@@ -45,7 +43,7 @@ class StageCodes:
         """The code of a stage: its function, and everything of the project that it uses."""
         found = self._code.get(stage)
         if found is None:
-            from .code import code_of
+            from .follow import code_of
 
             given = self._stages[stage]
             # The body of a stage in a document says what its code is.
@@ -64,14 +62,14 @@ class StageCodes:
         """The hashes and checks with which states of a stage must agree to be fresh."""
         found = self._current.get(stage)
         if found is None:
-            from .code import code_of, config_hash
-
             given = self._stages[stage]
-            known = self._known_hash(given)
-            checked = "" if given.validate is None else code_of(given.validate, skipped=self._skipped).hash
-            found = Current(
-                known or self.of(stage).hash, config_hash(given.config, given.handler), checked, given.min_size
-            )
+            code_hash = self._known_hash(given) or self.of(stage).hash
+            checked = ""
+            if given.validate is not None:
+                from .follow import code_of
+
+                checked = code_of(given.validate, skipped=self._skipped).hash
+            found = Current(code_hash, config_hash(given.config, given.handler), checked, given.min_size)
             self._current[stage] = found
         return found
 

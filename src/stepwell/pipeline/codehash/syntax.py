@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 _SKIPPED = frozenset({"ctx", "kind", "type_comment", "lineno", "col_offset", "end_lineno", "end_col_offset"})
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
@@ -46,14 +47,14 @@ def _find_lambda(module: ast.Module, code: CodeType) -> ast.Lambda | None:
     if len(alike) <= 1:
         return alike[0] if alike else None
     spots = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column]
-    inside = [node for node in alike if spots and _holds(node, min(spots))]
+    first = min(spots, default=(0, 0))
+    inside = [
+        node
+        for node in alike
+        if (node.body.lineno, node.body.col_offset) <= first <= (node.end_lineno or 0, node.end_col_offset or 0)
+    ]
     # If lambdas are nested, the innermost one that contains the first instruction.
     return max(inside, key=lambda node: (node.lineno, node.col_offset), default=None)
-
-
-def _holds(node: ast.Lambda, spot: tuple[int, int]) -> bool:
-    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
-    return (node.body.lineno, node.body.col_offset) <= spot <= end
 
 
 def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
@@ -91,40 +92,21 @@ def assignments(module: ast.Module, name: str) -> list[ast.stmt]:
     return found
 
 
-def written(node: ast.AST) -> str:
+def written(value: object) -> str:
     """Return a text that is the same for the same meaning on every version of Python."""
-    parts: list[str] = []
-    _write(node, parts)
-    return "".join(parts)
-
-
-def _write(value: object, parts: list[str]) -> None:
-    if isinstance(value, ast.AST):
-        parts.append(f"({type(value).__name__}")
-        for name in sorted(value._fields):
-            field = getattr(value, name, None)
-            if name in _SKIPPED or field is None or field == []:
-                continue
-            if name == "body" and isinstance(value, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
-                field = without_docstring(value.body)
-            parts.append(f" {name}=")
-            _write(field, parts)
-        parts.append(")")
-    elif isinstance(value, list):
-        parts.append("[")
-        for each in value:
-            _write(each, parts)
-            parts.append(",")
-        parts.append("]")
-    else:
-        parts.append(f"{type(value).__name__}:{value!r}")
-
-
-def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return body[1:] or [ast.Pass()]
-    return body
+    if isinstance(value, list):
+        return f"[{''.join(f'{written(each)},' for each in value)}]"
+    if not isinstance(value, ast.AST):
+        return f"{type(value).__name__}:{value!r}"
+    text = f"({type(value).__name__}"
+    for name in sorted(value._fields):
+        field = getattr(value, name, None)
+        if name in _SKIPPED or field is None or field == []:
+            continue
+        if name == "body" and isinstance(value, _DOCUMENTED) and ast.get_docstring(value, clean=False) is not None:
+            field = value.body[1:] or [ast.Pass()]
+        text += f" {name}={written(field)}"
+    return f"{text})"
 
 
 def global_names(node: ast.AST) -> set[str]:

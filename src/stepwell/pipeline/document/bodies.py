@@ -11,13 +11,14 @@ from typing import Any
 from ...errors import DefinitionError
 from ...handlers import Handler, Handlers
 from ...secrets import SecretRef
+from ...settings import read_settings
 from ...templates import TemplateError, compile_config
 from ...words import shown
 from ..building.arguments import Signature, Taken
 from ..entity import Entity
 from ..patterns.pattern import Pattern
 from ..stage import Stage, make_stage
-from .names import config_without_dollars
+from .names import without_dollars
 
 SOLE_PARAMETER = "input"
 
@@ -27,7 +28,7 @@ class StageConfig:
 
     def __init__(self, config: Mapping[str, Any], names: Mapping[str, str], patterns: Mapping[str, Pattern]) -> None:
         self.is_empty = not config
-        self._templates = compile_config(config_without_dollars(dict(config)))
+        self._templates = compile_config(without_dollars(dict(config)))
         self._names = names
         """The node that each input comes from."""
         self._patterns = patterns
@@ -145,20 +146,16 @@ def handled_stage(
 
 def handler_signature(stage: Stage) -> Signature:
     """A handler gets its inputs as texts, except directories and gates."""
-    taken = {}
-    for name, pattern in stage.inputs.items():
-        if not pattern.is_directory and name not in stage.gates:
-            collected = any(variable in stage.collect for variable in pattern.variables)
-            taken[name] = Taken(name, pattern.has_glob or collected, str)
+    taken = {
+        name: Taken(name, pattern.has_glob or not set(stage.collect).isdisjoint(pattern.variables), str)
+        for name, pattern in stage.inputs.items()
+        if not pattern.is_directory and name not in stage.gates
+    }
     return Signature(taken, frozenset({"entity", "ctx"}), False)
 
 
 def found_handlers(given: Handlers | None) -> Callable[[], Handlers]:
     """Return a function for the given handlers, or for those of the settings of the process that first calls it."""
-    return functools.cache(_handlers_of_settings) if given is None else lambda: given
-
-
-def _handlers_of_settings() -> Handlers:
-    from ...settings import read_settings
-
-    return Handlers.of_settings(read_settings({}, os.environ, Path.cwd()))
+    if given is not None:
+        return lambda: given
+    return functools.cache(lambda: Handlers.of_settings(read_settings({}, os.environ, Path.cwd())))

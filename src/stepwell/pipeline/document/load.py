@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from ...clock import is_seconds
 from ...define.document import DocumentError
 from ...define.document.problems import Collected
-from ...define.document.text import Read, read_document, read_text
+from ...define.document.text import Read, read_document
 from ...handlers import Handlers
 from ..definition import PipelineDefinition
 from .bodies import found_handlers
@@ -21,34 +20,10 @@ from .schema import FIELDS, STORES
 Made = TypeVar("Made", bound=PipelineDefinition)
 
 
-def read_pipeline(
-    make: type[Made],
-    path: str | os.PathLike[str],
-    *,
-    root: str | None = None,
-    handlers: Handlers | None = None,
-    jobs: Iterable[str] = (),
-    check_handlers: bool = False,
-) -> Made:
+def read_pipeline(make: type[Made], path: str | os.PathLike[str], **options: Any) -> Made:
     """Read the pipeline in a file, as an object of the class `make`. For the options see `load_pipeline`."""
     file = FilePath(path)
-    read_nodes = partial(Nodes, handlers=found_handlers(handlers), jobs=tuple(jobs), check_handlers=check_handlers)
-    return _load(make, read_document(file), str(file), file.stem, os.path.abspath(file), root, read_nodes)
-
-
-def read_pipeline_text(
-    make: type[Made], content: bytes, *, source: str, home: str, handlers: Handlers | None, jobs: Iterable[str]
-) -> Made:
-    """Read a pipeline that was saved. Its text contains its name."""
-    read_nodes = partial(Nodes, handlers=found_handlers(handlers), jobs=tuple(jobs), check_handlers=False)
-    return _load(make, read_text(content, "json"), source, source, home, None, read_nodes)
-
-
-def content_of_file(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the pipeline in a file, by default that of the file, and the data to save."""
-    file = FilePath(path)
-    data = read_document(file).data
-    return data.get("name", file.stem), {"name": file.stem, **data}
+    return make_pipeline(make, read_document(file), str(file), file.stem, os.path.abspath(file), **options)
 
 
 def is_pipeline(path: str | os.PathLike[str]) -> bool:
@@ -60,21 +35,25 @@ def is_pipeline(path: str | os.PathLike[str]) -> bool:
     return isinstance(data, dict) and data.get("mode") == "pipeline"
 
 
-def _load(
+def make_pipeline(
     make: type[Made],
     read: Read,
     source: str,
     stem: str,
     home: str,
-    root: str | None,
-    read_nodes: Callable[[Mapping[str, Any], Collected], Nodes],
+    *,
+    root: str | None = None,
+    handlers: Handlers | None = None,
+    jobs: Iterable[str] = (),
+    check_handlers: bool = False,
 ) -> Made:
+    """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`."""
     problems = Collected(read.repeated)
     if not isinstance(read.data, dict):
         problems.needed((), "an object with mode and nodes", read.data)
     else:
         options = _options(read.data, stem, root, problems)
-        nodes = read_nodes(read.data, problems)
+        nodes = Nodes(read.data, problems, found_handlers(handlers), tuple(jobs), check_handlers=check_handlers)
         if not problems:
             try:
                 pipeline = make(home=home, **options)

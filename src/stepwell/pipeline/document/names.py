@@ -25,18 +25,14 @@ _DOLLAR = re.compile(r"\$\.(?=[A-Za-z_])")
 _BRACES = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 
 
-def without_dollars(text: str) -> str:
-    """Remove `$.` from the expressions in a template."""
-    return _BRACES.sub(lambda found: _DOLLAR.sub("", found[0]), text)
-
-
-def config_without_dollars(value: Any) -> Any:
+def without_dollars(value: Any) -> Any:
+    """Remove `$.` from the expressions in a template, or in the templates of a config."""
     if isinstance(value, str):
-        return without_dollars(value)
+        return _BRACES.sub(lambda found: expression_without_dollars(found[0]), value)
     if isinstance(value, dict):
-        return {key: config_without_dollars(each) for key, each in value.items()}
+        return {key: without_dollars(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [config_without_dollars(each) for each in value]
+        return [without_dollars(each) for each in value]
     return value
 
 

@@ -29,7 +29,7 @@ from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
 from ..staleness.connections import find_cycle
 from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody, handler_signature
-from .names import as_pattern, config_without_dollars, expression_without_dollars, pattern_scope
+from .names import as_pattern, expression_without_dollars, pattern_scope, without_dollars
 from .schema import DATA, NODE_FIELDS
 
 _STAGES = ("state_transform", "state_write")
@@ -42,7 +42,8 @@ class Node(NamedTuple):
     type: str
     name: str
     data: Mapping[str, Any]
-    at: int
+    path: tuple[str | int, ...]
+    """Where its data is in the document."""
 
 
 class Nodes:
@@ -111,7 +112,7 @@ class Nodes:
             for key in data:
                 if key not in DATA[kind]:
                     self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), DATA[kind])
-            found[node_id] = Node(node_id, kind, name, data, at)
+            found[node_id] = Node(node_id, kind, name, data, (*path, "data"))
         return found
 
     def _connections(self, given: Any) -> dict[str, list[str]]:
@@ -135,20 +136,18 @@ class Nodes:
         if cycle := find_cycle(self.above):
             self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
-        order: list[Node] = []
-        placed: set[str] = set()
+        order: dict[str, Node] = {}
 
         def place(node_id: str) -> None:
-            if node_id not in placed:
-                placed.add(node_id)
+            if node_id not in order:
                 for each in self.above[node_id]:
                     place(each)
-                order.append(self.nodes[node_id])
+                order[node_id] = self.nodes[node_id]
 
         # Triggers last: they may name any state of the document.
         for node in sorted(self.nodes.values(), key=lambda each: each.type == "state_trigger"):
             place(node.id)
-        return order
+        return list(order.values())
 
     # Nodes
 
@@ -157,7 +156,7 @@ class Nodes:
             self._pattern(node, "pattern", node.data.get("pattern"))
             if node.data.get("filter") not in (None, *FILTERS):
                 message = f"there is no filter {node.data['filter']!r}"
-                self.problems.unknown(("nodes", node.at, "data", "filter"), message, str(node.data["filter"]), FILTERS)
+                self.problems.unknown((*node.path, "filter"), message, str(node.data["filter"]), FILTERS)
         elif node.type in _READS:
             self._state(node)
         elif node.type in _STAGES:
@@ -185,7 +184,7 @@ class Nodes:
         return scope
 
     def _pattern(self, node: Node, key: str, text: Any) -> Pattern | None:
-        path = ("nodes", node.at, "data", key)
+        path = (*node.path, key)
         if not isinstance(text, str) or not text:
             self.problems.needed(path, "a pattern of paths", text)
             return None
@@ -203,7 +202,7 @@ class Nodes:
             return self._pattern(node, "path", node.data["path"])
         kind = node.data.get("stateType")
         if not isinstance(kind, str) or not kind:
-            self.problems.needed(("nodes", node.at, "data"), "path or stateType", node.data)
+            self.problems.needed(node.path, "path or stateType", node.data)
             return None
         for each in self.nodes.values():
             makes = each.type in _STAGES and kind in (each.name, each.data.get("stateType"))
@@ -212,45 +211,42 @@ class Nodes:
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
-    def _inputs(self, node: Node) -> tuple[dict[str, str], dict[str, str]]:
+    def _inputs(self, node: Node, above: list[Node]) -> tuple[dict[str, str], dict[str, str]]:
         """The pattern that each parameter of a stage reads, and the name of the node it comes from."""
         given = node.data.get("input")
-        direct = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
         inputs: dict[str, str] = {}
         names: dict[str, str] = {}
         if given is None:
-            main = next((each for each in direct if each.type not in _GATES), None)
+            main = next((each for each in above if each.type not in _GATES), None)
             if main is not None:
                 inputs[SOLE_PARAMETER], names[SOLE_PARAMETER] = self.patterns[main.id].text, main.name
-        else:
-            named = given if isinstance(given, dict) else {SOLE_PARAMETER: given}
-            for key, text in named.items():
-                path = ("nodes", node.at, "data", "input", *([key] if isinstance(given, dict) else []))
-                if not isinstance(text, str) or not str(key).isidentifier():
-                    self.problems.needed(path, "a pattern of paths", text)
-                    continue
-                try:
-                    inputs[key] = as_pattern(text, self._scope(node))
-                    names[key] = next(
-                        (each.name for each in direct if self.patterns[each.id].text == inputs[key]),
-                        "" if key == SOLE_PARAMETER else key,
-                    )
-                except TemplateError as error:
-                    self.problems.add(path, str(error), found=text)
-        for each in direct:
+            given = {}
+        for key, text in given.items() if isinstance(given, dict) else [(SOLE_PARAMETER, given)]:
+            path = (*node.path, "input", *([key] if isinstance(given, dict) else []))
+            if not isinstance(text, str) or not str(key).isidentifier():
+                self.problems.needed(path, "a pattern of paths", text)
+                continue
+            try:
+                inputs[key] = as_pattern(text, self._scope(node))
+            except TemplateError as error:
+                self.problems.add(path, str(error), found=text)
+                continue
+            alike = (each.name for each in above if self.patterns[each.id].text == inputs[key])
+            names[key] = next(alike, "" if key == SOLE_PARAMETER else key)
+        for each in above:
             if each.type in _READS and self.patterns[each.id].text not in inputs.values():
                 inputs[each.name], names[each.name] = self.patterns[each.id].text, each.name
         return inputs, names
 
     def _stage(self, node: Node) -> None:
-        data, path = node.data, ("nodes", node.at, "data")
-        inputs, names = self._inputs(node)
+        data = node.data
+        above = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
+        inputs, names = self._inputs(node, above)
         transforms = node.type == "state_transform"
         output = self._pattern(node, "output", data.get("output")) if transforms else self._state(node)
         body = self._body(node, names)
         if output is None or body is None:
             return
-        above = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
         filters = {
             name: scan.data["filter"]
             for scan in above
@@ -264,27 +260,22 @@ class Nodes:
                 node.name,
                 input=inputs or None,
                 output=output.text,
-                collect=data.get("collect"),
                 function=body,
                 handler=data.get("transform") if isinstance(body, HandlerBody) else None,
                 config=data.get("config") if transforms else {"content": data.get("content", "")},
                 filter=filters or None,
                 min_size=data.get("minSize", 0),
-                quiet=data.get("quiet", 0),
-                priority=data.get("priority", 0),
-                limit=data.get("limit"),
-                version=data.get("version"),
+                **{key: data[key] for key in ("collect", "quiet", "priority", "limit", "version") if key in data},
                 options={key: data[key] for key in ("timeout", "retry") if key in data},
                 gates=[name for name, text in inputs.items() if text in gated],
             )
         except DefinitionError as error:
-            self.problems.add(path, str(error))
+            self.problems.add(node.path, str(error))
             return
         self.stages.append((stage, handler_signature(stage)))
 
     def _body(self, node: Node, names: Mapping[str, str]) -> FunctionBody | HandlerBody | TextBody | None:
-        path = ("nodes", node.at, "data")
-        writes = node.type == "state_write"
+        path, writes = node.path, node.type == "state_write"
         transform = node.data.get("transform")
         given = node.data.get("config", {})
         if writes:
@@ -293,7 +284,7 @@ class Nodes:
             self.problems.needed((*path, "config"), "an object", given)
             return None
         wrong: list[tuple[Any, TemplateError]] = []
-        compile_config(config_without_dollars(given), (), wrong)
+        compile_config(without_dollars(given), (), wrong)
         for where, error in wrong:
             self.problems.add((*path, *(() if writes else ("config",)), *where), str(error))
         if wrong:
@@ -317,18 +308,18 @@ class Nodes:
         return HandlerBody(transform, self.handlers, config)
 
     def _trigger(self, node: Node) -> None:
-        data, path = node.data, ("nodes", node.at, "data")
+        data = node.data
         pattern = self._state(node)
         workflow = data.get("workflow")
         if workflow is not None and not isinstance(workflow, str):
-            self.problems.needed((*path, "workflow"), "the name of a saved workflow", workflow)
+            self.problems.needed((*node.path, "workflow"), "the name of a saved workflow", workflow)
         condition = data.get("filter")
         if condition is not None:
             condition = expression_without_dollars(str(condition))
             try:
                 compile_expression(condition)
             except TemplateError as error:
-                self.problems.add((*path, "filter"), str(error), found=data["filter"])
+                self.problems.add((*node.path, "filter"), str(error), found=data["filter"])
                 return
         if pattern is not None:
             given = {"state": pattern.text, "workflow": workflow, "filter": condition}

@@ -6,23 +6,23 @@ import os
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...codec import encode_checked
+from ...define.document.text import read_document, read_text
 from ...handlers import Handlers
 from ...model import SaveVersion, VersionSaved
 from ...runner.documents import Documents, SavedDocument
-from .load import Made, content_of_file, read_pipeline_text
+from ...settings import read_settings
+from ...store import Store, open_store
+from .load import Made, make_pipeline
 from .names import STORED
-
-if TYPE_CHECKING:
-    from ...store import Store
 
 
 def save_pipeline(store: Store, file: str) -> SavedDocument:
     """Store the pipeline in a file that was checked before. The same content is the same version."""
-    name, data = content_of_file(file)
-    content = encode_checked(data)
+    path = Path(file)
+    data = {"name": path.stem, **read_document(path).data}
+    name, content = data["name"], encode_checked(data)
     digest = sha256(content).hexdigest()
     (receipt,) = store.commit([SaveVersion("pipeline", name, digest, content)])
     assert isinstance(receipt, VersionSaved)
@@ -35,14 +35,12 @@ def read_stored(
     """Read the saved pipeline `auto-blog`, or a version of it, `auto-blog@3`, as an object of the class `make`."""
     row = Documents(store, handlers or Handlers(), "pipeline").row(text)
     name = f"{row.name}@{row.number}"
-    return read_pipeline_text(make, row.body or b"", source=name, home=STORED + name, handlers=handlers, jobs=jobs)
+    read = read_text(row.body or b"", "json")
+    return make_pipeline(make, read, name, name, STORED + name, handlers=handlers, jobs=jobs)
 
 
 def read_home(make: type[Made], home: str) -> Made:
     """Read a saved pipeline of which this process knows only the home, from the store of its settings."""
-    from ...settings import read_settings
-    from ...store import open_store
-
     settings = read_settings({}, os.environ, Path.cwd())
     with closing(open_store(settings.store)) as store:
         handlers = Handlers.of_settings(settings)

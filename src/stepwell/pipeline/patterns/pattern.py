@@ -318,10 +318,7 @@ def _components_can_agree(one: _Component, other: _Component) -> bool:
 
 def _letters(component: _Component) -> list[str | None]:
     """Return the letters of a component, with None for any text."""
-    letters: list[str | None] = []
-    for part in component.parts:
-        letters += part.text if part.kind == "text" else [None]
-    return letters
+    return [letter for part in component.parts for letter in (part.text if part.kind == "text" else (None,))]
 
 
 _BELOW = _parsed(f"{DEEP}/*")

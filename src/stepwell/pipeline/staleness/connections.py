@@ -29,9 +29,6 @@ class Connections(NamedTuple):
     readings: Mapping[str, tuple[Reading, ...]]
     """By stage."""
 
-    def readers_of(self, writer: str) -> list[Reading]:
-        return [each for stage in self.order for each in self.readings[stage.name] if writer in each.writers]
-
     @property
     def patterns(self) -> list[Pattern]:
         """Every input and output."""
@@ -56,8 +53,7 @@ def connect(stages: Sequence[Stage], pipeline: str) -> Connections:
         for pattern in reader.inputs.values():
             if not pattern.is_loose:
                 exact[reader.name] |= {each.name for each in stages if _writes(each, pattern)}
-    cycle = find_cycle(exact)
-    if cycle:
+    if cycle := find_cycle(exact):
         raise DefinitionError(
             f"pipeline {pipeline!r}: the stages {' → '.join(cycle)} need each other's outputs, so none of them can be "
             f"first; narrow a variable ({{name:regex}}), or write elsewhere"
@@ -69,13 +65,15 @@ def connect(stages: Sequence[Stage], pipeline: str) -> Connections:
                 for writer in stages:
                     if _writes(writer, pattern) and not _reaches(exact, writer.name, reader.name):
                         exact[reader.name].add(writer.name)
-    by_name = {stage.name: stage for stage in stages}
-    order = tuple(by_name[name] for name in _sorted(exact))
+    order: dict[str, Stage] = {}  # each after what it needs, otherwise in the order of writing
+    while len(order) < len(stages):
+        ready = next(each for each in stages if each.name not in order and order.keys() >= exact[each.name])
+        order[ready.name] = ready
     readings = {
         stage.name: tuple(_reading(stage, name, pattern, stages, exact) for name, pattern in stage.inputs.items())
         for stage in stages
     }
-    return Connections(order, readings)
+    return Connections(tuple(order.values()), readings)
 
 
 def _reading(
@@ -125,11 +123,3 @@ def find_cycle(above: Mapping[str, Iterable[str]]) -> list[str]:
     except CycleError as error:
         return list(error.args[1])
     return []
-
-
-def _sorted(above: Mapping[str, set[str]]) -> list[str]:
-    """Each after what it needs, otherwise in the order of writing."""
-    order: dict[str, None] = {}
-    while len(order) < len(above):
-        order[next(name for name in above if name not in order and order.keys() >= above[name])] = None
-    return list(order)

@@ -14,7 +14,7 @@ from ..states.snapshot import Snapshot
 from .connections import Connections, Reading
 from .judge import Current, OutputFacts, UnitFacts, Upstream, judge
 from .standing import FRESH, Standing
-from .units import Feeding, Found, Key, Unit, key_variables, units_of
+from .units import Found, Key, Unit, feeder, key_variables, units_of
 
 
 class Model:
@@ -59,38 +59,37 @@ class Model:
                     owned[address] = address
                 else:
                     owned.update(dict.fromkeys(member_paths(address, record.members), address))
-        found: dict[tuple[str, str], Found] = {
-            (reading.stage.name, reading.name): {}
-            for readings in self.connections.readings.values()
-            for reading in readings
-        }
-        self._match_sources(owned, found)
+        readings = [each for stage in self.connections.order for each in self.connections.readings[stage.name]]
+        found: dict[tuple[str, str], Found] = {(each.stage.name, each.name): {} for each in readings}
+        self._match_sources(readings, owned, found)
         for each in found.values():
             for paths in each.values():
                 paths.sort()
         seen: dict[str, str] = {}
         claimed: set[str] = set()
         for stage in self.connections.order:
-            readings = self.connections.readings[stage.name]
-            units = units_of(stage, readings, {each.name: found[stage.name, each.name] for each in readings})
+            own = self.connections.readings[stage.name]
+            units = units_of(stage, own, {each.name: found[stage.name, each.name] for each in own})
             self.units[stage.name] = {unit.key: unit for unit in units}
-            feeding = [
-                Feeding(stage, each, found[each.stage.name, each.name])
-                for each in self.connections.readers_of(stage.name)
+            feeders = [
+                feeder(stage, each, found[each.stage.name, each.name], self.paths_of)
+                for each in readings
+                if stage.name in each.writers
             ]
             formats = {name: output.pattern.format_for(stage.variables) for name, output in stage.outputs.items()}
             for unit in units:
                 self._place(unit, formats, seen, claimed)
-                for feed in feeding:
-                    feed.add(unit, self.paths_of)
+                for feed in feeders:
+                    feed(unit)
         self.orphans = {
             address: self.snapshot.records[address]
             for address in dict.fromkeys(owned.values())
             if address not in claimed
         }
 
-    def _match_sources(self, owned: Mapping[str, str], found: Mapping[tuple[str, str], Found]) -> None:
-        readings = [each for stage in self.connections.order for each in self.connections.readings[stage.name]]
+    def _match_sources(
+        self, readings: list[Reading], owned: Mapping[str, str], found: Mapping[tuple[str, str], Found]
+    ) -> None:
         for folder, names in self.snapshot.tree.items():
             components = folder.split("/") if folder else []
             for reading in readings:
@@ -100,22 +99,18 @@ class Model:
                     if folder and pattern.is_directory and pattern.is_ambiguous(folder):
                         self.ambiguous.append((folder, pattern.text))
                     continue
-                if pattern.is_directory:
-                    self._match_directory(reading, folder, values, into)
-                else:
+                if not pattern.is_directory:
                     self._match_names(reading, folder, names, values, owned, into)
-
-    def _match_directory(self, reading: Reading, folder: str, values: Mapping[str, str], into: Found) -> None:
-        path = f"{folder}/"
-        if reading.stage.filters.get(reading.name) == "hasFiles" and not any(self.files_below(path, reading.excluded)):
-            return
-        into.setdefault(tuple(values[name] for name in key_variables(reading)), []).append(path)
+                elif reading.stage.filters.get(reading.name) != "hasFiles" or any(
+                    self.files_below(f"{folder}/", reading.excluded)
+                ):
+                    into.setdefault(tuple(values[name] for name in key_variables(reading)), []).append(f"{folder}/")
 
     def _match_names(
         self,
         reading: Reading,
         folder: str,
-        names: Iterable[str],
+        names: Collection[str],
         values: Mapping[str, str],
         owned: Mapping[str, str],
         into: Found,
@@ -123,33 +118,28 @@ class Model:
         component = reading.pattern.components[-1]
         prefix = f"{folder}/" if folder else ""
         variables = key_variables(reading)
-        components = folder.split("/") if folder else []
         if any(each.is_directory and each.covers(f"{folder}/x") for each in reading.excluded):
             return
+        components = folder.split("/") if folder else []
         excluded = [
             pattern.components[-1] for pattern in reading.excluded if pattern.match_folder(components) is not None
         ]
+        if component.literal is not None:
+            names = [component.literal] if component.literal in names else []
         for name in names:
             path = prefix + name
             if path in owned or name[0] == ".":
                 continue
-            if component.literal is not None:
-                if name != component.literal:
-                    continue
-                own: Mapping[str, str] = values
-            else:
-                matched = component.match(name)
-                if matched is None:
-                    if component.is_ambiguous(name):
-                        self.ambiguous.append((path, reading.pattern.text))
-                    continue
-                if values and any(values.get(key, value) != value for key, value in matched.items()):
-                    continue
-                own = {**values, **matched} if values else matched
-            if excluded and any(
-                each.literal == name or (each.literal is None and each.match(name)) for each in excluded
-            ):
+            matched = component.match(name)
+            if matched is None:
+                if component.is_ambiguous(name):
+                    self.ambiguous.append((path, reading.pattern.text))
                 continue
+            if values and any(values.get(key, value) != value for key, value in matched.items()):
+                continue
+            if excluded and any(each.match(name) is not None for each in excluded):
+                continue
+            own = {**values, **matched} if values else matched
             into.setdefault(tuple([own[key] for key in variables]), []).append(path)
 
     def _place(self, unit: Unit, formats: Mapping[str, str], seen: dict[str, str], claimed: set[str]) -> None:
@@ -192,15 +182,10 @@ class Model:
 
     def files_below(self, directory: str, excluded: tuple[Pattern, ...] = ()) -> Iterator[str]:
         """The files in and below a directory (`daily/2026-01-15/`), relative to it, except excluded ones."""
-        position = bisect_left(self._folders, directory[:-1])
-        while position < len(self._folders):
-            folder = self._folders[position]
-            position += 1
-            if folder != directory[:-1] and not folder.startswith(directory):
-                if not folder.startswith(directory[:-1]):
-                    break
-                continue
-            for name in self.snapshot.tree[folder]:
+        own = directory[:-1]
+        first, end = bisect_left(self._folders, own), bisect_left(self._folders, f"{own}0")  # 0 comes after /
+        for folder in self._folders[first:end]:
+            for name in self.snapshot.tree[folder] if folder == own or folder.startswith(directory) else ():
                 path = f"{folder}/{name}"
                 if name[0] != "." and not any(each.covers(path) for each in excluded):
                     yield path[len(directory) :]
@@ -310,20 +295,14 @@ class Model:
 
     def _quiet(self, unit: Unit) -> tuple[float | None, str]:
         """Until when the unit waits for its inputs to stay unchanged, and the input that changed last."""
-        newest = max(
-            ((stamp[1], path) for path in self._source_files(unit) if (stamp := self.stamp(path)) is not None),
-            default=None,
-        )
-        return (None, "") if newest is None else (newest[0] / 1e9 + unit.stage.quiet, newest[1])
-
-    def _source_files(self, unit: Unit) -> Iterator[str]:
-        for path in unit.input_paths():
-            if path in self.producer:
-                continue
-            if path.endswith("/"):
-                yield from (path + name for name in self.files_below(path))
-            else:
-                yield path
+        sources = [path for path in unit.input_paths() if path not in self.producer]
+        files = [path for path in sources if not path.endswith("/")]
+        files += [path + name for path in sources if path.endswith("/") for name in self.files_below(path)]
+        changed = [(stamp[1], path) for path in files if (stamp := self.stamp(path)) is not None]
+        if not changed:
+            return None, ""
+        newest, path = max(changed)
+        return newest / 1e9 + unit.stage.quiet, path
 
     def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
         """Mark as fresh all that the last scan found fresh: all but `others`. Then judge what `changed` concerns again."""

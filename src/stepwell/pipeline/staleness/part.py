@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from ..stage import Stage
 from .connections import Connections
-from .units import filled_inputs, input_formats
+from .units import input_formats
 
 MOST_PATHS = 5_000
 """With more paths, listing everything takes no longer."""
-
-
-class _Named(NamedTuple):
-    """A stage in which the key of an entity names all inputs and outputs."""
-
-    stage: Stage
-    inputs: dict[str, str]
-    outputs: dict[str, str]
 
 
 def part_of(connections: Connections, changed: Collection[str]) -> set[str] | None:
@@ -26,7 +17,7 @@ def part_of(connections: Connections, changed: Collection[str]) -> set[str] | No
 
     None if the names do not tell, or if there are too many.
     """
-    named = [each for stage in connections.order if (each := _named(stage)) is not None]
+    named = [(stage, formats) for stage in connections.order if (formats := _formats(stage))]
     if len(named) < len(connections.order):
         return None
     found: set[str] = set()
@@ -38,23 +29,22 @@ def part_of(connections: Connections, changed: Collection[str]) -> set[str] | No
         found.add(path)
         if len(found) > MOST_PATHS:
             return None
-        is_made = any(pattern.match(path) for each in named for pattern in each.stage.written)
-        for each in named:
-            read, written = each.stage.inputs.values(), each.stage.written
-            for pattern, is_input in (*((one, True) for one in read), *((one, False) for one in written)):
+        is_made = any(pattern.match(path) for stage, _ in named for pattern in stage.written)
+        for stage, formats in named:
+            for pattern in (*stage.inputs.values(), *stage.written):
                 values = pattern.match(path)
                 if values is None:
                     continue
-                if values.keys() >= set(each.stage.variables):
-                    key = [values[name] for name in each.stage.variables]
-                    waiting += [text.format(*key) for text in each.outputs.values()]
-                    waiting += [path for paths in filled_inputs(each.inputs, key).values() for path in paths]
-                elif not is_input or pattern.variables or is_made or path in changed:
+                if values.keys() >= set(stage.variables):  # which every output names
+                    key = [values[name] for name in stage.variables]
+                    waiting += [text.format(*key) for text in formats]
+                elif pattern.variables or is_made or path in changed:
                     return None  # it concerns several entities
     return found
 
 
-def _named(stage: Stage) -> _Named | None:
+def _formats(stage: Stage) -> list[str]:
+    """A text for `str.format` for each input and output, which makes its path of a key; empty unless each is one file."""
     inputs = input_formats(stage)
     if (
         not inputs
@@ -62,6 +52,5 @@ def _named(stage: Stage) -> _Named | None:
         or any(pattern.is_directory for pattern in stage.inputs.values())
         or any(output.kind != "file" for output in stage.outputs.values())
     ):
-        return None
-    outputs = {name: output.pattern.format_for(stage.variables) for name, output in stage.outputs.items()}
-    return _Named(stage, inputs, outputs)
+        return []
+    return [*inputs.values(), *(pattern.format_for(stage.variables) for pattern in stage.written)]

@@ -87,7 +87,15 @@ def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Foun
     missing = tuple(pattern.text for pattern in absent if not pattern.variables)
     own = [each for each in given if each.name not in shared]
     if stage.entities is not None:
-        return [_with_entity(stage, key, own, found, shared, missing) for key in _given_keys(stage)]
+        units, variables = [], {each.name: key_variables(each) for each in own}
+        for key in _given_keys(stage):
+            values = stage.values(key)
+            inputs = {
+                name: found[name].get(tuple(values[each] for each in names), []) for name, names in variables.items()
+            }
+            lacking = [each.pattern.partly_filled(values) for each in own if not inputs[each.name]]
+            units.append(Unit(stage, key, shared | inputs, (*missing, *lacking)))
+        return units
     if not own:  # one unit collects all
         return [] if any(pattern.variables for pattern in absent) else [Unit(stage, (), shared, missing)]
     if len(own) == 1 and key_variables(own[0]) == stage.variables:
@@ -143,52 +151,31 @@ def _given_keys(stage: Stage) -> list[Key]:
     return list(keys)
 
 
-def _with_entity(
-    stage: Stage,
-    key: Key,
-    own: list[Reading],
-    found: Mapping[str, Found],
-    shared: Mapping[str, list[str]],
-    missing: tuple[str, ...],
-) -> Unit:
-    values = stage.values(key)
-    inputs = dict(shared)
-    absent = list(missing)
-    for reading in own:
-        paths = found[reading.name].get(tuple(values[name] for name in key_variables(reading)), [])
-        if not paths:
-            absent.append(reading.pattern.partly_filled(values))
-        inputs[reading.name] = paths
-    return Unit(stage, key, inputs, tuple(absent))
+def feeder(
+    writer: Stage, reading: Reading, found: Found, paths_of: Callable[[Unit], list[str]]
+) -> Callable[[Unit], None]:
+    """Return a function that adds what a unit of one stage makes to what one input of another has found."""
+    pattern, variables = reading.pattern, key_variables(reading)
+    only = next(iter(writer.outputs.values())) if len(writer.outputs) == 1 else None
+    # If the only output has the same pattern as the input, nothing has to be matched.
+    same = only.name if only is not None and only.kind != "members" and only.pattern == pattern else None
+    places = [writer.variables.index(name) for name in variables if name in writer.variables]
+    is_key = variables == writer.variables
 
-
-class Feeding:
-    """Adds what one stage makes to what one input of another has found."""
-
-    def __init__(self, writer: Stage, reading: Reading, found: Found) -> None:
-        self._pattern = reading.pattern
-        self._found = found
-        self._variables = key_variables(reading)
-        only = next(iter(writer.outputs.values())) if len(writer.outputs) == 1 else None
-        same = only is not None and only.kind != "members" and only.pattern == reading.pattern
-        self._same = only.name if only is not None and same else None
-        """The only output, if it has the same pattern as the input: then nothing has to be matched."""
-        self._places = [writer.variables.index(name) for name in self._variables if name in writer.variables]
-        self._is_key = self._variables == writer.variables
-
-    def add(self, unit: Unit, paths_of: Callable[[Unit], list[str]]) -> None:
-        if self._same is not None:
-            key = unit.key if self._is_key else tuple([unit.key[place] for place in self._places])
-            self._add(key, unit.outputs[self._same])
-            return
-        for path in paths_of(unit):
-            matched = self._pattern.match(path)
-            if matched is not None:
-                self._add(tuple([matched[key] for key in self._variables]), path)
-
-    def _add(self, key: Key, path: str) -> None:
-        paths = self._found.get(key)
+    def add(key: Key, path: str) -> None:
+        paths = found.get(key)
         if paths is None:
-            self._found[key] = [path]
+            found[key] = [path]
         elif path not in paths[-1:]:
             insort(paths, path)
+
+    def feed(unit: Unit) -> None:
+        if same is not None:
+            add(unit.key if is_key else tuple([unit.key[place] for place in places]), unit.outputs[same])
+            return
+        for path in paths_of(unit):
+            matched = pattern.match(path)
+            if matched is not None:
+                add(tuple([matched[name] for name in variables]), path)
+
+    return feed
