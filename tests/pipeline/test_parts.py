@@ -72,6 +72,31 @@ def test_what_concerns_all_entities_is_looked_for_everywhere(built: Path, engine
     assert part(built) is None
 
 
+def test_what_is_made_for_all_entities_is_looked_for_everywhere(root: Path, engine: Engine) -> None:
+    """Its name has no variables, so the match of its pattern is empty."""
+
+    def make() -> Pipeline:
+        pipeline = Pipeline("shared", root=root)
+
+        @pipeline.stage(input="notes.txt", output="final.txt", version="1")
+        def one(text: str) -> str:
+            return text.upper()
+
+        @pipeline.stage(input={"day": "daily/{date}.txt", "shared": "final.txt"}, output="both/{date}.txt", version="1")
+        def two(day: str, shared: str) -> str:
+            return day + shared
+
+        return pipeline
+
+    write(root, "notes.txt", "old")
+    for each in "abc":
+        write(root, f"daily/{each}.txt", each)
+    assert len(make().build(engine=engine).produced) == 4
+    write(root, "notes.txt", "new")
+    assert set(make().build(engine=engine).produced) == {"one", "two a", "two b", "two c"}
+    assert (root / "both/a.txt").read_text() == "aNEW"
+
+
 def test_what_failed_is_not_forgotten(built: Path, engine: Engine) -> None:
     write(built, "in/e1.txt", "boom")
     assert make(built).build(engine=engine).failed == {"styled e1": "boom"}

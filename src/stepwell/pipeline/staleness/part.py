@@ -29,7 +29,7 @@ def part_of(connections: Connections, changed: Collection[str]) -> set[str] | No
         found.add(path)
         if len(found) > MOST_PATHS:
             return None
-        is_made = any(pattern.match(path) for stage, _ in named for pattern in stage.written)
+        is_made = any(pattern.match(path) is not None for stage, _ in named for pattern in stage.written)
         for stage, formats in named:
             for pattern in (*stage.inputs.values(), *stage.written):
                 values = pattern.match(path)
