@@ -11,7 +11,7 @@ from stepwell.clock import SECOND
 from stepwell.graph import Graph, NodeSpec, Retry
 from stepwell.ids import NodeId, WorkerId
 from stepwell.kernel.healing import arrange
-from stepwell.kernel.why import CauseKind, Worker, wanted
+from stepwell.kernel.why import CauseKind, Worker, nodes, wanted
 from stepwell.kernel.why.words import Times
 from stepwell.model import GateState, NodeStatus, WorkerRow
 from stepwell.testing.ops import lane
@@ -572,3 +572,7 @@ def test_of_thousands_of_parents_the_ends_are_not_read() -> None:
 def test_times_of_another_day_have_a_date() -> None:
     node = known(CHAIN, "charge", "COMPLETED", attempt("COMPLETED", 86_400))
     assert text(why(CHAIN, "charge", node))[0] == "charge completed at 2026-01-14 12:00:00 (2.0 s)"
+
+
+def test_every_status_of_a_node_has_an_explanation() -> None:
+    assert set(nodes._WHY) == set(NodeStatus)
