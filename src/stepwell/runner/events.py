@@ -269,6 +269,8 @@ class ObservedStore(WrappedStore):
         return None if found is None else ObservedTransactions(found, self._events)
 
     def commit(self, batch: Batch) -> Answer:
+        if not self._events.listening:
+            return self._store.commit(batch)
         return self._events.observe(self._store.commit, batch)
 
 

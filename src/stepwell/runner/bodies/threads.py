@@ -83,9 +83,9 @@ class BodyThreads:
         """How many bodies are ready and have not begun."""
         return len(self._ready)
 
-    def add(self, items: list[Held]) -> None:
-        """Add bodies that are ready; `begin` should follow."""
-        self._ready.extend(items)
+    def add(self, held: Held) -> None:
+        """Add a body that is ready; `begin` should follow."""
+        self._ready.append(held)
 
     def begin(self, count: int, *, keep: bool) -> Held | None:
         """Start `count` of the bodies just added. With `keep`, return the first instead of handing it to a thread."""

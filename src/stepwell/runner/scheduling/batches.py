@@ -149,6 +149,8 @@ class CommitResult:
     answered: list[Submission] = field(default_factory=list)
     settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
     """Each settled attempt, its settlement, and whether the store accepted it."""
+    delays: list[int] = field(default_factory=list)
+    """After how many microseconds the nodes are due again that wait after their settlement."""
     lease_lost: bool = False
     contended: bool = False
     """A claim skipped runs that other workers had locked: claim again soon."""

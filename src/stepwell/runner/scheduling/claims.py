@@ -87,9 +87,12 @@ class Claims:
             return False
         ((pool, wanted),) = lanes.items()
         pools = self._with_room(wanted[0].body, [pool], now)
-        if pools:
-            self._add(batch, pools, {facts.graph.lanes}, (facts.run_id,))
-        return bool(pools)
+        if not pools:
+            return False
+        runs, room = (facts.run_id,), pools[0][1]
+        batch.claims.append(ClaimScope(pools, runs))
+        batch.ops.append(Claim(self._new_claim_id(), self._worker, tuple([(lane, room) for lane in wanted]), runs))
+        return True
 
     def add_apart(self, batch: CommitBatch, apart: IsolatedOp, now: int) -> None:
         """Claim alone what the store could not apply together with other claims."""

@@ -82,9 +82,10 @@ class ReadyPools:
 
     def drained(self, pool: str, asked: ClaimScope) -> None:
         """A claim got less than it asked for: this pool has no more READY nodes of these runs, or in this window."""
-        for run in asked.runs:
-            if run not in self._meanwhile:
-                self._discard(pool, run)
+        if pool in self.pools or self.pressure.ever:
+            for run in asked.runs:
+                if run not in self._meanwhile:
+                    self._discard(pool, run)
         if asked.window is not None:
             asked.window.pools.discard(pool)
             if not asked.window.pools and asked.window in self.windows:

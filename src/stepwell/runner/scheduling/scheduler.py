@@ -85,7 +85,12 @@ class Scheduler:
         if run.run_id in self.facts:
             self.facts[run.run_id].active = run.active
             self._add_ready(run.run_id)
-        return CommitResult(news={run.run_id: run}, settled=[] if late else [(held, settle, True)])
+        result = CommitResult(news={run.run_id: run})
+        if not late:
+            result.settled.append((held, settle, True))
+            if settle.delay is not None:
+                result.delays.append(settle.delay)
+        return result
 
     @property
     def serves(self) -> dict[tuple[str, str], frozenset[Lane]]:
@@ -236,11 +241,15 @@ class Scheduler:
                 result.news[receipt.run.run_id] = receipt.run
             if op.status is not AttemptStatus.COMPLETED or not recorded:
                 self.counters.unusual(held, op, now, recorded=recorded)
+                if recorded and op.delay is not None:
+                    result.delays.append(op.delay)
             else:
                 self.counters.step_time += now - held.claimed_at
             result.settled.append((held, op, recorded))
-        for asked, receipt in zip(batch.claims, receipts[at:], strict=True):
-            self._take(asked, receipt, result, now)
+        assert len(receipts) == at + len(batch.claims), "each op has one receipt"
+        for asked in batch.claims:
+            self._take(asked, receipts[at], result, now)
+            at += 1
         if self.closing:
             for held in result.begin:
                 self.finished(held, Settle(held.attempt, AttemptStatus.RELEASED, NodeStatus.READY), now)

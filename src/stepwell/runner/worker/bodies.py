@@ -77,12 +77,17 @@ class WorkerBodies:
 
     def add(self, result: CommitResult) -> None:
         """Take what a commit claimed and settled; `begin` follows. The lock is held, so bodies begin in the order of claims."""
-        self.threads.add([held for held in result.begin if held.spec.body == "thread"])
+        for held in result.begin:
+            if held.spec.body == "thread":
+                self.threads.add(held)
         for held, _, _ in result.settled:
-            self.time.forget(held)
+            if held.spec.timeout is not None:
+                self.time.forget(held)
 
     def begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        threads = len([held for held in begin if held.spec.body == "thread"])
+        threads = 0
+        for held in begin:
+            threads += held.spec.body == "thread"
         if threads != len(begin):
             on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
             if on_loop:

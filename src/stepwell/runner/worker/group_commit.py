@@ -284,9 +284,9 @@ class GroupCommit:
         """Load the runs that other processes started and that this worker was granted nodes of."""
         for receipt in receipts:
             if type(receipt) is Claimed:
-                unknown = {grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)}
+                unknown = [grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)]
                 rows = {row.id: row for row in receipt.runs} if unknown else {}
-                for run in unknown:
+                for run in dict.fromkeys(unknown):
                     try:
                         facts = self._host.find_facts(run, rows.get(run))
                     except StoreError:

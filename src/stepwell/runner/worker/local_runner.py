@@ -303,13 +303,14 @@ class LocalRunner:
 
     def _after_settling(self, result: CommitResult) -> None:
         news = result.news.values()
-        if all(run.gate is GateState.OPEN for run in news):  # all of them go on: nothing to forget, stop or finish
+        for run in news:
+            if run.gate is not GateState.OPEN:
+                self.handle_news(news)
+                break
+        else:  # all of them go on: nothing to forget, stop or finish
             self._on_news(news)
-        else:
-            self.handle_news(news)
-        delays = [op.delay for _, op, ok in result.settled if op.delay is not None and ok]
-        if delays:
-            self.sweep_in(min(delays) + 500)
+        if result.delays:
+            self.sweep_in(min(result.delays) + 500)
 
     def handle_news(self, news: Iterable[RunNews]) -> None:
         """Tell those who wait for these runs, and finish the work of gates that closed on a failure."""

@@ -30,7 +30,9 @@ class WriteAheadLog:
     def __init__(self, db: apsw.Connection, database: Path) -> None:
         self._db = db
         self._frame: int = _FRAME_HEADER + cast(int, db.pragma("page_size"))
-        self._frames = self._size = 0
+        self._frames = 0
+        self._enough = -1
+        """Up to this many pages there is room for another commit."""
         self._step = _FIRST_STEP
         db.set_wal_hook(self._committed)  # in place of SQLite's own checkpoints
         self._fd = os.open(f"{database}-wal", os.O_RDWR)
@@ -42,9 +44,10 @@ class WriteAheadLog:
 
     def extend(self) -> None:
         """Call this inside a transaction that writes, so that nobody else appends to the log."""
-        if self.used + _RESERVE <= self._size:
+        if self._frames <= self._enough:
             return
-        self._size = size = os.fstat(self._fd).st_size
+        size = os.fstat(self._fd).st_size
+        self._enough = self._fitting(size)
         if self.used + _RESERVE <= size or size > _HEADER + CHECKPOINT_FRAMES * self._frame:
             return
         try:
@@ -52,8 +55,11 @@ class WriteAheadLog:
         except OSError:  # if the commit needs the space, it fails itself
             os.ftruncate(self._fd, size)
             return
-        self._size += self._step
+        self._enough = self._fitting(size + self._step)
         self._step = min(2 * self._step, _LARGEST_STEP)
+
+    def _fitting(self, size: int) -> int:
+        return (size - _RESERVE - _HEADER) // self._frame
 
     def checkpoint_if_long(self) -> None:
         """After a commit. An error does not matter: another process may be making a checkpoint, or the disk is full."""

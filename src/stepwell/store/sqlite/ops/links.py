@@ -38,8 +38,9 @@ CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
    WHERE run = new.run AND idx = new.child;
   UPDATE OR IGNORE run SET open = open - 1, seq = new.seq + 2, derived = 0 WHERE key = new.run;
   INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number, status)
-  VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED}),
-         (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number, NULL);
+  VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED});
+  INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number)
+  VALUES (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number);
   INSERT OR IGNORE INTO claim (id) VALUES (new.claim);
 END;
 """
@@ -85,7 +86,10 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     ((key, run, node, number, status, purpose, opened, seq, child, waiting, child_status, lane, *granted),) = found
     if waiting != 1 or child_status != N_PENDING:
         return None
-    if not any(limit and tx.lanes.key(tx.db, wanted) == lane for wanted, limit in claim.lanes):
+    for wanted, limit in claim.lanes:
+        if limit and tx.lanes.key(tx.db, wanted) == lane:
+            break
+    else:
         return None
     next_number, failures, losses, generation, postponed, graph, has_needs, stops, claim_key = granted
     db = tx.db
