@@ -140,19 +140,20 @@ def _joined(units: list[_Unit], apart: IsolatedOp | None) -> CommitBatch:
     )
 
 
-@dataclass(slots=True)
 class CommitResult:
-    """What the runner has to do after a commit."""
+    """What the runner has to do after a commit. Not a dataclass, because one is made for every commit."""
 
-    begin: list[Held] = field(default_factory=list)
-    news: dict[RunId, RunNews] = field(default_factory=dict)
-    answered: list[Submission] = field(default_factory=list)
-    settled: list[tuple[Held, Settle, bool]] = field(default_factory=list)
-    """Each settled attempt, its settlement, and whether the store accepted it."""
-    delays: list[int] = field(default_factory=list)
-    """After how many microseconds the nodes are due again that wait after their settlement."""
-    lease_lost: bool = False
-    contended: bool = False
-    """A claim skipped runs that other workers had locked: claim again soon."""
-    enough: bool = False
-    """The scheduler had nothing more to commit when this result came in."""
+    __slots__ = ("answered", "begin", "contended", "delays", "enough", "lease_lost", "news", "settled")
+
+    def __init__(self) -> None:
+        self.begin: list[Held] = []
+        self.news: dict[RunId, RunNews] = {}
+        self.answered: list[Submission] = []
+        self.settled: list[tuple[Held, Settle, bool]] = []
+        """Each settled attempt, its settlement, and whether the store accepted it."""
+        self.delays: list[int] = []
+        """After how many microseconds the nodes are due again that wait after their settlement."""
+        self.lease_lost = self.contended = False
+        """Contended: a claim skipped runs that other workers had locked: claim again soon."""
+        self.enough = False
+        """The scheduler had nothing more to commit when this result came in."""

@@ -85,7 +85,8 @@ class Scheduler:
         if run.run_id in self.facts:
             self.facts[run.run_id].active = run.active
             self._add_ready(run.run_id)
-        result = CommitResult(news={run.run_id: run})
+        result = CommitResult()
+        result.news[run.run_id] = run
         if not late:
             result.settled.append((held, settle, True))
             if settle.delay is not None:

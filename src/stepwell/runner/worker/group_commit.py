@@ -285,16 +285,17 @@ class GroupCommit:
         for receipt in receipts:
             if type(receipt) is Claimed:
                 unknown = [grant.run_id for grant in receipt.grants if not self._scheduler.knows(grant)]
-                rows = {row.id: row for row in receipt.runs} if unknown else {}
-                for run in dict.fromkeys(unknown):
-                    try:
-                        facts = self._host.find_facts(run, rows.get(run))
-                    except StoreError:
-                        raise
-                    except Exception as error:
-                        log.warning(
-                            "nodes of run %s were granted, but cannot run here and are given back: %s", run, error
-                        )
-                        continue
-                    with self._lock:
-                        self._scheduler.know(facts)
+                if unknown:
+                    self._load_runs(unknown, {row.id: row for row in receipt.runs})
+
+    def _load_runs(self, runs: list[RunId], rows: dict[RunId, RunRow]) -> None:
+        for run in dict.fromkeys(runs):
+            try:
+                facts = self._host.find_facts(run, rows.get(run))
+            except StoreError:
+                raise
+            except Exception as error:
+                log.warning("nodes of run %s were granted, but cannot run here and are given back: %s", run, error)
+                continue
+            with self._lock:
+                self._scheduler.know(facts)

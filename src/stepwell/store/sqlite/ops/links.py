@@ -71,38 +71,38 @@ _APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
     """Apply both ops and return their receipts. None if it changed nothing: the caller then applies them one by one."""
-    if settle.status is not AttemptStatus.COMPLETED or settle.node is not NodeStatus.COMPLETED or len(claim.runs) != 1:
+    ended, ends, becomes, output, error, outcome, _, _, lines = settle
+    claim_id, worker, lanes, runs, _ = claim
+    if ends is not AttemptStatus.COMPLETED or becomes is not NodeStatus.COMPLETED or len(runs) != 1:
         return None
-    output, outcome, claim_id, worker, now = settle.output, settle.outcome, claim.claim_id, claim.worker, tx.now
-    if settle.error is not None or (output and is_large(output)) or (outcome and is_large(outcome)):
+    if error is not None or (output and is_large(output)) or (outcome and is_large(outcome)):
         return None
-    record = pack(settle.lines) if settle.lines else None
+    record = pack(lines) if lines else None
     if record is not None and len(record) >= LARGE:
         return None
-    (run_id,) = claim.runs
-    found = tx.all(_FIND_LINK, (*split_attempt_id(settle.attempt), run_id, worker, now, claim_id))
+    (run_id,), db, now = runs, tx.db, tx.now
+    found = tx.all(_FIND_LINK, (*split_attempt_id(ended), run_id, worker, now, claim_id))
     if len(found) != 1:
         return None
     ((key, run, node, number, status, purpose, opened, seq, child, waiting, child_status, lane, *granted),) = found
     if waiting != 1 or child_status != N_PENDING:
         return None
-    for wanted, limit in claim.lanes:
-        if limit and tx.lanes.key(tx.db, wanted) == lane:
+    for wanted, limit in lanes:
+        if limit and tx.lanes.key(db, wanted) == lane:
             break
     else:
         return None
     next_number, failures, losses, generation, postponed, graph, has_needs, stops, claim_key = granted
-    db = tx.db
     changed = db.total_changes()
-    link = (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id)
-    tx.execute(_APPLY_LINK, link)
+    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id))
     tx.execute(START_ATTEMPT, (claim_key * ORDINALS, run, child, next_number, worker, now))
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
     tx.nothing_stops = stops is None
     news = RunNews(run_id, RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, 1, 0, seq + 1)
     inputs = _outputs(tx, run, graph, child) if has_needs else ()
-    attempt = attempt_id(claim_id, 0)
-    grant = Grant(attempt, run_id, child, next_number, failures, losses, inputs, generation, 0, postponed)
+    grant = Grant(
+        attempt_id(claim_id, 0), run_id, child, next_number, failures, losses, inputs, generation, 0, postponed
+    )
     return [Settled(False, news), Claimed((grant,))]
 
 
