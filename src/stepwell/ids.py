@@ -28,7 +28,11 @@ _ORDINAL = re.compile(r"(0|[1-9][0-9]{0,3})\Z")
 
 def time_ordered() -> str:
     """32 hex digits: 48 bits of milliseconds, then 80 random bits. Later ids sort later; nobody can guess one."""
-    return f"{time.time_ns() // 1_000_000:012x}{_80_random_bits()}"
+    try:
+        bits = _supply.popleft()
+    except IndexError:
+        bits = _80_random_bits()
+    return f"{time.time_ns() // 1_000_000:012x}{bits}"
 
 
 _supply: deque[str] = deque()
@@ -38,12 +42,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _80_random_bits() -> str:
-    try:
-        return _supply.popleft()
-    except IndexError:
-        digits = os.urandom(10 * 100).hex()
-        _supply.extend(digits[start : start + 20] for start in range(20, len(digits), 20))
-        return digits[:20]
+    digits = os.urandom(10 * 100).hex()
+    _supply.extend(digits[start : start + 20] for start in range(20, len(digits), 20))
+    return digits[:20]
 
 
 def new_run_id() -> RunId:

@@ -66,7 +66,22 @@ def check_tables(store: SqliteStore) -> None:
     )
     idle = "SELECT id FROM claim WHERE key NOT IN (SELECT key / 65536 FROM attempt)"
     assert db.execute(idle).fetchall() == []
+    _check_latest(store)
     _check_ready(store)
+
+
+def _check_latest(store: SqliteStore) -> None:
+    """Every attempt can be found: through its node, by the index of those that ended otherwise, and by who holds it."""
+    db = store._reader
+    latest = "SELECT n.run, n.idx, n.attempt, n.last FROM node n WHERE n.attempt > 0"
+    named = "SELECT run, idx, number, key FROM attempt"
+    assert set(db.execute(latest)) <= set(db.execute(named)), "a node names another attempt than its latest"
+    assert db.execute("SELECT 1 FROM node WHERE attempt = 0 AND last IS NOT NULL").fetchall() == []
+    assert set(db.execute(f"{named} WHERE status < 2")) <= set(db.execute(latest)), "an attempt that nobody would find"
+    held = set(db.execute("SELECT run, worker FROM held"))
+    assert set(db.execute("SELECT run, worker FROM attempt WHERE status = 0")) <= held, "nobody would know it is lost"
+    going_on = {run for (run,) in db.execute("SELECT key FROM run WHERE status <> 4")}
+    assert {run for run, _ in held} <= going_on, "a run that has completed is still held"
 
 
 def _check_ready(store: SqliteStore) -> None:

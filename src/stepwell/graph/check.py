@@ -86,7 +86,7 @@ def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: 
     for spec in specs:
         if spec.depends_on is not names:
             names = spec.depends_on
-            known = tuple(positions[parent] for parent in names if parent in positions)
+            known = tuple([positions[parent] for parent in names if parent in positions])
         if len(known) != len(names):
             problems += [
                 Problem(spec.id, f"depends on {parent!r}, which does not exist", f".depends_on[{place}]")

@@ -57,9 +57,13 @@ def _levels_as_declared(parents: Sequence[Sequence[int]]) -> list[int] | None:
     below = 0
     for position, own in enumerate(parents):
         if own is not siblings:  # members of a fan-out share their parents
-            if own and max(own) >= position:
+            siblings = own
+            last = own[0] if len(own) == 1 else max(own, default=-1)
+            if last >= position:
                 return None
-            siblings, below = own, max([level[parent] for parent in own], default=-1) + 1
+            if len(own) > 1:
+                last = max(own, key=level.__getitem__)
+            below = level[last] + 1 if own else 0
         level.append(below)
     return level
 

@@ -205,7 +205,7 @@ class Answer(list[Receipt]):
     __slots__ = ("now", "stop")
 
     def __init__(self, receipts: Iterable[Receipt] = (), now: int = 0, stop: tuple[AttemptId, ...] = ()) -> None:
-        super().__init__(receipts)
+        list.__init__(self, receipts)
         self.now = now
         """The store's time at which all of it happened."""
         self.stop = stop

@@ -91,6 +91,8 @@ class Watch:
 
     def tell(self, news: Iterable[RunNews]) -> None:
         for run in news:
+            if run.status is RunStatus.RUNNING:  # as after most commits
+                continue
             if (run.status.terminal or run.status is RunStatus.PAUSED) and run.run_id in self._waiters:
                 with self._lock:
                     for waiter in self._waiters.get(run.run_id, ()):

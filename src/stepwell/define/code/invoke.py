@@ -101,7 +101,7 @@ class JobBody(NamedTuple):
 
     def invoke(self, input: Mapping[str, Any], ctx: Any, outputs: Mapping[str, Any]) -> Any:
         """The result of the job, or a coroutine that gives it when `is_async`."""
-        given = copied_values(self.args)
+        given = copied_values(self.args) if self.args else {}
         for name in self.needs:
             given[name] = outputs.get(name)
         if self.job.signature.parameters:

@@ -144,7 +144,8 @@ class Repeatable:
         """The body has ended."""
         if self._outside is None:
             self._outside = _GONE
-        self._outside.leave()
+        else:
+            self._outside.leave()
 
     def perform(self, call: Call) -> Any:
         """The same for recorders of a library, such as `stepwell.replay.httpx`."""

@@ -119,7 +119,7 @@ class Course(ABC, Generic[End]):
             context.leave()
             context.check_state()
             output = kept_output(result, name, host, self.returns)
-            outcome = kept_outcome(context.outcome, name)
+            outcome = kept_outcome(context.outcome, name) if context.outcome else None
         except (NotJson, StateError, DefinitionError) as error:
             return self.not_kept(error)
         return self._completed(output, outcome)

@@ -87,45 +87,58 @@ class RecordedLines:
         return (*clock_lines(self.readings), *self.effects) if self.readings else tuple(self.effects)
 
 
-@dataclass(eq=False)
 class Held:
-    """An attempt this worker holds, from claim to settlement. Rarely used fields are None until needed, to save time."""
+    """An attempt this worker holds, from claim to settlement.
 
-    attempt: AttemptId
-    facts: RunFacts
-    index: int
-    number: int
-    failures: int
-    inputs: tuple[tuple[int, bytes], ...]
-    generation: int = 0
-    suspect: bool = False
-    claimed_at: int = 0
-    """When its claim was answered, on the clock of the scheduler."""
-    postponed: int = 0
-    """How often its node has asked to be tried again later."""
-    begun: bool = field(default=False, init=False)
-    stop: bool = field(default=False, init=False)
+    Not a dataclass, because one is made for every node: what most attempts never set is an attribute of the class.
+    """
+
+    begun = False
+    stop = False
     """Whether it was asked to stop."""
-    over: bool = field(default=False, init=False)
+    over = False
     """Whether its settlement is decided; whatever its body still does is not recorded."""
-    runaway: bool = field(default=False, init=False)
+    runaway = False
     """Whether its body overran its time limit and still occupies a thread."""
-    interrupt: Callable[[], None] | None = field(default=None, init=False)
+    interrupt: Callable[[], None] | None = None
     """Stops its body, where that is possible: cancels a task on the loop, kills a process."""
-    cancel: Callable[[], None] | None = field(default=None, init=False)
+    cancel: Callable[[], None] | None = None
     """Cancels the statement of its transaction that is running, so that its body notices the stop."""
-    answer: Settled | None = field(default=None, init=False)
+    answer: Settled | None = None
     """The store's answer to its settlement, if that was committed with the transaction of its body."""
-    unstored: tuple[Append, ...] = field(default=(), init=False)
+    unstored: tuple[Append, ...] = ()
     """What its body printed, if that was not stored because its transaction was rolled back."""
-    printed: AttemptOutput | None = field(default=None, init=False)
+    printed: AttemptOutput | None = None
     """What its body logs and prints; None until it does."""
-    recorded: RecordedLines | None = field(default=None, init=False)
+    recorded: RecordedLines | None = None
     """The effects of its body; None until it has some."""
-    spec: NodeSpec = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.spec = self.facts.specs[self.index]
+    def __init__(
+        self,
+        attempt: AttemptId,
+        facts: RunFacts,
+        index: int,
+        number: int,
+        failures: int,
+        inputs: tuple[tuple[int, bytes], ...],
+        generation: int = 0,
+        suspect: bool = False,
+        claimed_at: int = 0,
+        postponed: int = 0,
+    ) -> None:
+        self.attempt = attempt
+        self.facts = facts
+        self.index = index
+        self.number = number
+        self.failures = failures
+        self.inputs = inputs
+        self.generation = generation
+        self.suspect = suspect
+        self.claimed_at = claimed_at
+        """When its claim was answered, on the clock of the scheduler."""
+        self.postponed = postponed
+        """How often its node has asked to be tried again later."""
+        self.spec: NodeSpec = facts.specs[index]
 
     def unwanted(self) -> bool:
         """Whether its body must not begin any more."""

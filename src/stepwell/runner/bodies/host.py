@@ -104,7 +104,7 @@ class EngineHost(Host):
 
     def __init__(self, held: Held, services: Services) -> None:
         self.held = held
-        self.spec = held.facts.specs[held.index]
+        self.spec = held.spec
         self._services = services
         self._info: AttemptInfo | None = None
 

@@ -41,7 +41,7 @@ class Claims:
         self.suspects = Suspects()
         self._worker = worker
         self._new_claim_id = new_claim_id
-        self._takes = takes
+        self.takes = takes
         self._served_at = 0
         self._served_every = SERVED_EVERY
 
@@ -82,17 +82,21 @@ class Claims:
         The run is not marked ready; the scheduler does that if the claim gets all it asks for. False if it claimed nothing.
         """
         ready = self.ready
-        lanes = ready.lanes_by_pool(facts.graph.lanes)
-        if ready.pools or ready.pressure.ever or self.suspects.draining_since is not None or len(lanes) != 1:
+        by_pool = ready.lanes_by_pool(facts.graph.lanes)
+        if ready.pools or ready.pressure.ever or self.suspects.draining_since is not None or len(by_pool) != 1:
             return False
-        ((pool, wanted),) = lanes.items()
-        pools = self._with_room(wanted[0].body, [pool], now)
+        ((pool, wanted),) = by_pool.items()
+        pools = self.slots.with_room(wanted[0].body, (pool,), now, self.takes.nodes)
         if not pools:
             return False
         runs, room = (facts.run_id,), pools[0][1]
+        lanes = ((wanted[0], room),) if len(wanted) == 1 else tuple([(lane, room) for lane in wanted])
         batch.claims.append(ClaimScope(pools, runs))
-        batch.ops.append(Claim(self._new_claim_id(), self._worker, tuple([(lane, room) for lane in wanted]), runs))
+        batch.ops.append(Claim(self._new_claim_id(), self._worker, lanes, runs))
         return True
+
+    def new_claim(self, lanes: tuple[tuple[Lane, int], ...], runs: tuple[RunId, ...]) -> Claim:
+        return Claim(self._new_claim_id(), self._worker, lanes, runs)
 
     def add_apart(self, batch: CommitBatch, apart: IsolatedOp, now: int) -> None:
         """Claim alone what the store could not apply together with other claims."""
@@ -112,7 +116,7 @@ class Claims:
         ready, facts = self.ready, self.facts
         pools = self._with_room(kind, [pool for pool in POOLS[kind] if pool in ready.pools], now)
         if pools:
-            runs = first_of([ready.by_pool[pool] for pool, _ in pools], self._takes.runs)
+            runs = first_of([ready.by_pool[pool] for pool, _ in pools], self.takes.runs)
             self._add(batch, pools, {facts[run].graph.lanes for run in runs}, runs)
 
     def _add_served(self, batch: CommitBatch, now: int) -> None:
@@ -129,7 +133,7 @@ class Claims:
                 return
 
     def _with_room(self, kind: str, pools: list[str], now: int) -> tuple[tuple[str, int], ...]:
-        return self.slots.with_room(kind, pools, now, self._takes.nodes)
+        return self.slots.with_room(kind, pools, now, self.takes.nodes)
 
     def _add(
         self,

@@ -43,6 +43,16 @@ class Counters:
         self.claims += len(batch.claims)
         self.settled += len(batch.settling)
 
+    def linked(self, took: int, step: int) -> None:
+        """The same for one completion that was committed with one claim, which was granted one node."""
+        self.commits += 1
+        self.ops += 2
+        self.commit_time += took
+        self.claims += 1
+        self.claimed += 1
+        self.settled += 1
+        self.step_time += step
+
     def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
         """Count a settlement that is not a recorded completion."""
         self.fenced += not recorded

@@ -20,6 +20,7 @@ from .backpressure import Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
+from .links import Links
 from .outbox import Outbox
 from .ready_pools import ReadyPools
 from .rejected_ops import FIRST_PAUSE, Rejected, in_words
@@ -57,6 +58,7 @@ class Scheduler:
         self._outbox = Outbox(takes)
         self.submit, self.lines = self._outbox.submissions.append, self._outbox.lines
         self._isolation = self._outbox.isolation
+        self._links = Links(self.claims, self._outbox, self.counters, self.held)
         self._in_flight: CommitBatch | None = None
         self._known = 0
         """How many runs this worker has known so far; orders runs of the same priority."""
@@ -209,11 +211,22 @@ class Scheduler:
         self._ready.sent()
         return batch
 
+    def next_link(self, held: Held, settle: Settle, now: int) -> CommitBatch | None:
+        """What a chain commits: the completion of the only attempt that is held, and the claim of what follows.
+
+        The same as `finished` and then `next_batch`. None, and nothing is changed, if there may be more to commit.
+        """
+        if self._in_flight is None and self._may_claim:
+            self._in_flight = self._links.compose(held, settle, now)
+            return self._in_flight
+        return None
+
     @property
     def quiet(self) -> bool:
         """Whether there is nothing to commit, no back-pressure to update and no claim to repeat."""
-        waiting = self._slots.full or self.pressure.active or self._outbox.again or self._ready.contended
-        return not waiting and self._nothing_to_commit()
+        if self._slots.full or self.pressure.active or self._outbox.again or self._ready.contended:
+            return False
+        return self._nothing_to_commit()
 
     def _nothing_to_commit(self) -> bool:
         """Found out without composing a batch, because every commit is followed by this question."""
@@ -261,6 +274,18 @@ class Scheduler:
                 facts.active = run.active
         self.waiting.update(now)
         return result
+
+    def linked(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> Held | None:
+        """Apply the answers to a link in flight, if it went as most do, and return the attempt that was granted.
+
+        The caller runs its body. None, and nothing is changed, if `committed` has to deal with them.
+        """
+        if self.closing:
+            return None
+        held = self._links.answered(batch, receipts, now)
+        if held is not None:
+            self._in_flight = None
+        return held
 
     def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
         """The store is in trouble: the batch is sent again without its submissions. All submissions fail and are returned."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .backpressure import KINDS
 from .batches import Limits
 from .claim_ahead import AHEAD_WINDOW, MOST_TIMES, Pace
@@ -41,7 +43,7 @@ class Slots:
         """A commit took this many microseconds. What is claimed ahead has to last until the next one is answered."""
         self._took, self._window = took, took if took > AHEAD_WINDOW else AHEAD_WINDOW
 
-    def with_room(self, kind: str, pools: list[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
+    def with_room(self, kind: str, pools: Sequence[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
         """The pools that have room, with the number of nodes to claim, up to `most`. Careful pools get only free slots."""
         free = self.most[kind] - self.counts[kind]
         with_ahead = free if kind == "process" else free + self._ahead_of(kind, now)
@@ -52,6 +54,13 @@ class Slots:
                 break
             found.append((pool, room if room < most else most))
         return tuple(found)
+
+    def pass_on(self, kind: str, now: int, claimed_at: int, most: int) -> int:
+        """The only body has ended: free its slot, and return how many nodes to claim next. What three methods say."""
+        self.counts[kind] -= 1
+        self._pace[kind].count(now, claimed_at, self._window)
+        room = self.most[kind] + self._ahead_of(kind, now)
+        return room if room < most else most
 
     def _ahead_of(self, kind: str, now: int) -> int:
         """How many bodies to claim beyond the free slots: as many as ended lately."""

@@ -116,7 +116,7 @@ class WorkerBodies:
     def begins(self, attempt: Attempt) -> bool:
         """Whether this body may begin. The caller alone has taken it from the ready ones, so most bodies need no lock."""
         held = attempt.held
-        if held.spec.timeout is not None or held.unwanted():
+        if held.spec.timeout is not None or held.stop or held.over:
             return self._begins(attempt)
         held.begun = True
         return True

@@ -13,6 +13,7 @@ from ...model import AttemptRow, JournalRow, LineRow, NodeRow, Page, Query, Work
 from ...model.outputs import Completion
 from ..rules import codes
 from ..rules.paging import page_of
+from .ops.attempts import of_run
 from .ops.ending import Transaction
 from .ops.leases import stops
 from .ops.records import answer_record
@@ -174,29 +175,31 @@ SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, fail
 
 
 def _attempts(tx: Transaction, query: queries.ListAttempts) -> Page[AttemptRow]:
-    statement = f"""
-SELECT c.id, a.key % {codes.ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at,
-       a.output, a.error, a.outcome, a.run
-  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
-       CROSS JOIN claim c ON c.key = a.key / {codes.ORDINALS}
- WHERE r.id = ? AND (a.idx, a.number) > (?, ?) {"" if query.index is None else "AND a.idx = ?"}
- ORDER BY a.idx, a.number LIMIT ?
-"""
-    index = () if query.index is None else (query.index,)
+    columns = (
+        f"a.claim, a.key % {codes.ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, "
+        "a.error, a.outcome"
+    )
+    where = "AND {idx} >= :after AND (a.idx, a.number) > (:after, :number)"
+    if query.index is not None:
+        where += " AND {idx} = :index"
+    parts = of_run(columns, where=where, page="ORDER BY {idx}, a.number LIMIT :limit")
+    run, (after, last) = _key(tx, query.run_id), query.after
+    given = {"run": run, "after": after, "number": last, "index": query.index, "limit": query.limit}
     found = []
-    for row in tx.all(statement, (query.run_id, *query.after, *index, query.limit)):
-        claim, ordinal, idx, number, status, worker, started_at, ended_at, *payloads, run = row
+    for row in tx.all(f"{parts} ORDER BY 3, 4 LIMIT :limit", given):
+        claim, ordinal, idx, number, status, worker, started_at, ended_at, *payloads = row
         slot = (attempt_id(claim, ordinal), idx, number, codes.ATTEMPT_STATUS[status])
-        given = (resolve(tx.db, run, payload) for payload in payloads)
-        found.append(AttemptRow(*slot, worker, started_at, ended_at, *given))
+        kept = (resolve(tx.db, run, payload) for payload in payloads)
+        found.append(AttemptRow(*slot, worker, started_at, ended_at, *kept))
     return page_of(found, query.limit, attrgetter("index", "number"))
 
 
 def _outputs(tx: Transaction, query: queries.GetOutputs) -> Page[tuple[int, Completion]]:
-    chosen = "" if query.indexes is None else "AND a.idx IN (SELECT value FROM json_each(:indexes))"
+    chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(:indexes))"
     statement = f"""
-SELECT a.idx, a.number, a.output, a.run FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
- WHERE r.id = :run AND a.idx > :after AND a.slot = 0 {chosen} ORDER BY a.idx LIMIT :limit
+SELECT n.idx, a.number, a.output, a.run
+  FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN attempt a ON a.key = n.last AND a.status = {codes.A_COMPLETED}
+ WHERE r.id = :run AND n.idx > :after {chosen} ORDER BY n.idx LIMIT :limit
 """
     given = {"run": query.run_id, "after": query.after, "limit": query.limit}
     found = tx.all(statement, given if query.indexes is None else given | {"indexes": json.dumps(query.indexes)})
@@ -229,24 +232,17 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
 
 
 def _lines(tx: Transaction, query: queries.ListLines) -> Page[LineRow]:
-    asked = {
-        "AND a.idx = ?": (query.index,),
-        "AND a.number = ?": (query.number,),
-        "AND l.kind = ?": (query.kind,),
-        # An attempt that had ended by then has appended nothing since.
-        "AND (a.ended_at IS NULL OR a.ended_at >= ?) AND l.at >= ?": (query.since, query.since),
-    }
-    chosen = {condition: values for condition, values in asked.items() if values[0] is not None}
+    # An attempt that had ended by then has appended nothing since.
+    since = "" if query.since is None else "AND (a.ended_at IS NULL OR a.ended_at >= :since)"
     start = _start(tx, query.after)
+    given = _scope(tx, query) | {"key": start[0], "line": start[1], "limit": query.limit}
     statement = f"""
-SELECT {_LINE}
-  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key CROSS JOIN line l ON l.attempt = a.key
-       CROSS JOIN claim c ON c.key = a.key / {codes.ORDINALS}
- WHERE r.id = ? AND l.idx >= 0 AND (a.key, l.idx) > (?, ?) {" ".join(chosen)}
- ORDER BY a.key, l.idx LIMIT ?
+SELECT {_LINE} FROM ({of_run(_OF_LINE, where=_chosen(query) + since)}) a CROSS JOIN line l ON l.attempt = a.key
+ WHERE l.idx >= 0 AND (a.key, l.idx) > (:key, :line) {"" if query.kind is None else "AND l.kind = :kind"}
+       {"" if query.since is None else "AND l.at >= :since"}
+ ORDER BY a.key, l.idx LIMIT :limit
 """
-    values = [value for found in chosen.values() for value in found]
-    rows = _line_rows(tx, statement, (query.run_id, *start, *values, query.limit))
+    rows = _line_rows(tx, statement, given)
     rows += islice(_recorded(tx, query, start), query.limit)
     rows.sort(key=lambda row: (row[0], row[1].index))
     return _line_page(rows, query.limit)
@@ -267,45 +263,50 @@ def _line_page(rows: list[tuple[int, LineRow]], limit: int) -> Page[LineRow]:
 
 def _recorded(tx: Transaction, query: queries.ListLines, start: tuple[int, int]) -> Iterator[tuple[int, LineRow]]:
     """The lines that came with settlements, which the rows of attempts hold."""
-    asked = {
-        "AND a.idx = ?": query.index,
-        "AND a.number = ?": query.number,
-        "AND a.ended_at >= ?": query.since,
-        # Finds too many: other lines may contain it. The loop below looks at the kind itself.
-        "AND instr(a.record, ?)": None if query.kind is None else f"{query.kind} ".encode(),
-    }
-    chosen = {condition: value for condition, value in asked.items() if value is not None}
-    statement = f"""
-SELECT c.id, a.key, a.ended_at, a.record, a.idx, a.number
-  FROM run r CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
-       CROSS JOIN claim c ON c.key = a.key / {codes.ORDINALS}
- WHERE r.id = ? AND a.record IS NOT NULL AND a.key >= ? {" ".join(chosen)}
- ORDER BY a.key
-"""
-    for claim, key, at, record, node, number in tx.db.execute(statement, (query.run_id, start[0], *chosen.values())):
+    since = "" if query.since is None else "AND a.ended_at >= :since"
+    # Finds too many: other lines may contain it. The loop below looks at the kind itself.
+    kind = "" if query.kind is None else "AND instr(a.record, :word)"
+    where = f"{_chosen(query)} AND a.record IS NOT NULL AND a.key >= :key {since} {kind}"
+    statement = of_run("a.claim, a.key, a.ended_at, a.record, a.idx, a.number", where=where) + " ORDER BY 2"
+    given = _scope(tx, query) | {"key": start[0], "word": f"{query.kind} ".encode()}
+    for claim, key, at, record, node, number in tx.db.execute(statement, given):
         attempt = attempt_id(claim, key % codes.ORDINALS)
         for index, (kind, data) in enumerate(unpack(record), ops.RECORDED):
             if query.kind in (None, kind) and (key, index) > start:
                 yield key, LineRow(attempt, index, at, kind, data, node, number)
 
 
+def _chosen(query: queries.ListLines) -> str:
+    node = "" if query.index is None else "AND {idx} = :index"
+    return f"{node} {'' if query.number is None else 'AND a.number = :number'} "
+
+
+def _scope(tx: Transaction, query: queries.ListLines) -> dict[str, Any]:
+    asked = {"index": query.index, "number": query.number, "kind": query.kind, "since": query.since}
+    return {"run": _key(tx, query.run_id), **asked}
+
+
+def _key(tx: Transaction, run: str) -> int:
+    row = tx.one("SELECT key FROM run WHERE id = ?", (run,))
+    return -1 if row is None else row[0]
+
+
 def _marks(tx: Transaction, query: queries.ListMarks) -> Page[LineRow]:
-    nodes, chosen = ("", "") if query.indexes is None else ("CROSS JOIN json_each(?) j", "AND a.idx = j.value")
+    nodes = "" if query.indexes is None else "AND {idx} IN (SELECT value FROM json_each(:indexes))"
     statement = f"""
-SELECT {_LINE}
-  FROM run r {nodes} CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key {chosen}
-       CROSS JOIN line l ON l.attempt = a.key CROSS JOIN claim c ON c.key = a.key / {codes.ORDINALS}
- WHERE r.id = ? AND l.idx < 0 AND (a.key, l.idx) > (?, ?) ORDER BY a.key, l.idx LIMIT ?
+SELECT {_LINE} FROM ({of_run(_OF_LINE, where=nodes)}) a CROSS JOIN line l ON l.attempt = a.key
+ WHERE l.idx < 0 AND (a.key, l.idx) > (:key, :line) ORDER BY a.key, l.idx LIMIT :limit
 """
-    indexes = () if query.indexes is None else (json.dumps(sorted(set(query.indexes))),)
-    start = (-1, 0) if query.after is None else _start(tx, query.after)
-    return _line_page(_line_rows(tx, statement, (*indexes, query.run_id, *start, query.limit)), query.limit)
+    key, line = (-1, 0) if query.after is None else _start(tx, query.after)
+    given = {"run": _key(tx, query.run_id), "indexes": json.dumps(query.indexes), "key": key, "line": line}
+    return _line_page(_line_rows(tx, statement, given | {"limit": query.limit}), query.limit)
 
 
-_LINE = "c.id, a.key, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
+_OF_LINE = "a.claim, a.key, a.idx, a.number, a.run"
+_LINE = "a.claim, a.key, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
 
 
-def _line_rows(tx: Transaction, statement: str, parameters: tuple[object, ...]) -> list[tuple[int, LineRow]]:
+def _line_rows(tx: Transaction, statement: str, parameters: dict[str, Any]) -> list[tuple[int, LineRow]]:
     """Each line with the key of its attempt: attempts have keys in the order of their claims."""
     found = []
     for claim, key, idx, at, kind, data, node, number, run in tx.all(statement, parameters):

@@ -125,7 +125,8 @@ class SqliteStore:
 
     def _commit(self, batch: Batch) -> Answer:
         self._check_open()
-        self._check_file()
+        if time.monotonic() >= self._look_at_file_at:
+            self._check_file()
         kinds = set(map(type, batch))
         dead = self._locks.dead_workers() if ops.Sweep in kinds else ()
         cursor = self._writing
@@ -134,8 +135,11 @@ class SqliteStore:
             tx = Transaction(cursor, self._clock.now(), self._lanes)
             if dead:
                 self._expire(tx, dead)
-            answer = Answer(self._apply_all(tx, batch), tx.now, self._stops(tx, batch, kinds))
-            self._log.extend()
+            receipts = self._apply_all(tx, batch)
+            nothing_stops = tx.nothing_stops and kinds <= _STOP_NOTHING
+            answer = Answer(receipts, tx.now, () if nothing_stops else self._stops(tx, batch))
+            if self._log.grows:
+                self._log.extend()
             cursor.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
@@ -146,15 +150,13 @@ class SqliteStore:
             self._locks.follow(batch)
         if dead:
             self._locks.remove_locks(dead)
-        self._log.checkpoint_if_long()
+        if self._log.grows:
+            self._log.committed()
         return answer
 
     def _check_file(self) -> None:
-        """Check, now and then, that the file is still there: commits to a deleted or replaced file succeed, and are lost."""
-        now = time.monotonic()
-        if now < self._look_at_file_at:
-            return
-        self._look_at_file_at = now + FILE_CHECK_SECONDS
+        """Check that the file is still there, now and then: commits to a deleted or replaced file succeed, and are lost."""
+        self._look_at_file_at = time.monotonic() + FILE_CHECK_SECONDS
         if _identity(self.path) != self._file:
             raise StoreError(
                 f"{self.path} was deleted, moved or replaced while it was in use: what is committed now would be lost. "
@@ -181,9 +183,7 @@ class SqliteStore:
         applied = iter(self._apply(tx, kind, good) if good else ())
         return [next(applied) if refusal is None else refusal for refusal in refused]
 
-    def _stops(self, tx: Transaction, batch: Batch, kinds: set[type[Op]]) -> tuple[AttemptId, ...]:
-        if tx.nothing_stops and kinds <= _STOP_NOTHING:
-            return ()
+    def _stops(self, tx: Transaction, batch: Batch) -> tuple[AttemptId, ...]:
         workers = dict.fromkeys([op.worker for op in batch if type(op) is ops.Claim or type(op) is ops.Renew])
         if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:
             return ()

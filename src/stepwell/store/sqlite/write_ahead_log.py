@@ -3,7 +3,8 @@
 A commit into space that the file already has takes half as long as one that makes the file grow, because the disk has to
 write only data and no metadata. SQLite ignores what follows the last commit of a log, so zeros do no harm there.
 
-The log is removed when the last connection closes. SQLite would apply a log that stayed beside a database that somebody
+SQLite makes the checkpoints, as part of a commit, and ignores their errors: another process may be making one, or the disk is
+full. The log is removed when the last connection closes. SQLite would apply a log that stayed beside a database that somebody
 restored from a backup.
 """
 
@@ -30,25 +31,29 @@ class WriteAheadLog:
     def __init__(self, db: apsw.Connection, database: Path) -> None:
         self._db = db
         self._frame: int = _FRAME_HEADER + cast(int, db.pragma("page_size"))
+        self.grows = True
+        """Whether the file has not reached its full size yet: `extend` and `committed` are to be called."""
         self._frames = 0
         self._enough = -1
         """Up to this many pages there is room for another commit."""
         self._step = _FIRST_STEP
-        db.set_wal_hook(self._committed)  # in place of SQLite's own checkpoints
+        db.wal_autocheckpoint(CHECKPOINT_FRAMES)
         self._fd = os.open(f"{database}-wal", os.O_RDWR)
 
     @property
     def used(self) -> int:
-        """How many bytes were in use after the latest commit of this connection."""
-        return _HEADER + self._frames * self._frame
+        """How many bytes are in use. Not to be asked inside a transaction."""
+        frames, _ = self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        return _HEADER + frames * self._frame
 
     def extend(self) -> None:
-        """Call this inside a transaction that writes, so that nobody else appends to the log."""
+        """Before a commit, inside its transaction, so that nobody else appends to the log."""
         if self._frames <= self._enough:
             return
         size = os.fstat(self._fd).st_size
         self._enough = self._fitting(size)
-        if self.used + _RESERVE <= size or size > _HEADER + CHECKPOINT_FRAMES * self._frame:
+        self.grows = size <= _HEADER + CHECKPOINT_FRAMES * self._frame
+        if not self.grows or self._frames <= self._enough:
             return
         try:
             os.pwrite(self._fd, bytes(self._step), size)
@@ -58,18 +63,13 @@ class WriteAheadLog:
         self._enough = self._fitting(size + self._step)
         self._step = min(2 * self._step, _LARGEST_STEP)
 
+    def committed(self) -> None:
+        """After a commit: find out how much of the log is in use. An error must not make the commit look failed."""
+        with contextlib.suppress(apsw.Error):
+            self._frames = (self.used - _HEADER) // self._frame
+
     def _fitting(self, size: int) -> int:
         return (size - _RESERVE - _HEADER) // self._frame
 
-    def checkpoint_if_long(self) -> None:
-        """After a commit. An error does not matter: another process may be making a checkpoint, or the disk is full."""
-        if self._frames >= CHECKPOINT_FRAMES:
-            with contextlib.suppress(apsw.Error):
-                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-
     def close(self) -> None:
         os.close(self._fd)
-
-    def _committed(self, _db: apsw.Connection, _name: str, frames: int) -> int:
-        self._frames = frames
-        return apsw.SQLITE_OK

@@ -11,10 +11,11 @@ from typing import Any
 
 from ....ids import attempt_id
 from ....model import Claim, Claimed, Grant, Lane, Receipt, Refusal, Refused, RunRow
-from ...rules.codes import A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
+from ...rules.codes import A_COMPLETED, A_RUNNING, G_OPEN, KIND_CODE, N_READY, N_RUNNING, ORDINALS, R_PENDING, R_RUNNING
 from ..limits import LIMITS
 from ..payloads import resolve
 from ..run_rows import run_rows
+from .attempts import add_claim
 from .ending import Transaction
 from .single import FEW, Candidate, grant_few
 
@@ -72,17 +73,18 @@ INSERT INTO temp.granted (run, idx, number, graph, failures, losses)
 SELECT n.run, n.idx, n.attempt + 1, r.graph, n.failures, n.losses
 """
 _START_ATTEMPTS = f"""
-INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
-SELECT :claim * {ORDINALS} + ord - 1, run, idx, number, {A_RUNNING}, :worker, :now FROM temp.granted
+INSERT INTO attempt (key, run, idx, number, status, claim, worker, started_at)
+SELECT :key * {ORDINALS} + ord - 1, run, idx, number, {A_RUNNING}, :claim, :worker, :now FROM temp.granted
 """
 _START_NODES = f"""
-UPDATE node SET status = {N_RUNNING}, attempt = g.number
+UPDATE node SET status = {N_RUNNING}, attempt = g.number, last = :key * {ORDINALS} + g.ord - 1
   FROM temp.granted g WHERE node.run = g.run AND node.idx = g.idx
 """
 _COUNT_STARTS = """
 UPDATE run SET seq = seq + t.started
   FROM (SELECT run, count(*) AS started FROM temp.granted GROUP BY run) t WHERE run.key = t.run
 """
+_HOLD = "INSERT OR IGNORE INTO held (run, worker) SELECT DISTINCT run, ? FROM temp.granted"
 # A statement of its own: it updates indexes, which would else be written with every claim.
 _START_RUNS = f"""
 UPDATE run
@@ -108,7 +110,8 @@ SELECT json_group_array(json_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.
 _INPUTS = f"""
 SELECT a.key % {ORDINALS}, need.ancestor, p.output, a.run
   FROM attempt a CROSS JOIN run r ON r.key = a.run CROSS JOIN need ON need.graph = r.graph AND need.child = a.idx
-       CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = a.run AND p.idx = need.ancestor AND p.slot = 0
+       CROSS JOIN node m ON m.run = a.run AND m.idx = need.ancestor
+       CROSS JOIN attempt p ON p.key = m.last AND p.status = {A_COMPLETED}
  WHERE a.key BETWEEN :claim * {ORDINALS} AND :claim * {ORDINALS} + {ORDINALS - 1} AND a.status = {A_RUNNING}
    AND p.output IS NOT NULL
  ORDER BY a.key, need.ancestor
@@ -192,10 +195,10 @@ def _grant_many(tx: Transaction, op: Claim) -> int:
             ready, scope = _ready(tx, op, lane, room)
             tx.execute(_INTO_GRANTED + ready, scope)
             found += tx.db.changes()
-    tx.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
-    key = tx.db.last_insert_rowid()
-    tx.execute(_START_ATTEMPTS, {"claim": key, "worker": op.worker, "now": tx.now})
-    tx.execute(_START_NODES)
+    key = add_claim(tx, op.claim_id)
+    tx.execute(_START_ATTEMPTS, {"key": key, "claim": op.claim_id, "worker": op.worker, "now": tx.now})
+    tx.execute(_START_NODES, {"key": key})
+    tx.execute(_HOLD, (op.worker,))
     tx.execute(_COUNT_STARTS)
     tx.execute(_START_RUNS, {"now": tx.now})
     tx.execute(_NOTE_STARTS, {"now": tx.now})

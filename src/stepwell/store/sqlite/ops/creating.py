@@ -11,6 +11,7 @@ from ....model import Receipt, Refusal, Refused, ops, receipts
 from ...rules.codes import G_HELD, G_OPEN, KIND_CODE, N_PENDING, N_READY, ORDINALS, R_PENDING, RUN_STATUS
 from ..limits import LIMITS
 from ..payloads import Packer, keep
+from .attempts import of_run
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
 from .single import create_one
@@ -187,7 +188,7 @@ _DELETE_JOURNAL = """
 DELETE FROM journal WHERE run = :run AND seq > (SELECT max(seq) FROM journal WHERE run = :run) - :limit
 """
 _DELETE_CLAIMS = f"""
-DELETE FROM claim WHERE key IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM attempt
+DELETE FROM claim WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM attempt
  WHERE attempt.key BETWEEN claim.key * {ORDINALS} AND claim.key * {ORDINALS} + {ORDINALS - 1})
 """
 _DELETE_PAYLOADS = """
@@ -213,6 +214,7 @@ def delete(tx: Transaction, op: ops.Delete) -> Receipt:
     if (last is not None and first > 0) or tx.one(_LEFT, {"run": key}) is not None:
         return receipts.Deleted(False)
     unmark_ready(tx, [key])
+    tx.db.execute("DELETE FROM held WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM tag WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM former_graph WHERE run = ?", (key,))
     tx.db.execute("DELETE FROM run WHERE key = ?", (key,))
@@ -221,11 +223,11 @@ def delete(tx: Transaction, op: ops.Delete) -> Receipt:
 
 def _delete_nodes(tx: Transaction, run: int, first: int) -> None:
     """Delete the nodes from `first` on, with their attempts, lines and claims."""
-    attempts = "SELECT key FROM attempt WHERE run = ?1 AND idx >= ?2"
-    claims = tx.json(f"SELECT json_group_array(DISTINCT key / {ORDINALS}) FROM ({attempts})", (run, first))
-    tx.db.execute(f"DELETE FROM line WHERE attempt IN ({attempts})", (run, first))
-    tx.db.execute("DELETE FROM attempt WHERE run = ? AND idx >= ?", (run, first))
-    tx.db.execute(_DELETE_CLAIMS, (json.dumps(claims),))
+    attempts = tx.all(of_run("a.key, a.claim", where="AND {idx} >= :first"), {"run": run, "first": first})
+    keys, claims = json.dumps([key for key, _ in attempts]), json.dumps([*{claim for _, claim in attempts}])
+    tx.db.execute("DELETE FROM line WHERE attempt IN (SELECT value FROM json_each(?))", (keys,))
+    tx.db.execute("DELETE FROM attempt WHERE key IN (SELECT value FROM json_each(?))", (keys,))
+    tx.db.execute(_DELETE_CLAIMS, (claims,))
     tx.db.execute("DELETE FROM node WHERE run = ? AND idx >= ?", (run, first))
 
 

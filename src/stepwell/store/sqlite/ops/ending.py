@@ -256,6 +256,7 @@ def _conclude(tx: Transaction, rows: list[Any]) -> bool:
 def _end_runs(tx: Transaction, runs: list[int], status: int) -> None:
     unmark_ready(tx, runs)
     tx.execute(_END_RUNS, {"now": tx.now, "runs": json.dumps(runs), "status": status})
+    tx.execute("DELETE FROM held WHERE run IN (SELECT value FROM json_each(?))", (json.dumps(runs),))
     note_runs(tx, runs, status)
 
 

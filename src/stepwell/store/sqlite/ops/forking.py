@@ -8,6 +8,7 @@ from ....model import Receipt, Refusal, Refused, Share, Shared
 from ...rules import codes
 from ...rules.grouping import once_each
 from ..payloads import share_references
+from .attempts import add_claim, numbered
 from .ending import Transaction, note_gates
 
 _HOLD = f"""
@@ -25,14 +26,15 @@ def hold_forks(tx: Transaction, runs: list[str]) -> None:
         note_gates(tx, keys, "fork")
 
 
+_NUMBERED = numbered(":origin", "j.value ->> 0", "j.value ->> 1")
 _THEIRS = f"""
-  FROM json_each(:rows) j CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0
- WHERE a.number = j.value ->> 1 AND a.status IN ({codes.A_COMPLETED}, {codes.A_SUPERSEDED})
+  FROM json_each(:rows) j CROSS JOIN attempt a ON a.key = {_NUMBERED}
+ WHERE a.status IN ({codes.A_COMPLETED}, {codes.A_SUPERSEDED})
    AND EXISTS (SELECT 1 FROM node n WHERE n.run = :run AND n.idx = a.idx
 """
 _COPY = f"""
-INSERT INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, outcome, record)
-SELECT :claim * {codes.ORDINALS} + j.key, :run, a.idx, 1, {codes.A_COMPLETED}, a.worker, a.started_at, a.ended_at,
+INSERT INTO attempt (key, run, idx, number, status, claim, worker, started_at, ended_at, output, outcome, record)
+SELECT :claim * {codes.ORDINALS} + j.key, :run, a.idx, 1, {codes.A_COMPLETED}, :id, a.worker, a.started_at, a.ended_at,
        a.output, a.outcome, a.record
 {_THEIRS} AND n.attempt = 0 AND n.status IN ({codes.N_PENDING}, {codes.N_READY}))
 """
@@ -41,11 +43,12 @@ _LINES = f"""
 INSERT INTO line (attempt, idx, at, kind, data)
 SELECT :claim * {codes.ORDINALS} + j.key, l.idx, l.at, l.kind, l.data
   FROM json_each(:rows) j CROSS JOIN attempt ours ON ours.key = :claim * {codes.ORDINALS} + j.key
-       CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = :origin AND a.idx = j.value ->> 0 AND a.number = j.value ->> 1
+       CROSS JOIN attempt a ON a.key = {_NUMBERED}
        CROSS JOIN line l ON l.attempt = a.key AND l.kind IN ('effect', 'payload', 'checkpoint')
 """
 _MOVE = f"""
-UPDATE node SET status = {codes.N_COMPLETED}, attempt = 1 WHERE run = :run AND idx IN (SELECT a.idx {_OURS})
+UPDATE node SET status = {codes.N_COMPLETED}, attempt = 1, last = ours.key
+  FROM (SELECT a.key, a.idx {_OURS}) ours WHERE node.run = :run AND node.idx = ours.idx
 """
 # Some of the nodes that are now COMPLETED were READY.
 _COUNT = f"""
@@ -77,12 +80,11 @@ def share(tx: Transaction, op: Share) -> Receipt:
 
 
 def _copy(tx: Transaction, op: Share, given: dict[str, object]) -> None:
-    tx.db.execute("INSERT INTO claim (id) VALUES (?)", (op.claim_id,))
-    claim = {"claim": tx.db.last_insert_rowid()}
-    tx.db.execute(_COPY, given | claim)
+    claim = {"claim": add_claim(tx, op.claim_id)}
+    tx.db.execute(_COPY, given | claim | {"id": op.claim_id})
     shared = tx.db.changes()
     if not shared:
-        tx.db.execute("DELETE FROM claim WHERE key = :claim", claim)
+        tx.db.execute("DELETE FROM claim WHERE id = ?", (op.claim_id,))
         return
     tx.db.execute(_LINES, given | claim)
     shared_with = {"run": given["run"], "origin": given["origin"]} | claim

@@ -61,8 +61,9 @@ UPDATE node
 """
 _SUPERSEDE = f"""
 UPDATE attempt SET status = {codes.A_SUPERSEDED}
-  FROM temp.changing c WHERE c.ok AND c.was = {codes.N_COMPLETED} AND c.status <> c.was
-   AND attempt.run = :run AND attempt.idx = c.idx AND attempt.slot = 0
+  FROM temp.changing c CROSS JOIN node n ON n.run = :run AND n.idx = c.idx
+ WHERE c.ok AND c.was = {codes.N_COMPLETED} AND c.status <> c.was
+   AND attempt.key = n.last AND attempt.status = {codes.A_COMPLETED}
 """
 _COUNT_CHANGES = f"""
 UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run.active + t.active,

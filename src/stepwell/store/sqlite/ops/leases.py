@@ -9,6 +9,7 @@ from ....ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ....model import MAX_LOSSES, SUSPECT_AFTER, WORKER_LOST_ERROR, Receipt, Refusal, Refused, RunNews, ops, receipts
 from ...living import holder_may_live
 from ...rules import codes
+from .attempts import RUNNING, let_go
 from .ending import Transaction, apply_ending, close_gates, ended_runs, news, run_again
 
 _COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
@@ -25,9 +26,9 @@ _STRAY = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_RELEASED},
        CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} ELSE {codes.N_READY} END, NULL, 0, NULL, NULL, 0
-  FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run
+  FROM held h CROSS JOIN run r ON r.key = h.run CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = h.worker
        CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
- WHERE a.status = {codes.A_RUNNING} AND a.worker = :worker AND a.started_at < :heard_at
+ WHERE h.worker = :worker AND a.started_at < :heard_at
    AND a.key NOT IN (SELECT c.key * {codes.ORDINALS} + (j.value ->> 1)
                        FROM json_each(:held) j CROSS JOIN claim c ON c.id = j.value ->> 0)
  ORDER BY a.key
@@ -43,6 +44,7 @@ def renew(tx: Transaction, op: ops.Renew) -> Receipt:
         held = json.dumps([split_attempt_id(attempt) for attempt in op.held])
         heard_at = row[1] if op.since is None else min(row[1], op.since)
         released, _ = _end(tx, _STRAY, {"worker": op.worker, "heard_at": heard_at, "held": held})
+    let_go(tx, [op.worker])
     until = tx.now + op.lease
     renewed = "UPDATE worker SET lease_until = ?, renewed_at = ?, lease = ? WHERE id = ?"
     tx.db.execute(renewed, (until, tx.now, op.lease, op.worker))
@@ -50,9 +52,10 @@ def renew(tx: Transaction, op: ops.Renew) -> Receipt:
 
 
 _STOPS = f"""
-SELECT c.id, a.key % {codes.ORDINALS} FROM attempt a INDEXED BY attempt_held CROSS JOIN run r ON r.key = a.run
-       CROSS JOIN claim c ON c.key = a.key / {codes.ORDINALS}
- WHERE a.status = {codes.A_RUNNING} AND a.worker = ? AND r.stopping ORDER BY a.key LIMIT ?
+SELECT a.claim, a.key % {codes.ORDINALS}
+  FROM held h CROSS JOIN run r ON r.key = h.run AND r.stopping
+       CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = h.worker
+ WHERE h.worker = ? ORDER BY a.key LIMIT ?
 """
 
 
@@ -72,10 +75,10 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_LOST},
             ELSE (SELECT key FROM lane WHERE (queue, body, careful, suspect) = (home.queue, home.body, home.careful, 1)) END,
        CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
        0
-  FROM worker w CROSS JOIN attempt a INDEXED BY attempt_held ON a.worker = w.id
-       CROSS JOIN run r ON r.key = a.run CROSS JOIN node n ON n.run = a.run AND n.idx = a.idx
+  FROM worker w CROSS JOIN held h ON h.worker = w.id CROSS JOIN run r ON r.key = h.run
+       CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = w.id
        CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx CROSS JOIN lane home ON home.key = l.lane
- WHERE a.status = {codes.A_RUNNING} AND (w.id = :worker OR (:worker IS NULL AND w.lease_until <= :now))
+ WHERE (w.id = :worker OR (:worker IS NULL AND w.lease_until <= :now))
    AND (:run IS NULL OR r.id = :run)
  ORDER BY w.lease_until, w.id, a.key LIMIT :limit
 """
@@ -83,6 +86,7 @@ SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_LOST},
 
 def dismiss(tx: Transaction, op: ops.Dismiss) -> Receipt:
     lost, _ = _lose(tx, op.worker, -1, None)
+    tx.db.execute("DELETE FROM held WHERE worker = ?", (op.worker,))
     tx.db.execute("DELETE FROM worker WHERE id = ?", (op.worker,))
     return receipts.Dismissed(lost)
 
@@ -108,8 +112,8 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[i
 _FENCE = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_CANCELLED}, {codes.N_CANCELLED}, NULL, 0, NULL, NULL, 0
-  FROM run r INDEXED BY run_cancel CROSS JOIN attempt a INDEXED BY attempt_slot ON a.run = r.key
- WHERE r.cancel_at <= :now AND a.status = {codes.A_RUNNING} AND (:run IS NULL OR r.id = :run)
+  FROM run r INDEXED BY run_cancel CROSS JOIN {RUNNING.format(run="r.key")}
+ WHERE r.cancel_at <= :now AND (:run IS NULL OR r.id = :run)
  ORDER BY r.key, a.key LIMIT :limit
 """
 _DUE_RUNS = f"""
@@ -178,7 +182,7 @@ def sweep(tx: Transaction, op: ops.Sweep) -> Receipt:
         _forgive_an_outage(tx)
     lost, touched = _lose(tx, None, op.limit, op.run)
     if op.run is None:
-        tx.db.execute(_FORGET_WORKERS, (tx.now,))
+        _forget_workers(tx)
     touched |= _end(tx, _FENCE, within)[1]
     woken = _wake_due(tx, within)
     keys = set(touched) | (set(tx.json("SELECT json_group_array(DISTINCT run) FROM temp.granted")) if woken else set())
@@ -197,10 +201,15 @@ def sweep(tx: Transaction, op: ops.Sweep) -> Receipt:
     return receipts.Swept(lost, woken, standing, held, next_due, alive)
 
 
-_FORGET_WORKERS = f"""
-DELETE FROM worker WHERE lease_until <= ? AND NOT EXISTS
-  (SELECT 1 FROM attempt a INDEXED BY attempt_held WHERE a.status = {codes.A_RUNNING} AND a.worker = worker.id)
-"""
+def _forget_workers(tx: Transaction) -> None:
+    """Delete the workers whose leases have expired, once all their attempts are lost."""
+    expired = [worker for (worker,) in tx.all("SELECT id FROM worker WHERE lease_until <= ?", (tx.now,))]
+    if expired:
+        let_go(tx, expired)
+        held = "SELECT 1 FROM held h WHERE h.worker = worker.id"
+        tx.db.execute(f"DELETE FROM worker WHERE lease_until <= ? AND NOT EXISTS ({held})", (tx.now,))
+
+
 _FORGIVE = "UPDATE worker SET lease_until = :now + lease WHERE lease_until > :before AND lease_until <= :now"
 
 

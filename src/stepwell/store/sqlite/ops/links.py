@@ -7,7 +7,19 @@ undoes. A chain commits nothing else, so this is one query and two statements, o
 from __future__ import annotations
 
 from ....ids import attempt_id, split_attempt_id
-from ....model import AttemptStatus, Claim, Claimed, GateState, Grant, NodeStatus, Receipt, RunNews, Settle, Settled
+from ....model import (
+    AttemptStatus,
+    Claim,
+    Claimed,
+    GateState,
+    Grant,
+    NodeStatus,
+    Receipt,
+    RunNews,
+    RunStatus,
+    Settle,
+    Settled,
+)
 from ...rules.codes import (
     A_COMPLETED,
     A_RUNNING,
@@ -18,30 +30,31 @@ from ...rules.codes import (
     N_PENDING,
     N_RUNNING,
     ORDINALS,
-    RUN_STATUS,
+    R_RUNNING,
 )
 from ...rules.payloads import LARGE, is_large
 from ..payloads import pack, resolve
+from .attempts import NEW_CLAIM
 from .ending import ANY_STOPS, Transaction
 from .single import START_ATTEMPT
 
 LINK_TRIGGER = f"""
 CREATE TEMP VIEW link AS
 SELECT 0 AS at, 0 AS run, 0 AS seq, 0 AS attempt, 0 AS node, 0 AS number, 0 AS output, 0 AS outcome, 0 AS record,
-       0 AS child, 0 AS next_number, 0 AS claim;
+       0 AS child, 0 AS next, 0 AS claim, 0 AS key;
 CREATE TEMP TRIGGER apply_link INSTEAD OF INSERT ON link BEGIN
   UPDATE OR IGNORE attempt
      SET status = {A_COMPLETED}, ended_at = new.at, output = new.output, outcome = new.outcome, record = new.record
    WHERE key = new.attempt;
   UPDATE OR IGNORE node SET status = {N_COMPLETED}, due_at = NULL, reason = NULL WHERE run = new.run AND idx = new.node;
-  UPDATE OR IGNORE node SET waiting = 0, status = {N_RUNNING}, attempt = new.next_number
+  UPDATE OR IGNORE node SET waiting = 0, status = {N_RUNNING}, attempt = 1, last = new.next
    WHERE run = new.run AND idx = new.child;
   UPDATE OR IGNORE run SET open = open - 1, seq = new.seq + 2, derived = 0 WHERE key = new.run;
   INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number, status)
   VALUES (new.run, new.seq + 1, new.at, {A_COMPLETED + ENDS}, new.node, new.number, {N_COMPLETED});
   INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number)
-  VALUES (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, new.next_number);
-  INSERT OR IGNORE INTO claim (id) VALUES (new.claim);
+  VALUES (new.run, new.seq + 2, new.at, {KIND_CODE["claimed"]}, new.child, 1);
+  INSERT OR IGNORE INTO claim (id, key) VALUES (new.claim, new.key);
 END;
 """
 """With OR IGNORE, without calls of functions and without a key that is given, SQLite keeps no copies of pages in case a later
@@ -50,23 +63,25 @@ that none was ignored."""
 _LINK_ROWS = 8
 # At most two rows, to see whether there is exactly one child. It also checks the worker's lease and that the claim is new.
 _FIND_LINK = f"""
-SELECT a.key, a.run, a.idx, a.number, r.status, r.purpose, r.open, r.seq, e.child, n.waiting, n.status, n.lane,
-       n.attempt + 1, n.failures, n.losses, n.generation, n.postponed, r.graph,
-       (SELECT has_needs FROM graph WHERE key = r.graph), ({ANY_STOPS}), (SELECT max(key) + 1 FROM claim)
+SELECT a.key, a.run, a.idx, a.number, r.open, r.seq, e.child,
+       n.lane, n.waiting = 1 AND n.status = {N_PENDING} AND n.attempt = 0,
+       r.graph, (SELECT has_needs FROM graph WHERE key = r.graph), ({ANY_STOPS}), {NEW_CLAIM}
   FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2 CROSS JOIN run r ON r.key = a.run
        CROSS JOIN edge e ON e.graph = r.graph AND e.parent = a.idx CROSS JOIN node n ON n.run = a.run AND n.idx = e.child
- WHERE c.id = ?1 AND a.status = {A_RUNNING} AND r.id = ?3 AND r.gate = {G_OPEN} AND r.active = 1
+ WHERE c.id = ?1 AND a.status = {A_RUNNING} AND a.worker = ?4
+   AND r.id = ?3 AND r.gate = {G_OPEN} AND r.status = {R_RUNNING} AND r.active = 1
    AND NOT (r.failed OR r.stopping OR r.heals)
    AND (r.fork IS NULL OR NOT (SELECT l.removed FROM layout l WHERE l.graph = r.graph AND l.idx = a.idx))
    AND EXISTS (SELECT 1 FROM worker WHERE id = ?4 AND lease_until > ?5) AND NOT EXISTS (SELECT 1 FROM claim WHERE id = ?6)
  LIMIT 2
 """
-_OUTPUTS = """
+_OUTPUTS = f"""
 SELECT need.ancestor, p.output
-  FROM need CROSS JOIN attempt p INDEXED BY attempt_slot ON p.run = ?1 AND p.idx = need.ancestor AND p.slot = 0
+  FROM need CROSS JOIN node n ON n.run = ?1 AND n.idx = need.ancestor
+       CROSS JOIN attempt p ON p.key = n.last AND p.status = {A_COMPLETED}
  WHERE need.graph = ?2 AND need.child = ?3 AND p.output IS NOT NULL ORDER BY need.ancestor
 """
-_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPLY_LINK = "INSERT INTO temp.link VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Receipt] | None:
@@ -84,26 +99,24 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     found = tx.all(_FIND_LINK, (*split_attempt_id(ended), run_id, worker, now, claim_id))
     if len(found) != 1:
         return None
-    ((key, run, node, number, status, purpose, opened, seq, child, waiting, child_status, lane, *granted),) = found
-    if waiting != 1 or child_status != N_PENDING:
+    ((key, run, node, number, opened, seq, child, lane, starts, graph, has_needs, stops, claim_key),) = found
+    if not starts:
         return None
     for wanted, limit in lanes:
         if limit and tx.lanes.key(db, wanted) == lane:
             break
     else:
         return None
-    next_number, failures, losses, generation, postponed, graph, has_needs, stops, claim_key = granted
     changed = db.total_changes()
-    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, child, next_number, claim_id))
-    tx.execute(START_ATTEMPT, (claim_key * ORDINALS, run, child, next_number, worker, now))
+    following = claim_key * ORDINALS
+    started = (child, following, claim_id, claim_key)
+    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, *started))
+    tx.execute(START_ATTEMPT, (following, run, child, 1, claim_id, worker, now))
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
     tx.nothing_stops = stops is None
-    news = RunNews(run_id, RUN_STATUS[status], GateState.OPEN, purpose, opened - 1, 1, 0, seq + 1)
+    news = RunNews(run_id, RunStatus.RUNNING, GateState.OPEN, None, opened - 1, 1, 0, seq + 1)
     inputs = _outputs(tx, run, graph, child) if has_needs else ()
-    grant = Grant(
-        attempt_id(claim_id, 0), run_id, child, next_number, failures, losses, inputs, generation, 0, postponed
-    )
-    return [Settled(False, news), Claimed((grant,))]
+    return [Settled(False, news), Claimed((Grant(attempt_id(claim_id, 0), run_id, child, 1, 0, 0, inputs),))]
 
 
 def _outputs(tx: Transaction, run: int, graph: int, child: int) -> tuple[tuple[int, bytes], ...]:

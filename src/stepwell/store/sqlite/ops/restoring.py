@@ -21,6 +21,7 @@ from ....model import (
 from ...rules import codes
 from ...rules.verdicts import refuse_restore
 from ..payloads import held_form, keep
+from .attempts import add_claim
 from .ending import Transaction, mark_ready
 from .gates import NODE_COUNTS
 from .leases import next_due
@@ -36,8 +37,8 @@ INSERT OR IGNORE INTO node (run, idx, status, waiting, live, lane, rank, attempt
 SELECT ?1, l.idx, ?3, ?4, ?5, ?6, l.rank, ?7, ?8, ?9, ?10, ?11, ?12, ?13 FROM layout l WHERE l.graph = ?14 AND l.idx = ?2
 """
 _ATTEMPT = """
-INSERT OR IGNORE INTO attempt (key, run, idx, number, status, worker, started_at, ended_at, output, error, outcome)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR IGNORE INTO attempt (key, run, idx, number, status, claim, worker, started_at, ended_at, output, error, outcome)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _JOURNAL = """
 INSERT OR IGNORE INTO journal (run, seq, at, kind, idx, number, status, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -119,14 +120,16 @@ def _add(tx: Transaction, run: int, graph: int, op: Restore) -> None:
 
 def _add_attempt(tx: Transaction, run: int, row: AttemptRow) -> None:
     claim, ordinal = split_attempt_id(row.id)
-    tx.db.execute("INSERT OR IGNORE INTO claim (id) VALUES (?)", (claim,))
-    ((key,),) = tx.all("SELECT key FROM claim WHERE id = ?", (claim,))
+    found = tx.one("SELECT key FROM claim WHERE id = ?", (claim,))
+    key = (add_claim(tx, claim) if found is None else found[0]) * codes.ORDINALS + ordinal
     payloads = (row.output, row.error, row.outcome)
     keep(tx.db, run, *payloads)
     held = (None if each is None else held_form(each) for each in payloads)
     slot = (run, row.index, row.number, codes.ATTEMPT_CODE[row.status])
     times = (row.started_at, row.ended_at)
-    tx.db.execute(_ATTEMPT, (key * codes.ORDINALS + ordinal, *slot, row.worker, *times, *held))
+    tx.db.execute(_ATTEMPT, (key, *slot, claim, row.worker, *times, *held))
+    latest = "UPDATE node SET last = ? WHERE run = ? AND idx = ? AND attempt = ?"
+    tx.db.execute(latest, (key, run, row.index, row.number))
 
 
 def _journal_values(entry: JournalRow) -> tuple[object, ...]:

@@ -43,6 +43,7 @@ from ...rules.payloads import LARGE, is_large
 from ...rules.verdicts import Conclusion, conclude
 from ..limits import LIMITS
 from ..payloads import pack
+from .attempts import NEW_CLAIM
 from .ending import ANY_STOPS, Transaction, news
 
 FEW = 4
@@ -172,6 +173,7 @@ def _write_counts(tx: Transaction, run: _Counts) -> RunNews:
         gate, status, run.seq = GateState.SHUT, RunStatus.COMPLETED, run.seq + 1
         tx.execute(_UNMARK, (run.graph, run.workflow, run.urgency, run.key))
         tx.execute(_COMPLETE_RUN, (run.seq, tx.now, run.key))
+        tx.execute("DELETE FROM held WHERE run = ?", (run.key,))
         tx.execute(_NOTE, (run.key, run.seq, tx.now, KIND_CODE["run"], None, None, R_COMPLETED))
     else:
         tx.execute(_COUNT, (run.open, run.active, run.failed, run.seq, run.marked, run.key))
@@ -233,12 +235,15 @@ class Candidate(NamedTuple):
 
 
 START_ATTEMPT = (
-    f"INSERT INTO attempt (key, run, idx, number, status, worker, started_at) VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?)"
+    "INSERT INTO attempt (key, run, idx, number, status, claim, worker, started_at) "
+    f"VALUES (?, ?, ?, ?, {A_RUNNING}, ?, ?, ?)"
 )
-_START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ? WHERE run = ? AND idx = ?"
-_CLAIM = """
-INSERT INTO claim (id) SELECT ?1 WHERE EXISTS (SELECT 1 FROM worker WHERE id = ?2 AND lease_until > ?3) ON CONFLICT DO NOTHING
+_START_NODE = f"UPDATE node SET status = {N_RUNNING}, attempt = ?, last = ? WHERE run = ? AND idx = ?"
+_CLAIM = f"""
+INSERT INTO claim (id, key) SELECT ?1, {NEW_CLAIM} WHERE EXISTS (SELECT 1 FROM worker WHERE id = ?2 AND lease_until > ?3)
+ON CONFLICT DO NOTHING RETURNING key
 """
+_HOLD = "INSERT OR IGNORE INTO held (run, worker) VALUES (?, ?)"
 _COUNT_STARTS = "UPDATE run SET seq = ? WHERE key = ?"
 _START_RUN = f"""
 UPDATE run SET seq = ?, started_at = coalesce(started_at, ?),
@@ -252,18 +257,20 @@ def grant_few(tx: Transaction, op: Claim, candidates: list[Candidate]) -> tuple[
 
     None if it changed nothing, because the claim was granted before or the worker has no lease.
     """
-    tx.execute(_CLAIM, (op.claim_id, op.worker, tx.now))
-    if not tx.db.changes():
+    found = tx.one(_CLAIM, (op.claim_id, op.worker, tx.now))
+    if found is None:
         return None
-    claim = tx.db.last_insert_rowid()
+    (claim,) = found
     counts = {node.run: node.seq for node in candidates}
     for ordinal, node in enumerate(candidates):
-        tx.execute(START_ATTEMPT, (claim * ORDINALS + ordinal, node.run, node.idx, node.number, op.worker, tx.now))
-        tx.execute(_START_NODE, (node.number, node.run, node.idx))
+        key = claim * ORDINALS + ordinal
+        tx.execute(START_ATTEMPT, (key, node.run, node.idx, node.number, op.claim_id, op.worker, tx.now))
+        tx.execute(_START_NODE, (node.number, key, node.run, node.idx))
         counts[node.run] = seq = counts[node.run] + 1
         tx.execute(_NOTE, (node.run, seq, tx.now, KIND_CODE["claimed"], node.idx, node.number, None))
     first = {node.run for node in candidates if node.first}
     for run, seq in counts.items():
+        tx.execute(_HOLD, (run, op.worker))
         if run in first:  # not with every claim, because it updates an index
             tx.execute(_START_RUN, (seq, tx.now, run))
         else:
