@@ -28,7 +28,7 @@ from stepwell.runner.worker.follower import Follower
 from stepwell.runner.worker.lease import LeaseState
 from stepwell.runner.worker.timetable import Timetable
 from tests.simulation.simulate.asking import LATER
-from tests.simulation.simulate.workload import result_of
+from tests.simulation.simulate.workload import result_of, speaks
 
 if TYPE_CHECKING:
     from tests.simulation.simulate.world import World
@@ -216,6 +216,11 @@ class Worker(Actor):
                 _, rejected = self.scheduler.rejected(batch, answer, self.now())
                 self.world.saw("an op that cannot be applied is refused alone", rejected is not None)
                 return
+            granted = self.scheduler.linked(batch, answer, self.now()) if batch.link else None
+            if granted is not None:
+                self.bodies.waiting.append(granted)
+                self.world.saw("a link of a chain")
+                return
             for receipt in answer:
                 if isinstance(receipt, Claimed):
                     for grant in receipt.grants:
@@ -276,7 +281,7 @@ class Worker(Actor):
             self._finish(held, attempt.returned(result_of(held.spec.id, inputs)))
 
     def _say(self, attempt: Attempt, text: str) -> None:
-        if (said := attempt.output()) is not None:
+        if speaks(attempt.held.index) and (said := attempt.output()) is not None:
             said.log(self.now(), "INFO", 20, "body", text)
 
     def _finish(self, held: Held, settlement: Settle) -> None:
@@ -284,7 +289,11 @@ class Worker(Actor):
             return
         if settlement.status is AttemptStatus.CANCELLED:
             self.world.saw("a body stops")
-        self.scheduler.finished(held, settlement, self.now())
+        link = None if "main" in self.calls else self.scheduler.next_link(held, settlement, self.now())
+        if link is None:
+            self.scheduler.finished(held, settlement, self.now())
+        else:
+            self._commit(link)
 
 
 def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, Completion]:

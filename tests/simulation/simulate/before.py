@@ -20,6 +20,7 @@ from stepwell.model import (
     Sweep,
 )
 from stepwell.store.memory.state import State
+from tests.simulation.simulate.workload import speaks
 
 ASKED = ("Rewrite", "Delete")
 """Ops that may leave a terminal status, because somebody asked."""
@@ -77,8 +78,10 @@ class Before:
                     )
 
     def _has_lines(self, state: State, run_id: str, attempt: str) -> bool:
-        """A simulated body says something when it begins and when it ends."""
-        return all((attempt, number) in state.runs[run_id].lines for number in range(2))
+        """A simulated body says something when it begins and when it ends, unless it is one that says nothing."""
+        claim, ordinal = split_attempt_id(attempt)
+        silent = not speaks(state.claims[claim][ordinal].index)
+        return silent or all((attempt, number) in state.runs[run_id].lines for number in range(2))
 
     def _nothing_early(self, state: State, now: int) -> None:
         for (run_id, index), due_at in self.due.items():

@@ -19,6 +19,7 @@ class Counters:
         "commits_failed",
         "failures",
         "fenced",
+        "links",
         "most_held",
         "ops",
         "retries",
@@ -31,6 +32,8 @@ class Counters:
         self.commits = self.commits_failed = self.ops = self.commit_time = 0
         self.claims = self.claimed = 0
         self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
+        self.links = 0
+        """Commits of one completion and one claim, which was granted one node, that are not in the other counters yet."""
         self.step_time = 0
         """Total microseconds of all executed attempts, from the answer to the claim to the answer to the settlement."""
         self.most_held = dict.fromkeys(KINDS, 0)
@@ -43,15 +46,14 @@ class Counters:
         self.claims += len(batch.claims)
         self.settled += len(batch.settling)
 
-    def linked(self, took: int, step: int) -> None:
-        """The same for one completion that was committed with one claim, which was granted one node."""
-        self.commits += 1
-        self.ops += 2
-        self.commit_time += took
-        self.claims += 1
-        self.claimed += 1
-        self.settled += 1
-        self.step_time += step
+    def add_links(self) -> None:
+        """Add the links to the other counters, before somebody reads them."""
+        links, self.links = self.links, 0
+        self.commits += links
+        self.ops += 2 * links
+        self.claims += links
+        self.claimed += links
+        self.settled += links
 
     def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
         """Count a settlement that is not a recorded completion."""

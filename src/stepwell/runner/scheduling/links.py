@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ids import AttemptId
-from ...model import AttemptStatus, GateState, Settle
+from ...model import AttemptStatus, GateState, Lane, Settle
 from ...model.receipts import Claimed, Receipt, Settled
-from ..bodies.held import Held
+from ..bodies.held import Held, RunFacts
 from .batches import ClaimScope, CommitBatch
 from .claims import Claims
 from .counters import Counters
@@ -29,61 +29,69 @@ class Links:
             claims.slots,
             claims.suspects,
         )
+        self._room = min(claims.slots.most["thread"], claims.takes.nodes)
+        """How many nodes a link claims: as many as there are slots, which are all free."""
+        self._latest: tuple[RunFacts, ClaimScope, tuple[tuple[Lane, int], ...]] | None = None
+        """The run of the latest link, and what its links claim."""
 
     def compose(self, held: Held, settle: Settle, now: int) -> CommitBatch | None:
         """Settle this attempt, and claim what follows. None, and nothing is changed, if there is anything else to do."""
-        facts, spec = held.facts, held.spec
-        if self._there_is_more() or len(self._held) != 1 or settle.status is not AttemptStatus.COMPLETED:
-            return None
-        if held.over or held.suspect or held.printed is not None or held.unstored or spec.timeout is not None:
-            return None
-        lanes = facts.graph.lanes
-        if len(lanes) != 1 or facts.run_id not in self._facts:
-            return None
-        wanted = self._ready.lanes_by_pool(lanes).get("thread")
-        if wanted is None:
-            return None
-        held.over = True
-        del self._held[held.attempt]
-        if held.recorded is not None:
-            settle = Settle(*settle[:-1], held.recorded.lines())
-        room, runs = self._slots.pass_on("thread", now, held.claimed_at, self._claims.takes.nodes), (facts.run_id,)
-        claim = self._claims.new_claim(((wanted[0], room),), runs)
-        self._ready.sent()
-        return CommitBatch([settle, claim], [], [held], [ClaimScope((("thread", room),), runs)], 0, now, None, True)
-
-    def _there_is_more(self) -> bool:
-        """Whether anything else waits: to be committed, to be claimed, or for a free slot."""
-        outbox, ready = self._outbox, self._ready
-        if outbox.settlements or outbox.submissions or outbox.again or outbox.lines.is_due or outbox.isolation.apart:
-            return True
+        facts, ready, outbox = held.facts, self._ready, self._outbox
         if ready.pools or ready.windows or ready.contended or ready.pressure.ever or self._slots.full:
-            return True
-        return self._suspects.draining_since is not None or self._suspects.waited
-
-    def answered(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> Held | None:
-        """The attempt that was granted. None, and nothing is changed, if it was not recorded, or not one node was granted."""
-        settled, claimed = receipts
+            return None
         if (
-            self._there_is_more()
-            or type(settled) is not Settled
-            or type(claimed) is not Claimed
-            or len(claimed.grants) != 1
+            outbox.due
+            or outbox.again
+            or outbox.isolation.apart
+            or len(self._held) != 1
+            or facts.run_id not in self._facts
         ):
             return None
-        (ended,), (asked,), (grant,), run = batch.settling, batch.claims, claimed.grants, settled.run
-        facts = ended.facts
-        if run.gate is not GateState.OPEN or claimed.contended or self._facts.get(grant.run_id) is not facts:
+        if self._suspects.draining_since is not None or held.suspect or held.spec.timeout is not None:
             return None
-        if grant.heals != facts.heals or asked.pools[0][1] == 1:
+        if held.over or held.printed is not None or held.unstored or settle.status is not AttemptStatus.COMPLETED:
+            return None
+        latest = self._latest
+        if latest is None or latest[0] is not facts:
+            by_pool = ready.lanes_by_pool(facts.graph.lanes)
+            if len(by_pool) != 1 or "thread" not in by_pool:
+                return None
+            scope = ClaimScope((("thread", self._room),), (facts.run_id,))
+            self._latest = latest = (facts, scope, tuple([(lane, self._room) for lane in by_pool["thread"]]))
+        held.over = True
+        del self._held[held.attempt]
+        self._slots.pass_on("thread", now, held.claimed_at)
+        if held.recorded is not None:
+            settle = Settle(*settle[:-1], held.recorded.lines())
+        _, scope, lanes = latest
+        ready.sent()
+        return CommitBatch(
+            [settle, self._claims.new_claim(lanes, scope.runs)], [], [held], [scope], since=now, link=True
+        )
+
+    def answered(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> Held | None:
+        """The one attempt that was granted. None, and nothing is changed, if it went otherwise or there is more to do now."""
+        settled, claimed = receipts
+        if type(settled) is not Settled or type(claimed) is not Claimed or len(claimed.grants) != 1:
+            return None
+        ready, (ended,), (grant,), run = self._ready, batch.settling, claimed.grants, settled.run
+        facts = ended.facts
+        if ready.pools or ready.windows or self._outbox.due or self._suspects.draining_since is not None:
+            return None
+        if run.gate is not GateState.OPEN or claimed.contended or grant.heals != facts.heals:
+            return None
+        if self._facts.get(facts.run_id) is not facts:
             return None
         took = now - batch.since
-        self._ready.answered()
-        self._counters.linked(took, now - ended.claimed_at)
+        ready.answered()
+        counters = self._counters
+        counters.links += 1
+        counters.commit_time += took
+        counters.step_time += now - ended.claimed_at
         self._claims.committed(took)
-        facts.active = run.active
         self._slots.take("thread")
-        held = Held(grant.attempt, facts, grant.index, grant.number, grant.failures, grant.inputs, grant.generation)
-        held.claimed_at, held.postponed = now, grant.postponed
-        self._held[grant.attempt] = held
+        facts.active = run.active
+        attempt, _, index, number, failures, _, inputs, generation, _, postponed = grant
+        held = Held(attempt, facts, index, number, failures, inputs, generation, False, now, postponed)
+        self._held[attempt] = held
         return held

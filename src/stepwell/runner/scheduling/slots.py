@@ -55,12 +55,10 @@ class Slots:
             found.append((pool, room if room < most else most))
         return tuple(found)
 
-    def pass_on(self, kind: str, now: int, claimed_at: int, most: int) -> int:
-        """The only body has ended: free its slot, and return how many nodes to claim next. What three methods say."""
+    def pass_on(self, kind: str, now: int, claimed_at: int) -> None:
+        """The only body that was held has ended, and another is claimed. What `leave` and `finished` do."""
         self.counts[kind] -= 1
         self._pace[kind].count(now, claimed_at, self._window)
-        room = self.most[kind] + self._ahead_of(kind, now)
-        return room if room < most else most
 
     def _ahead_of(self, kind: str, now: int) -> int:
         """How many bodies to claim beyond the free slots: as many as ended lately."""

@@ -38,9 +38,9 @@ from .write_ahead_log import WriteAheadLog
 FILE_CHECK_SECONDS = 1.0
 LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
 """Seconds between two checks whether the file has changed."""
-_WORKERS = frozenset({ops.Enlist, ops.Dismiss})
-_STOP_NOTHING = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
-"""Ops that do not tell a run to stop. Only a settlement that fails its run does, and it clears `nothing_stops`."""
+_USUAL = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
+"""Ops that change no worker and do not tell a run to stop. Only a settlement that fails its run does, and it clears
+`nothing_stops`."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -128,7 +128,8 @@ class SqliteStore:
         if time.monotonic() >= self._look_at_file_at:
             self._check_file()
         kinds = set(map(type, batch))
-        dead = self._locks.dead_workers() if ops.Sweep in kinds else ()
+        usual = kinds <= _USUAL
+        dead = () if usual or ops.Sweep not in kinds else self._locks.dead_workers()
         cursor = self._writing
         self._begin()
         try:
@@ -136,8 +137,7 @@ class SqliteStore:
             if dead:
                 self._expire(tx, dead)
             receipts = self._apply_all(tx, batch)
-            nothing_stops = tx.nothing_stops and kinds <= _STOP_NOTHING
-            answer = Answer(receipts, tx.now, () if nothing_stops else self._stops(tx, batch))
+            answer = Answer(receipts, tx.now, () if usual and tx.nothing_stops else self._stops(tx, batch))
             if self._log.grows:
                 self._log.extend()
             cursor.execute("COMMIT")
@@ -146,10 +146,10 @@ class SqliteStore:
                 cursor.execute("ROLLBACK")
             self._lanes.forget()
             raise
-        if not kinds.isdisjoint(_WORKERS):
+        if not usual:
             self._locks.follow(batch)
-        if dead:
-            self._locks.remove_locks(dead)
+            if dead:
+                self._locks.remove_locks(dead)
         if self._log.grows:
             self._log.committed()
         return answer

@@ -1,0 +1,107 @@
+"""Attempts are found through their nodes, and what a worker holds through the runs it holds nodes of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepwell.clock import SECOND, ManualClock
+from stepwell.model import AttemptStatus, Dismiss, NodeStatus, Renew, Settle
+from stepwell.store.reader import each_attempt, list_attempts, list_workers
+from stepwell.store.sqlite import SqliteStore
+from stepwell.testing.ops import RUN, claim, claim_first, claim_op, completed, enlist, graph, start, statuses, sweep
+
+PAGE = 4096 + 24
+CHAIN = graph(**{f"n{place:03}": "" if place == 0 else f"n{place - 1:03}" for place in range(300)})
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000 * SECOND)
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "runs.db", clock=clock)
+    yield store
+    store.close()
+
+
+def held(store: SqliteStore) -> int:
+    return len(store._reader.execute("SELECT run, worker FROM held").fetchall())
+
+
+def test_a_link_of_a_chain_writes_one_page_of_each_of_five_tables(store: SqliteStore) -> None:
+    """Run, nodes, attempts, claims and journal: what a chain costs is mostly how many pages each commit writes."""
+    grant = claim_first(store, CHAIN)
+    pages = []
+    for place in range(200):
+        before = store._log.used
+        _, claimed = store.commit([completed(grant), claim_op(claim=f"c{place:03}", runs=(RUN,))])
+        (grant,) = claimed.grants  # type: ignore[union-attr]
+        pages.append((store._log.used - before) // PAGE)
+    assert sorted(pages)[100] == 5
+    assert held(store) == 1, "the worker is noted once for the run, not for each node"
+
+
+def test_who_claims_with_the_settlement_of_another_is_noted_too(store: SqliteStore) -> None:
+    grant = claim_first(store, graph(a="", b="a"))
+    enlist(store, "other")
+    store.commit([completed(grant), claim_op("other", runs=(RUN,))])
+    assert statuses(store)["b"] == "RUNNING"
+    store.commit([Dismiss(enlist(store, "other"))])
+    assert statuses(store)["b"] == "READY", "nobody else would find what it held"
+
+
+def test_what_a_worker_holds_is_forgotten_with_the_run(store: SqliteStore) -> None:
+    grant = claim_first(store, graph(a=""))
+    assert held(store) == 1
+    store.commit([completed(grant)])
+    assert statuses(store) == {"a": "COMPLETED"}
+    assert held(store) == 0
+
+
+def test_a_renewal_forgets_the_runs_of_which_the_worker_holds_nothing(store: SqliteStore) -> None:
+    """A run that waits, or failed, may do so for long."""
+    grant = claim_first(store, graph(a="", b="a"))
+    worker = claim_op().worker
+    store.commit([Renew(worker, 60 * SECOND, held=(grant.attempt,))])
+    assert held(store) == 1
+    store.commit([Settle(grant.attempt, AttemptStatus.FAILED, NodeStatus.WAITING, error=b"{}", delay=SECOND)])
+    store.commit([Renew(worker, 60 * SECOND, held=())])
+    assert held(store) == 0
+
+
+def test_a_dead_worker_is_forgotten_after_all_it_held_is_lost(store: SqliteStore, clock: ManualClock) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store, seconds=1)
+    assert len(claim(store)) == 3
+    sweep(store)
+    for _ in range(10):  # as sweeps that come in time do, so that it does not look like an outage of the store
+        clock.advance(1)
+        sweep(store, limit=1)
+    assert statuses(store) == dict.fromkeys("abc", "READY")
+    assert [attempt.status for attempt in list_attempts(store, RUN)] == [AttemptStatus.LOST] * 3
+    assert held(store) == 0
+    assert not list_workers(store)
+
+
+def test_a_worker_that_signs_off_holds_nothing(store: SqliteStore) -> None:
+    claim_first(store, graph(a=""))
+    store.commit([Dismiss(claim_op().worker)])
+    assert held(store) == 0
+    assert statuses(store) == {"a": "READY"}
+
+
+def test_attempts_are_listed_in_order_a_page_at_a_time_however_they_ended(store: SqliteStore) -> None:
+    start(store, graph(a="", b="", c=""))
+    enlist(store)
+    for grant in claim(store)[:2]:
+        store.commit([Settle(grant.attempt, AttemptStatus.RELEASED, NodeStatus.READY)])
+    for grant in claim(store, claim="again"):
+        store.commit([completed(grant)])
+    whole = [(0, 1, "RELEASED"), (0, 2, "COMPLETED"), (1, 1, "RELEASED"), (1, 2, "COMPLETED"), (2, 1, "RUNNING")]
+    for limit in range(1, 6):
+        assert [(a.index, a.number, str(a.status)) for a in each_attempt(store, RUN, limit=limit)] == whole
