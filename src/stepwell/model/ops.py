@@ -269,9 +269,9 @@ class Rewrite(NamedTuple):
 class Restore(NamedTuple):
     """A run as another store has it, or a part of it: rows with their ids, times and seq. Repeating it is harmless.
 
-    Its graphs are stored before, and its nodes before their attempts. The gate of the run is held for `restore` until `finish`, with which it becomes what its row
-    says; somebody may delete it if that does not come within LOAD_LEASE of the last part. Nothing of it may run: attempts that
-    are RUNNING, and gates that are held, are refused.
+    Its graphs are stored before, and its nodes before their attempts. The gate of the run is held for `restore` until `finish`,
+    with which it becomes what its row says; somebody may delete it if that does not come within LOAD_LEASE of the last part.
+    Nothing of it may run: attempts that are RUNNING, and gates that are held, are refused.
     """
 
     run: RunRow

@@ -8,10 +8,30 @@ from pathlib import Path
 import pytest
 
 from stepwell.clock import SECOND, ManualClock
-from stepwell.model import AttemptStatus, Dismiss, NodeStatus, Renew, Settle
-from stepwell.store.reader import each_attempt, list_attempts, list_workers
+from stepwell.model import AttemptStatus, Dismiss, NodeStatus, Refusal, Refused, Renew, Restore, Settle
+from stepwell.store.reader import (
+    all_nodes,
+    each_attempt,
+    get_run,
+    list_attempts,
+    list_journal,
+    list_workers,
+    require_run,
+)
 from stepwell.store.sqlite import SqliteStore
-from stepwell.testing.ops import RUN, claim, claim_first, claim_op, completed, enlist, graph, start, statuses, sweep
+from stepwell.testing.ops import (
+    RUN,
+    add_graph,
+    claim,
+    claim_first,
+    claim_op,
+    completed,
+    enlist,
+    graph,
+    start,
+    statuses,
+    sweep,
+)
 
 PAGE = 4096 + 24
 CHAIN = graph(**{f"n{place:03}": "" if place == 0 else f"n{place - 1:03}" for place in range(300)})
@@ -105,3 +125,22 @@ def test_attempts_are_listed_in_order_a_page_at_a_time_however_they_ended(store:
     whole = [(0, 1, "RELEASED"), (0, 2, "COMPLETED"), (1, 1, "RELEASED"), (1, 2, "COMPLETED"), (2, 1, "RUNNING")]
     for limit in range(1, 6):
         assert [(a.index, a.number, str(a.status)) for a in each_attempt(store, RUN, limit=limit)] == whole
+
+
+def test_a_restored_attempt_comes_after_its_node(store: SqliteStore, tmp_path: Path) -> None:
+    """Or nobody would find it, not even who deletes a run that was left half restored."""
+    other = SqliteStore(tmp_path / "other.db")
+    of = graph(a="")
+    other.commit([completed(claim_first(other, of))])
+    row, attempts = require_run(other, RUN), tuple(list_attempts(other, RUN))
+    store.commit(add_graph(of))
+    (refused,) = store.commit([Restore(row, attempts=attempts)])
+    assert isinstance(refused, Refused)
+    assert refused.reason is Refusal.INCOMPLETE
+    assert get_run(store, RUN) is None, "nothing of it is stored"
+    parts = [
+        Restore(row, nodes=tuple(all_nodes(other, RUN)), attempts=attempts, journal=tuple(list_journal(other, RUN)))
+    ]
+    store.commit([*parts, Restore(row, finish=True)])
+    assert list_attempts(store, RUN) == list_attempts(other, RUN)
+    other.close()

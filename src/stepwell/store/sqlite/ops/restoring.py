@@ -70,6 +70,8 @@ def restore(tx: Transaction, op: Restore) -> Receipt:
     )
     if refused is not None:
         return refused
+    if (early := _first_without_node(tx, -1 if found is None else found[0], op)) is not None:
+        return Refused(Refusal.INCOMPLETE, f"node {early} is not there yet, and an attempt of it is")
     run = _insert(tx, row, graph[0], graph[2]) if found is None else found[0]
     tx.db.execute("UPDATE run SET expires_at = ? WHERE key = ?", (tx.now + LOAD_LEASE, run))
     _add(tx, run, graph[0], op)
@@ -81,6 +83,15 @@ def restore(tx: Transaction, op: Restore) -> Receipt:
         return Refused(Refusal.INCOMPLETE, f"{nodes} nodes and {entries} entries are there")
     _finish(tx, run, row)
     return Restored(nodes, True)
+
+
+def _first_without_node(tx: Transaction, run: int, op: Restore) -> int | None:
+    """The first node of which there is an attempt in this part and no row. Nobody would find the attempt."""
+    asked = sorted({attempt.index for attempt in op.attempts} - {node.index for node in op.nodes})
+    there = "SELECT 1 FROM node WHERE run = ? AND idx = j.value"
+    missing = f"SELECT j.value FROM json_each(?) j WHERE NOT EXISTS ({there}) LIMIT 1"
+    row = tx.one(missing, (json.dumps(asked), run)) if asked else None
+    return None if row is None else row[0]
 
 
 def _count(tx: Transaction, table: str, run: int) -> int:
