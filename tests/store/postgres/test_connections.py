@@ -14,6 +14,7 @@ from stepwell.store.postgres.store import PostgresStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import WORKER, add_graph, claim_op, completed, create, enlist, graph
 from tests.postgres_server import PostgresServer
+from tests.store.listening import closes_while_it_begins_to_listen
 from tests.store.postgres.proxy import CUT, Proxy
 
 SMALL = graph(a="", b="a", c="a", d="b c")
@@ -146,6 +147,10 @@ def test_a_store_that_is_closed_listens_no_longer(url: str) -> None:
     (listening,) = (each for each in {*threading.enumerate()} - before if each.name == "stepwell-hints-in")
     store.close()
     assert not listening.is_alive()
+
+
+def test_a_store_that_is_closed_while_it_begins_to_listen_closes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    closes_while_it_begins_to_listen(PostgresStore(url), "stepwell-hints-in", monkeypatch)
 
 
 def test_a_listener_whose_line_broke_looks_again(postgres: PostgresServer, url: str) -> None:

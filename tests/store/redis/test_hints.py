@@ -2,11 +2,14 @@
 
 import time
 
+import pytest
+
 from stepwell.ids import RunId, WorkerId
 from stepwell.model import Hint
 from stepwell.store.redis.store import RedisStore
 from stepwell.testing import ops
 from tests.servers.redis_server import RedisServer
+from tests.store.listening import closes_while_it_begins_to_listen
 
 WORKER, SECONDS = WorkerId("me"), 30.0
 FIRST = RunId("r-1")
@@ -62,3 +65,8 @@ def test_a_store_that_is_closed_sends_no_hint(url: str) -> None:
     store.send_hint(Hint(runs=(FIRST,)))
     assert not other.wait_for_hint((), (FIRST,), WORKER, 0.2)
     other.close()
+
+
+def test_a_store_that_is_closed_while_it_begins_to_listen_closes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = RedisStore(url)
+    closes_while_it_begins_to_listen(store, "stepwell-hints", monkeypatch)

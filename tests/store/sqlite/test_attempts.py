@@ -19,6 +19,7 @@ from stepwell.store.reader import (
     require_run,
 )
 from stepwell.store.sqlite import SqliteStore
+from stepwell.store.sqlite.ops import gates
 from stepwell.testing.ops import (
     RUN,
     add_graph,
@@ -28,6 +29,7 @@ from stepwell.testing.ops import (
     completed,
     enlist,
     graph,
+    hold,
     start,
     statuses,
     sweep,
@@ -125,6 +127,52 @@ def test_attempts_are_listed_in_order_a_page_at_a_time_however_they_ended(store:
     whole = [(0, 1, "RELEASED"), (0, 2, "COMPLETED"), (1, 1, "RELEASED"), (1, 2, "COMPLETED"), (2, 1, "RUNNING")]
     for limit in range(1, 6):
         assert [(a.index, a.number, str(a.status)) for a in each_attempt(store, RUN, limit=limit)] == whole
+
+
+def test_a_worker_is_not_told_with_each_claim_what_to_stop(store: SqliteStore, clock: ManualClock) -> None:
+    """The nodes of the run are looked through for it. What is new is told at once, and the rest again soon."""
+    start(store, CHAIN, "one", "two")
+    start(store, graph(a=""), "other")
+    enlist(store)
+    (one,) = claim(store, runs=("one",))
+    (two,) = claim(store, runs=("two",))
+    hold(store, "one", stop=True)
+
+    def told() -> tuple[str, ...]:
+        return store.commit([claim_op(runs=("other",))]).stop
+
+    assert told() == (one.attempt,)
+    assert told() == ()
+    hold(store, "two", stop=True)
+    assert told() == (one.attempt, two.attempt)
+    clock.advance(0.2)
+    assert told() == (one.attempt, two.attempt)
+    assert store.commit([Renew(claim_op().worker, SECOND, None)]).stop == (one.attempt, two.attempt), (
+        "who renews is told all"
+    )
+
+
+def test_superseding_looks_at_the_nodes_that_it_changes(store: SqliteStore) -> None:
+    """Not at all attempts in the file, for each of them."""
+    plan = store._writer.execute(f"EXPLAIN QUERY PLAN {gates._SUPERSEDE}", {"run": 1})
+    steps = [str(row[3]) for row in plan]
+    assert any("SEARCH attempt USING INTEGER PRIMARY KEY" in step for step in steps)
+    assert not [step for step in steps if "AUTOMATIC" in step or "SCAN attempt" in step or "SCAN n" in step]
+
+
+def test_a_restored_completion_belongs_to_a_node_that_knows_it(store: SqliteStore, tmp_path: Path) -> None:
+    """The run went on between the moments at which its nodes and its attempts were read for a copy."""
+    other = SqliteStore(tmp_path / "other.db")
+    of = graph(a="")
+    other.commit([completed(claim_first(other, of))])
+    row, nodes, attempts = require_run(other, RUN), all_nodes(other, RUN), list_attempts(other, RUN)
+    store.commit(add_graph(of))
+    early = nodes[0]._replace(status=NodeStatus.FAILED, attempt=0)
+    (_, refused) = store.commit([Restore(row, nodes=(early,)), Restore(row, attempts=tuple(attempts))])
+    assert isinstance(refused, Refused)
+    assert refused.reason is Refusal.INCOMPLETE
+    assert store._reader.execute("SELECT 1 FROM attempt UNION ALL SELECT 1 FROM claim").fetchall() == []
+    other.close()
 
 
 def test_a_restored_attempt_comes_after_its_node(store: SqliteStore, tmp_path: Path) -> None:

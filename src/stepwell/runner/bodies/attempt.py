@@ -40,6 +40,8 @@ MAX_OUTCOME = 16 * 1024 * 1024
 _DATA = frozenset({type(None), bool, int, float, str, list, dict})
 """What most bodies return. Testing for a coroutine takes longer than some bodies do."""
 
+_NOTHING = encode(None)
+
 _DATA_ALONE = frozenset({type(None), bool, int, str})
 """Types that contain nothing to convert."""
 
@@ -258,6 +260,8 @@ def settle(held: Held, verdict: Verdict, *, error: bytes | None = None, outcome:
 
 def kept_output(result: object, node: str, host: Host, returns: Shape | None = None) -> bytes:
     """The stored form of what a body returned. Raises NotJson or StateError, with the node and the reason."""
+    if result is None and (returns is None or (returns.codec is None and returns.fits(None))):
+        return _NOTHING
     plain = type(result) in _DATA
     if not plain and isinstance(result, Generator | AsyncGenerator):
         kind = "a generator" if isinstance(result, Generator) else "an async generator"

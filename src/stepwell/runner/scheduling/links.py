@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ids import AttemptId
+from ...ids import AttemptId, RunId
 from ...model import AttemptStatus, GateState, Lane, Settle
 from ...model.receipts import Claimed, Receipt, Settled
 from ..bodies.held import Held, RunFacts
@@ -16,6 +16,9 @@ from .batches import ClaimScope, CommitBatch
 from .claims import Claims
 from .counters import Counters
 from .outbox import Outbox
+
+SLOW = 1_000
+"""Microseconds. What is claimed ahead, and how often others' runs are looked for, depends only on commits that take longer."""
 
 
 class Links:
@@ -69,6 +72,11 @@ class Links:
             [settle, self._claims.new_claim(lanes, scope.runs)], [], [held], [scope], since=now, link=True
         )
 
+    def forget(self, run: RunId) -> None:
+        """Do not keep the graph of a run that this worker no longer works on."""
+        if self._latest is not None and self._latest[0].run_id == run:
+            self._latest = None
+
     def answered(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> Held | None:
         """The one attempt that was granted. None, and nothing is changed, if it went otherwise or there is more to do now."""
         settled, claimed = receipts
@@ -88,7 +96,8 @@ class Links:
         counters.links += 1
         counters.commit_time += took
         counters.step_time += now - ended.claimed_at
-        self._claims.committed(took)
+        if took > SLOW:
+            self._claims.committed(took)
         self._slots.take("thread")
         facts.active = run.active
         attempt, _, index, number, failures, _, inputs, generation, _, postponed = grant

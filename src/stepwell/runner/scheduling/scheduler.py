@@ -165,6 +165,7 @@ class Scheduler:
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
         self._ready.forget(run)
+        self._links.forget(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """All attempts under this worker's lease, for its renewal. None while a claim is under way, which may add some."""

@@ -152,11 +152,12 @@ class Listener:
     def close(self) -> None:
         self._closed = True
         self.heard.close()
-        connection = self._connection
+        with self._starting:  # a thread that is being created has started by then
+            thread, connection = self._thread, self._connection
         if connection is not None and not connection.closed:  # wake up whoever waits for notifications on it
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
                 line.shutdown(socket.SHUT_RDWR)
-        if self._thread is not None:
-            self._thread.join(5)
+        if thread is not None:
+            thread.join(5)
         if connection is not None:
             connection.close()

@@ -82,5 +82,7 @@ class Hints:
     def close(self) -> None:
         self._closed = True
         self.heard.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(2 * _LOOK_SECONDS)
+        with self._starting:  # a thread that is being created has started by then
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(2 * _LOOK_SECONDS)

@@ -24,7 +24,7 @@ from .ops.creating import add_graph, add_nodes, create, delete, delete_graph
 from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
-from .ops.leases import dismiss, enlist, renew, stops, sweep
+from .ops.leases import dismiss, enlist, renew, runs_to_stop, stops, sweep
 from .ops.links import LINK_TRIGGER, settle_and_claim
 from .ops.records import put_record
 from .ops.restoring import restore
@@ -36,6 +36,8 @@ from .workers import WorkerLocks
 from .write_ahead_log import WriteAheadLog
 
 FILE_CHECK_SECONDS = 1.0
+TELL_AGAIN = 100_000
+"""Microseconds until a worker that was told what to stop is told again. Meanwhile it can ask (`ListStops`)."""
 LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
 """Seconds between two checks whether the file has changed."""
 _USUAL = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
@@ -82,6 +84,8 @@ class SqliteStore:
         self._ends = threading.Event()
         self._heard: dict[WorkerId, int] = {}
         """By worker that waits for hints: the version of the file that it last heard of."""
+        self._told: dict[WorkerId, tuple[list[int], int]] = {}
+        """By worker: the runs of which it was told what to stop, and when."""
         try:
             self._open(clock, synchronous)
         except TROUBLE as error:
@@ -187,7 +191,17 @@ class SqliteStore:
         workers = dict.fromkeys([op.worker for op in batch if type(op) is ops.Claim or type(op) is ops.Renew])
         if not workers or tx.one(f"SELECT ({ANY_STOPS})")[0] is None:
             return ()
-        return tuple(attempt for worker in workers for attempt in stops(tx, worker))
+        if any(type(op) is ops.Renew for op in batch):
+            self._told.clear()
+        return tuple(attempt for worker in workers if self._is_to_be_told(tx, worker) for attempt in stops(tx, worker))
+
+    def _is_to_be_told(self, tx: Transaction, worker: WorkerId) -> bool:
+        """Whether to tell a worker what to stop. Not with each claim: its runs have to be looked through for it."""
+        runs, (told, at) = runs_to_stop(tx, worker), self._told.get(worker, ([], 0))
+        if runs == told and tx.now - at < TELL_AGAIN:
+            return False
+        self._told[worker] = runs, tx.now
+        return bool(runs)
 
     def _apply(self, tx: Transaction, kind: type[Op], group: list[Op]) -> list[Receipt]:
         if kind is ops.Settle:

@@ -61,9 +61,9 @@ UPDATE node
 """
 _SUPERSEDE = f"""
 UPDATE attempt SET status = {codes.A_SUPERSEDED}
-  FROM temp.changing c CROSS JOIN node n ON n.run = :run AND n.idx = c.idx
- WHERE c.ok AND c.was = {codes.N_COMPLETED} AND c.status <> c.was
-   AND attempt.key = n.last AND attempt.status = {codes.A_COMPLETED}
+ WHERE status = {codes.A_COMPLETED} AND key IN
+   (SELECT n.last FROM temp.changing c CROSS JOIN node n ON n.run = :run AND n.idx = c.idx
+     WHERE c.ok AND c.was = {codes.N_COMPLETED} AND c.status <> c.was)
 """
 _COUNT_CHANGES = f"""
 UPDATE run SET seq = run.seq + t.changes, open = run.open + t.open, active = run.active + t.active,

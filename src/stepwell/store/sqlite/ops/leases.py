@@ -51,12 +51,20 @@ def renew(tx: Transaction, op: ops.Renew) -> Receipt:
     return receipts.Renewed(until, stops(tx, op.worker), released)
 
 
+_RUNS_TO_STOP = (
+    "SELECT h.run FROM held h CROSS JOIN run r ON r.key = h.run AND r.stopping AND r.active WHERE h.worker = ?"
+)
 _STOPS = f"""
 SELECT a.claim, a.key % {codes.ORDINALS}
-  FROM held h CROSS JOIN run r ON r.key = h.run AND r.stopping
+  FROM held h CROSS JOIN run r ON r.key = h.run AND r.stopping AND r.active
        CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = h.worker
  WHERE h.worker = ? ORDER BY a.key LIMIT ?
 """
+
+
+def runs_to_stop(tx: Transaction, worker: str) -> list[int]:
+    """The runs that are to stop in which a worker may hold attempts."""
+    return [run for (run,) in tx.all(_RUNS_TO_STOP, (worker,))]
 
 
 def stops(tx: Transaction, worker: str, limit: int = 10_000) -> tuple[AttemptId, ...]:

@@ -9,6 +9,7 @@ from ....ids import split_attempt_id
 from ....model import (
     LOAD_LEASE,
     AttemptRow,
+    AttemptStatus,
     GateState,
     JournalRow,
     Receipt,
@@ -70,8 +71,8 @@ def restore(tx: Transaction, op: Restore) -> Receipt:
     )
     if refused is not None:
         return refused
-    if (early := _first_without_node(tx, -1 if found is None else found[0], op)) is not None:
-        return Refused(Refusal.INCOMPLETE, f"node {early} is not there yet, and an attempt of it is")
+    if (early := _first_too_early(tx, -1 if found is None else found[0], op)) is not None:
+        return Refused(Refusal.INCOMPLETE, f"attempt {early.number} of node {early.index} comes before its node")
     run = _insert(tx, row, graph[0], graph[2]) if found is None else found[0]
     tx.db.execute("UPDATE run SET expires_at = ? WHERE key = ?", (tx.now + LOAD_LEASE, run))
     _add(tx, run, graph[0], op)
@@ -85,13 +86,16 @@ def restore(tx: Transaction, op: Restore) -> Receipt:
     return Restored(nodes, True)
 
 
-def _first_without_node(tx: Transaction, run: int, op: Restore) -> int | None:
-    """The first node of which there is an attempt in this part and no row. Nobody would find the attempt."""
-    asked = sorted({attempt.index for attempt in op.attempts} - {node.index for node in op.nodes})
-    there = "SELECT 1 FROM node WHERE run = ? AND idx = j.value"
-    missing = f"SELECT j.value FROM json_each(?) j WHERE NOT EXISTS ({there}) LIMIT 1"
-    row = tx.one(missing, (json.dumps(asked), run)) if asked else None
-    return None if row is None else row[0]
+def _first_too_early(tx: Transaction, run: int, op: Restore) -> AttemptRow | None:
+    """The first attempt whose node is not there, or is older than its completion. Nobody would find such an attempt."""
+    asked = json.dumps(sorted({attempt.index for attempt in op.attempts}))
+    stored = "SELECT idx, attempt FROM node WHERE run = ? AND idx IN (SELECT value FROM json_each(?))"
+    latest = dict(tx.all(stored, (run, asked))) | {node.index: node.attempt for node in op.nodes}
+    for attempt in op.attempts:
+        number = latest.get(attempt.index)
+        if number is None or (attempt.status is AttemptStatus.COMPLETED and attempt.number != number):
+            return attempt
+    return None
 
 
 def _count(tx: Transaction, table: str, run: int) -> int:
