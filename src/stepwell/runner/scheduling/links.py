@@ -1,6 +1,6 @@
 """The links of a chain: one completion, and the claim of the node that follows it, over and over.
 
-The scheduler would compose the same batch and draw the same conclusions. These do it with a third of the calls, because after
+The scheduler would compose the same batch and draw the same conclusions. These do it with half of the calls, because after
 a commit everything runs from cold caches, and half of what a chain costs beyond its commits is calls.
 """
 
