@@ -227,8 +227,8 @@ class GroupCommit:
         return None
 
     def _next_link(self) -> CommitBatch | None:
-        """What a chain commits, if one body has ended and there is nothing else to commit. The lock is held."""
-        if self._asked or len(self._ended) != 1 or self._host.bodies_wait or self._finished or self.trouble is not None:
+        """What a chain commits, if the only body that is held has ended, and nothing else waits. The lock is held."""
+        if self._asked or len(self._ended) != 1 or self._finished or self.trouble is not None:
             return None
         held, settlement = self._ended[0]
         batch = self._scheduler.next_link(held, settlement, now())

@@ -107,6 +107,8 @@ class SqliteStore:
             self._writer.close()
             raise
         self._reading = self._reader.cursor()
+        self._transaction = Transaction(self._writing, 0, self._lanes)
+        """The one that writes, used again and again."""
         self._log = WriteAheadLog(self._writer, self.path)
 
     def _make_folder(self) -> None:
@@ -128,8 +130,8 @@ class SqliteStore:
                 raise translated(error, self.path, self._busy_seconds) from error
 
     def _commit(self, batch: Batch) -> Answer:
-        self._check_open()
-        if time.monotonic() >= self._look_at_file_at:
+        if self._closed or time.monotonic() >= self._look_at_file_at:
+            self._check_open()
             self._check_file()
         kinds = set(map(type, batch))
         usual = kinds <= _USUAL
@@ -137,7 +139,8 @@ class SqliteStore:
         cursor = self._writing
         self._begin()
         try:
-            tx = Transaction(cursor, self._clock.now(), self._lanes)
+            tx = self._transaction
+            tx.now, tx.nothing_stops = self._clock.now(), False
             if dead:
                 self._expire(tx, dead)
             receipts = self._apply_all(tx, batch)

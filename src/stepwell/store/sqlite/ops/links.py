@@ -96,7 +96,8 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
     if record is not None and len(record) >= LARGE:
         return None
     (run_id,), db, now = runs, tx.db, tx.now
-    found = tx.all(_FIND_LINK, (*split_attempt_id(ended), run_id, worker, now, claim_id))
+    earlier, ordinal = split_attempt_id(ended)
+    found = tx.all(_FIND_LINK, (earlier, ordinal, run_id, worker, now, claim_id))
     if len(found) != 1:
         return None
     ((key, run, node, number, opened, seq, child, lane, starts, graph, has_needs, stops, claim_key),) = found
@@ -109,8 +110,8 @@ def settle_and_claim(tx: Transaction, settle: Settle, claim: Claim) -> list[Rece
         return None
     changed = db.total_changes()
     following = claim_key * ORDINALS
-    started = (child, following, claim_id, claim_key)
-    tx.execute(_APPLY_LINK, (now, run, seq, key, node, number, output, outcome, record, *started))
+    given = (now, run, seq, key, node, number, output, outcome, record, child, following, claim_id, claim_key)
+    tx.execute(_APPLY_LINK, given)
     tx.execute(START_ATTEMPT, (following, run, child, 1, claim_id, worker, now))
     assert db.total_changes() - changed == _LINK_ROWS, f"a link of run {run_id} at seq {seq} could not be written"
     tx.nothing_stops = stops is None
