@@ -12,6 +12,7 @@ import pytest
 
 from stepwell import Retry, Run, Workflow, step, task
 from stepwell.errors import RunConflict, RunPaused
+from stepwell.runner.runs.requests import Requests
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
 
@@ -220,6 +221,28 @@ def test_a_doubt_pauses_a_run_that_goes_on_by_itself(open_sqlite: OpenEngine) ->
         engine.get(run.id).resume()
     engine.get(run.id).resume(accept=True).wait(20).check()
     assert engine.get(run.id).audit() == []
+
+
+def test_an_accepted_run_may_complete_before_it_is_asked_to_go_on(
+    open_sqlite: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on with the switch to the present class, and a worker that serves it may be quick."""
+    before, after = waiting("one"), waiting("uno")
+    with open_sqlite() as engine:
+        run = engine.start(before())
+        assert LEDGER.began.wait(10)
+        engine.close(0)
+    LEDGER.go.set()
+    engine = open_sqlite(workflows=[after])
+    eventually(lambda: engine.get(run.id).status == "PAUSED", "it never paused", seconds=20)
+    ask = Requests.ask
+
+    def ask_late(self: Requests, gate: Any) -> Any:
+        eventually(lambda: engine.get(run.id).status == "COMPLETED", "it never completed", seconds=20)
+        return ask(self, gate)
+
+    monkeypatch.setattr(Requests, "ask", ask_late)
+    assert engine.get(run.id).resume(accept=True).status == "COMPLETED"
 
 
 def test_an_answer_to_the_doubt_lets_the_run_go_on(open_sqlite: OpenEngine) -> None:

@@ -75,6 +75,7 @@ class Requests:
         `input` has values that the class wants and the run lacks.
         """
         row = reader.require_run(self._store, gate.run_id)
+        was_paused = row.status is RunStatus.PAUSED
         if row.status in gate.allowed or (input and not row.status.terminal):
             row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
         if input:
@@ -92,6 +93,9 @@ class Requests:
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._work_on(row, facts)
+        if news is None and was_paused and row.status is RunStatus.COMPLETED:
+            # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
+            return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
         return news
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
