@@ -85,9 +85,14 @@ age-postgres: ## Measure a PostgreSQL store after 1,000,000 nodes, and claims be
 	@scripts/setup dev
 	$(BIN)/python -m bench.postgres_age
 
-mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=300 ONLY=kernel/healing.py)
+.PHONY: fuzz
+fuzz: ## Try what strangers may write on readers, patterns, templates, /read, manifests and more (SECONDS=300 SEED=1 ONLY=template)
 	@scripts/setup dev
-	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),100) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
+
+mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=30 ROOM=kernel ONLY=kernel/healing.py)
+	@scripts/setup dev
+	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),30) $(if $(ROOM),--room $(ROOM)) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
 
 .PHONY: year
 year: ## Fire triggers through a simulated year: nearly 900,000 times, each once (three minutes; DAYS=20 SEED=7)

@@ -61,14 +61,14 @@ def chains(folder: Path) -> list[Row]:
             floor = bare_commits(folder, nodes)
             builder = chain(nodes)
             ours = timed(lambda builder=builder: engine.run(builder))  # type: ignore[misc]
-            results.append((ours / floor, floor, ours, ours <= 2 * floor))
+            results.append((ours / floor, floor, ours, ours <= 3 * floor))
     ratio, floor, ours, _ = sorted(results)[rounds // 2]
     met = sum(result[3] for result in results) > rounds // 2
     measured = (
         f"{ours:.3f} s = {ratio:.2f} x the floor of {floor:.3f} s (+{(ours - floor) / nodes * 1e3:.3f} ms a node)"
     )
     return [
-        Row("chain of 1,000, SQLite FULL", "<= 2.0 x bare commits, both into logs that have the space", measured, met)
+        Row("chain of 1,000, SQLite FULL", "<= 3.0 x bare commits, both into logs that have the space", measured, met)
     ]
 
 

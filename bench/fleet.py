@@ -55,6 +55,7 @@ def fleet(folder: Path) -> list[Row]:
             _told(chains(on_redis)),
             _told(diamonds(on_redis)),
             _told(starts(on_redis, folder)),
+            *map(_told, waits(fleets)),
             _told(recovery(on_redis, folder)),
             _told(away(broker, redis)),
         ]
@@ -190,6 +191,30 @@ def starts(fleet: Fleet, folder: Path) -> Row:
     fleet.close()
     median = _median(times[10:]) * 1e3
     return Row("fleet: start to first body, idle", "≤ 25 ms median", f"{median:.1f} ms", median <= 25)
+
+
+def waits(fleets: dict[str, Fleet]) -> list[Row]:
+    """One run after the other, each of one node, beside one task of Celery after the other. The pause between two is longer
+    than that between two hints of a process on PostgreSQL."""
+    from .canvas import nothing
+
+    rows = []
+    for name, fleet in fleets.items():
+        _work(fleet)
+        ours, theirs = [], []
+        with fleet.engine() as engine, canvas():
+            for _ in range(60):
+                built = chain(1)
+                ours.append(_timed(lambda: engine.start(built).wait(60)))  # noqa: B023
+                theirs.append(_timed(lambda: nothing.delay().get(timeout=60)))
+                time.sleep(0.06)
+        fleet.close()
+        median, celery = _median(ours[10:]) * 1e3, _median(theirs[10:]) * 1e3
+        told = f"{median:.1f} ms, Celery {celery:.1f}"
+        rows.append(
+            Row(f"fleet on {name}: start to the end of `run.wait()`, idle", "≤ 15 ms median", told, median <= 15)
+        )
+    return rows
 
 
 def recovery(fleet: Fleet, folder: Path) -> Row:

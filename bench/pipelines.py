@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepwell.pipeline.building.wave import LARGEST_CHUNK
+from stepwell.pipeline.states.files.root import Root
 from stepwell.pipeline.states.files.syncing import sync_file_system, sync_folders
 
 from .rows import Row
@@ -123,10 +124,10 @@ def _bare_loop(folder: Path) -> float:
                 descriptor = os.open(f"{home}/.{number}.new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
                 os.write(descriptor, b"entity %d\n" % number)
                 os.close(descriptor)
-            sync_file_system(home)
+            sync_file_system(Root(home))
             for number in numbers:
                 os.rename(f"{home}/.{number}.new", f"{home}/{number}.txt")
-        sync_folders([home])
+        sync_folders(Root(home), [""])
     return time.perf_counter() - start
 
 

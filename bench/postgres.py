@@ -27,7 +27,7 @@ def postgres(folder: Path) -> list[Row]:
         found: dict[tuple[str, str], list[float]] = {}
         floors = []
         for _ in range(ROUNDS):
-            floors.append(_floor(server))
+            floors.append(bare_commit(server))
             for name, url in urls.items():
                 with Engine(url, workflows=[Diamond]) as engine:
                     engine.run(Diamond())
@@ -42,7 +42,7 @@ def postgres(folder: Path) -> list[Row]:
         server.close()
 
 
-def _floor(server: PostgresServer) -> float:
+def bare_commit(server: PostgresServer) -> float:
     """Seconds that a commit of one row takes, sent as one round trip."""
     import psycopg
 

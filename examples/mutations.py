@@ -70,9 +70,9 @@ def score(folder: str, gene: str, position: int) -> dict[str, Any]:
 
 
 def aggregate(ctx: Context) -> dict[str, Any]:
-    """`ctx.outputs.all()` reads what all 200 returned at once, by node id."""
+    """`ctx.outputs.parents()` reads what all 200 returned at once, by name."""
     by_gene: dict[str, list[float]] = {}
-    for scored in ctx.outputs.all().values():
+    for scored in ctx.outputs.parents().values():
         by_gene.setdefault(scored["gene"], []).append(scored["score"])
     return {gene: {"count": len(found), "mean": round(sum(found) / len(found), 3)} for gene, found in by_gene.items()}
 

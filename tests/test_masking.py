@@ -18,6 +18,7 @@ import stepwell
 from stepwell import InputError, masking
 from stepwell.codec import text
 from stepwell.replay.effects.record import masked_text
+from tests import processor_time
 
 
 @pytest.fixture(autouse=True)
@@ -109,12 +110,67 @@ def test_a_secret_is_masked_in_html() -> None:
     assert masking.mask(html.escape(value)) == "***"
 
 
+ESCAPES: list[Callable[[int], str]] = [
+    lambda code: f"\\u{code:04x}",
+    lambda code: f"\\u{code:04X}",
+    lambda code: f"\\\\u{code:04x}",
+    lambda code: f"\\x{code:02x}",
+    lambda code: f"\\U{code:08x}",
+    lambda code: f"%{code:02X}",
+    lambda code: f"%25{code:02x}",
+    lambda code: f"&#{code};",
+    lambda code: f"&#x{code:x};",
+    lambda code: f"&amp;#0{code};",
+    chr,
+]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(st.text("abzAZ059-._", min_size=4, max_size=10), st.data())
+def test_a_secret_is_masked_also_where_it_is_escaped_without_need(value: str, data: st.DataObject) -> None:
+    """Any JSON may write `S` as `\\u0053`, and what reads it makes the secret of it."""
+    masking._values.clear()
+    stepwell.secret(value)
+    masking._pattern = None
+    written = "".join(data.draw(st.sampled_from(ESCAPES))(ord(character)) for character in value)
+    assert masking.holds_secret(written)
+    assert masking.mask(f"<{written}> &#60;") == "<***> &#60;"
+    assert masked_text(text({"found": [written]})) == '{"found":["***"]}'
+
+
+def test_escapes_of_other_texts_stay_as_they_are() -> None:
+    stepwell.secret("hunter22")
+    for other in ("\\u0041b hunter2", "100%41", "&#65;", "\\x41\\n", "C:\\users", "&#9999999;"):
+        assert masking.mask(other) is other
+    assert masking.mask("\\u0041 hunter22") == "\\u0041 ***"
+
+
+def test_what_changes_its_case_on_its_way_is_masked_in_any_case() -> None:
+    stepwell.secret("HunTer22")
+    assert masking.mask_any_case("x-hunter22: HUNTER22, hunter2") == "x-***: ***, hunter2"
+    assert masking.mask("hunter22") == "hunter22"
+
+
 @pytest.mark.parametrize("value", ["\\" * 5 + '"', '"' * 20, "%" * 20 + "x", "%25" * 10 + "x", " " * 20 + "x"])
 def test_no_text_takes_long_to_mask(value: str) -> None:
     """A body may say anything: also what begins like a secret over and over."""
     stepwell.secret(value)
     for part in ("\\", '\\"', "%25", "%5C", "%", " +"):
         assert len(masking.mask(part * 10_000)) > 0
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.sampled_from("aZ7\\\"'/ &<\n\x00é€😀"), min_size=4, max_size=8), st.integers(0, 4))
+def test_no_form_of_a_secret_is_longer_than_the_longest_that_is_named(value: str, times: int) -> None:
+    masking._values.clear()
+    masking._pattern = None
+    masking.hide([value])
+    for write in (json.dumps, quote, html.escape):
+        written = value
+        for _ in range(min(times, 1) if write is html.escape else times):
+            written = write(written).removeprefix('"').removesuffix('"')
+        if masking.mask(f"<{written}>") == f"<{masking.MASK}>":
+            assert len(written) <= masking.longest(), written
 
 
 def test_the_lines_of_a_key_file_are_masked_one_by_one() -> None:
@@ -157,6 +213,9 @@ def service_account(*, quotes: int) -> str:
         ("%25%5C" * 8 + "end", "%25" * 100_000),
         ("a b" * 20 + "end", "a+b" * 100_000),
         ("\U0001f600" * 10 + "end", "\\ud83d\\ude00" * 20_000),
+        ("x" * 20 + "end", "\\u0078" * 50_000),
+        ("x" * 20 + "end", "%252525" * 50_000 + "%" + "25" * 100_000),
+        ("x" * 20 + "end", "&amp;#0000000" * 30_000 + "&#" + "0" * 300_000),
     ],
 )
 def test_no_text_takes_long_to_look_through(value: str, text: str) -> None:
@@ -164,3 +223,29 @@ def test_no_text_takes_long_to_look_through(value: str, text: str) -> None:
     before = time.process_time()
     masking.mask(text)
     assert time.process_time() - before < 5
+
+
+LONG = {
+    "letters": "".join(map(str, range(12_000)))[:40_000],
+    "anything": "".join(chr(33 + number * number % 94) for number in range(30_000)) + "the end",
+    "no ASCII": "".join(chr(0x4E00 + number * number % 10_007) for number in range(9_000)),
+    "lines": "\n".join(f"{number:064}" for number in range(900)),
+}
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_a_long_secret_is_masked_soon_however_it_is_written(what: str) -> None:
+    value = LONG[what]
+    with processor_time.at_most(2 * processor_time.SECOND):
+        stepwell.secret(value)
+        for write in (*IN_JSON, *IN_A_URL):
+            assert masking.mask(f"before {write(value)} between {write(value)} after") == "before *** between *** after"
+        assert masking.mask("nothing " * 1_000) == "nothing " * 1_000
+        assert masking.mask(value[:300] * 100 + "x").count("*") >= 300, "the beginning alone, as often as it is there"
+        assert masking.holds_secret(f"before {value}")
+
+
+def test_a_backslash_at_the_end_is_masked_in_every_form() -> None:
+    stepwell.secret("tail:\\")
+    for written in ("tail:\\", "tail:\\\\", "tail:\\u005c", "tail\\u003a\\u005C", "tail:%5C"):
+        assert masking.mask(f"<{written}>") == "<***>", written

@@ -9,7 +9,7 @@ import pytest
 from stepwell.codec import encode
 from stepwell.errors import InputError, MissingSecret, NotJson, TransientError
 from stepwell.masking import mask
-from stepwell.secrets import SecretRef, Secrets, SecretSource, references, resolved, sources_of
+from stepwell.secrets import SecretRef, Secrets, SecretSource, references, references_of, resolved, sources_of
 
 
 def test_only_the_exact_text_is_a_reference():
@@ -103,6 +103,8 @@ def test_a_provider_that_fails_shows_nothing_of_what_it_says():
 def test_references_are_found_and_resolved_wherever_they_are():
     config = {"a": [SecretRef("A"), {"b": SecretRef("B")}], "c": "secret:C"}
     assert list(references(config)) == [SecretRef("A"), SecretRef("B")]
+    written = {"a": ["secret:A", {"b": "secret:B"}], "c": "secret:C d", "n": [7, None]}
+    assert references_of(written) == {"a": config["a"], "c": "secret:C d", "n": [7, None]}
     secrets = Secrets(provider={"A": "aaaa-1", "B": "bbbb-2"})
     assert resolved(config, secrets) == {"a": ["aaaa-1", {"b": "bbbb-2"}], "c": "secret:C"}
 

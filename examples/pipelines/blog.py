@@ -1,9 +1,10 @@
 """The two pipelines in Python.
 
-    stepwell pipeline -p examples.pipelines.blog:auto_blog -p examples.pipelines.blog:daily_podcast build
+    stepwell pipeline build -p examples.pipelines.blog:auto_blog -p examples.pipelines.blog:daily_podcast
 
-`auto_blog` makes a summary and a post for each day that has texts, and an index of all of them. `daily_podcast` reads the
-posts: both name `blog/{date}.md`, and that connects them.
+The texts of a day are in `output/daily/DATE/`; `BLOG_ROOT` names another folder than `output`. `auto_blog` makes a summary
+and a post for each day that has texts, and an index of all of them. `daily_podcast` reads the posts: both name
+`blog/{date}.md`, and that connects them.
 """
 
 from __future__ import annotations

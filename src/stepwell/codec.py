@@ -101,6 +101,21 @@ def read_back(written: str) -> Any:
     return _scan(written, 0)[0]
 
 
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are the same JSON: true is not 1, but 1 is 1.0.
+
+    >>> same([1, {"a": None}], [1.0, {"a": None}]), same([1], [True])
+    (True, False)
+    """
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return bool(left == right)
+
+
 def clean(words: str) -> str:
     """A text that UTF-8 can encode: other characters become escapes."""
     return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -62,7 +62,21 @@ MAX_SHOWN = 100
 
 
 class StepwellError(Exception):
-    """The root of every error that Stepwell raises on purpose."""
+    """The root of every error that Stepwell raises on purpose.
+
+    `str(error)` is for who runs the program: it may say where the store is and what to type there. Clients of a service
+    get `error.public_message`.
+    """
+
+    _public: str | None = None
+
+    @property
+    def public_message(self) -> str:
+        """What happened, without URLs and paths of stores and servers, files of code, and commands to type there.
+
+        raise HTTPException(404, error.public_message)
+        """
+        return str(self) if self._public is None else self._public
 
 
 class DefinitionError(StepwellError):
@@ -70,6 +84,7 @@ class DefinitionError(StepwellError):
 
     def __init__(self, message: str, *, where: object = None) -> None:
         super().__init__(f"{message}\n  defined at {where}" if where else message)
+        self._public = message
         self.where = str(where) if where else None
 
 
@@ -179,21 +194,31 @@ class BadCassette(InputError):
 class StoreError(StepwellError):
     """The store cannot do what was asked. Nothing that was acknowledged is lost."""
 
+    _public = "the store cannot be used at the moment"
+
 
 class StoreBusy(StoreError):
     """Another process has held the write lock of the store for too long."""
+
+    _public = "the store is busy; try again in a moment"
 
 
 class StoreFull(StoreError):
     """There is no space left for the store."""
 
+    _public = "the store is full; nothing was written"
+
 
 class StoreReadOnly(StoreError):
     """The store's file or folder may not be written."""
 
+    _public = "the store cannot be written at the moment; nothing was written"
+
 
 class SchemaTooNew(StoreError):
     """The store was written by a newer version of Stepwell."""
+
+    _public = "the store is of another version"
 
 
 class StoreReplaced(StoreError):
@@ -203,12 +228,17 @@ class StoreReplaced(StoreError):
 class StoreCorrupt(StoreError):
     """What is stored contradicts itself."""
 
+    _public = "what is stored is damaged"
+
 
 class ServerError(StepwellError):
     """A server cannot be reached, or refuses what was asked. `status` is that of HTTP, None if there was no answer."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
+        self._public = (
+            "the server cannot be used at the moment" if status is None else f"the server answered with {status}"
+        )
         self.status = status
 
 
@@ -235,6 +265,7 @@ class RunNotFound(RunError):
         listing = command("ls", store) or "engine.runs()"
         message = f"no run {shown(run_id)} in this store; `{listing}` lists the runs there are"
         super().__init__(f"{message}; {hint}" if hint else message, run_id=run_id)
+        self._public = f"there is no run {shown(run_id)}"
 
 
 class NodeNotFound(RunError, KeyError):
@@ -271,9 +302,10 @@ class RunFailed(RunError):
         store: str | None = None,
     ) -> None:
         more = f" (and {others} more failed)" if others else ""
+        self.details = f"attempt {attempt}: {error_type}: {error_message}{more}"
         # Attempt 0 is none: the run as a whole failed.
         self.told = (
-            f"run {run_id} failed at node {node!r}, attempt {attempt}: {error_type}: {error_message}{more}"
+            f"run {run_id} failed at node {node!r}, {self.details}"
             if attempt
             else f"run {run_id} failed: {error_message}"
         )
@@ -283,6 +315,7 @@ class RunFailed(RunError):
             f"  completed nodes are kept; {either('run.retry()', f'retry {run_id}', store)} runs only what did not complete",
             run_id=run_id,
         )
+        self._public = self.told
         self.node = node
         self.attempt = attempt
         self.error_type = error_type
@@ -295,25 +328,40 @@ class RunCancelled(RunError):
     def __init__(self, run_id: str, *, store: str | None = None) -> None:
         again = either("run.retry()", f"retry {run_id}", store)
         super().__init__(f"run {run_id} was cancelled; {again} runs what did not complete", run_id=run_id)
+        self._public = f"run {run_id} was cancelled"
 
 
 class RunPaused(RunError):
-    """The run is PAUSED and waits for a decision. `reason` says why."""
+    """The run is PAUSED and waits for a decision. `reason` says why.
 
-    def __init__(self, run_id: str, reason: str, *, store: str | None = None) -> None:
+    If a failure has paused it, `node`, `attempt`, `error_type` and `error_message` describe the first one.
+    """
+
+    def __init__(self, run_id: str, reason: str, *, failure: RunFailed | None = None, store: str | None = None) -> None:
         self.reason = reason
-        self.told = "a node failed" if reason == "node_failed" else reason
+        self.node = None if failure is None else failure.node
+        self.attempt = None if failure is None else failure.attempt
+        self.error_type = None if failure is None else failure.error_type
+        self.error_message = None if failure is None else failure.error_message
+        self.told = reason if reason != "node_failed" else "a node failed"
         """The reason, for people."""
+        if failure is not None and failure.attempt:
+            self.told = f"node {failure.node!r} failed, {failure.details}"
         ways_out = "`run.retry()` runs again what failed, `run.resume()` goes on without it; "
         super().__init__(
             f"run {run_id} is paused: {self.told}\n"
             f"  {ways_out if reason == 'node_failed' else ''}{either('run.why()', f'why {run_id}', store)} says more",
             run_id=run_id,
         )
+        self._public = f"run {run_id} is paused: {self.told}"
 
 
 class RunStillActive(RunError, TimeoutError):
-    """Waiting ended before the run did. The run goes on."""
+    """Waiting ended before the run did. The run goes on. `told` is what happened, without what to do."""
+
+    def __init__(self, message: str, *, run_id: str, told: str | None = None) -> None:
+        super().__init__(message, run_id=run_id)
+        self._public = told
 
 
 class ReplayMismatch(RunError):
@@ -368,12 +416,15 @@ class PipelineBusy(PipelineError):
 class OtherRoot(PipelineError):
     """The root of the pipeline is not the one that the work was planned for."""
 
+    _public = "the root of the pipeline is not the one that the work was planned for"
+
 
 class ManifestError(PipelineError):
     """A manifest cannot be read. `path` says which."""
 
     def __init__(self, message: str, *, pipeline: str, path: str) -> None:
         super().__init__(message, pipeline=pipeline)
+        self._public = f"a manifest of pipeline {pipeline} cannot be read"
         self.path = path
 
 

@@ -4,11 +4,13 @@ The module that Python was started with is called `__main__`, a name that means 
 
     python -m shop.orders    shop.orders   the name it was started by
     python orders.py         orders        importable where orders.py is: its folder, or PYTHONPATH
+    python shop/orders.py    shop.orders   importable where it was started, unless `shop` is on PYTHONPATH: then orders
     python, python -c, ...   __main__      no file: no other process can import it
 """
 
 from __future__ import annotations
 
+import functools
 import os.path
 import sys
 from collections.abc import Callable
@@ -35,8 +37,23 @@ def importable_name(main: ModuleType) -> str:
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         return str(spec.name)
-    name, extension = os.path.splitext(os.path.basename(getattr(main, "__file__", None) or ""))
-    return name if extension == ".py" and name.isidentifier() else "__main__"
+    return _name_of_file(getattr(main, "__file__", None) or "")
+
+
+@functools.cache  # the name stays when the program changes its working directory
+def _name_of_file(file: str) -> str:
+    name, extension = os.path.splitext(os.path.basename(file))
+    if extension != ".py" or not name.isidentifier():
+        return "__main__"
+    try:
+        folder, here = os.path.realpath(os.path.dirname(file)), os.path.realpath(os.curdir)
+    except OSError:  # somebody has deleted the working directory
+        return name
+    if folder in map(os.path.realpath, sys.path[1:]):  # the first is where Python itself looks, for this process alone
+        return name
+    below = os.path.relpath(folder, here)
+    folders = [] if below == os.curdir else below.split(os.sep)
+    return ".".join((*folders, name)) if all(map(str.isidentifier, folders)) else name
 
 
 def loaded_module(name: str) -> ModuleType | None:

@@ -19,7 +19,7 @@ SHORTEST = 4
 
 _lock = threading.Lock()
 _values: set[str] = set()
-_pattern: re.Pattern[str] | None = None
+_pattern: _Patterns | None = None
 _longest = 0
 
 
@@ -48,18 +48,17 @@ def hide(values: Iterable[str]) -> None:
             _pattern = None
 
 
-def _compiled() -> re.Pattern[str] | None:
+def _compiled() -> _Patterns | None:
     """The pattern of all values; None while there are none. Made when it is needed: many are named one after another."""
     global _longest, _pattern  # noqa: PLW0603
     if _pattern is not None or not _values:
         return _pattern
     with _lock:
         # The lines of a value (a key file) that are long enough are masked alone, too.
-        lines = {line.strip() for value in _values for line in value.splitlines()}
+        lines = {line.strip() for value in _values if len(value) <= MAX_IN_LINES for line in value.splitlines()}
         texts = {*_values, *(line for line in lines if len(line) >= 2 * SHORTEST)}
-        forms = [_form(text) for text in sorted(texts, key=len, reverse=True)]
-        _longest = max(form.longest for form in forms)
-        _pattern = re.compile("|".join(form.pattern for form in forms))
+        _pattern = _Patterns(sorted(texts, key=len, reverse=True))
+        _longest = _pattern.longest
         return _pattern
 
 
@@ -71,12 +70,25 @@ def hidden() -> tuple[str, ...]:
 def holds_secret(text: str) -> bool:
     """Whether there is anything to mask in it, or in a value that this is the JSON of."""
     pattern = _compiled()
-    return pattern is not None and pattern.search(text) is not None
+    return pattern is not None and (pattern.search(text) is not None or pattern.search(_read_once(text)) is not None)
 
 
 def mask(text: str) -> str:
     pattern = _compiled()
-    return text if pattern is None else pattern.sub(MASK, text)
+    if pattern is None:
+        return text
+    masked = pattern.sub(MASK, text)
+    read = _read_once(masked)
+    return masked if read is masked or pattern.search(read) is None else pattern.sub(MASK, read)
+
+
+def mask_any_case(text: str) -> str:
+    """The same for what is written in any case on its way: names of headers, hosts, content types."""
+    text = mask(text)
+    for value in _values.copy() if text else ():
+        if len(value) <= len(text) and value.lower() in text.lower():
+            text = re.sub(re.escape(value), MASK, text, flags=re.IGNORECASE)
+    return text
 
 
 def longest() -> int:
@@ -93,9 +105,67 @@ class _Form(NamedTuple):
     """The most characters it takes, unless it is both escaped and quoted for a URL."""
 
 
+LONG, END = 1_024, 256
+"""A text of more than LONG characters is found by its first and its last END: a pattern of all of it takes long to compile."""
+MAX_IN_LINES = 16 * 1024
+"""Characters of a value whose lines are masked alone, too: each of them is looked for at each place of a text."""
+
+
+class _Patterns:
+    """What finds all secrets; `sub` and `search` are those of a pattern."""
+
+    def __init__(self, texts: list[str]) -> None:
+        """`texts`: the longest first."""
+        self._long = [_Long(text) for text in texts if len(text) > LONG]
+        forms = [_form(text) for text in texts if len(text) <= LONG]
+        self._short = re.compile("|".join(form.pattern for form in forms)) if forms else None
+        self.longest = max([form.longest for form in forms] + [long.longest for long in self._long])
+
+    def search(self, text: str) -> object:
+        found = self._short is not None and self._short.search(text) is not None
+        return True if found or any(long.head.search(text) for long in self._long) else None
+
+    def sub(self, mask: str, text: str) -> str:
+        for long in self._long:
+            text = long.sub(mask, text)
+        return text if self._short is None else self._short.sub(mask, text)
+
+
+class _Long:
+    """A long text: from where it begins up to its end, if that follows near enough."""
+
+    def __init__(self, text: str) -> None:
+        head, tail = _form(text[:END]), _form(text[-END:])
+        self.head, self._tail = re.compile(head.pattern), re.compile(tail.pattern)
+        self._least = len(text) - 2 * END
+        """Characters between the two. A text that repeats itself may have its end before that, too."""
+        self._between = _form(text[END:-END]).longest
+        self.longest = head.longest + self._between + tail.longest
+
+    def sub(self, mask: str, text: str) -> str:
+        parts: list[str] = []
+        done = 0
+        tail = self._tail.search(text)
+        while (head := self.head.search(text, done)) is not None:
+            while tail is not None and tail.start() < head.end() + self._least:
+                tail = self._tail.search(text, head.end() + self._least)
+            parts += text[done : head.start()], mask
+            is_whole = tail is not None and tail.start() - head.end() <= self._between
+            done = tail.end() if tail is not None and is_whole else head.end()
+        return "".join((*parts, text[done:])) if parts else text
+
+
 _LEVELS = 4
 """How often a text may have been escaped: JSON in a field of JSON, in a line that shows it, and once more when it is kept."""
 _NEVER_ESCAPED = frozenset(string.ascii_letters + string.digits + "-._")
+_UNUSUAL = re.compile(
+    r"""(?: (?:\\|%(?:25){0,3}5[cC]){1,16}+
+        (?: u00(?P<u>[2-7][0-9a-fA-F]) | x(?P<x>[2-7][0-9a-fA-F]) | U000000(?P<U>[2-7][0-9a-fA-F]) )
+    | %(?:25){0,3}(?P<percent>[2-7][0-9a-fA-F])
+    | (?:&|&amp;)\#(?: [xX]0{0,6}(?P<hex>[2-7][0-9a-fA-F]) | 0{0,6}(?P<decimal>[0-9]{2,3}) ); )""",
+    re.VERBOSE,
+)
+"""A character written as an escape, in the notations that the pattern of a secret has for those that need it."""
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _ENTITIES = {
     "&": ("&amp;",),
@@ -105,6 +175,24 @@ _ENTITIES = {
     "'": ("&apos;", "&#39;", "&#x27;"),
 }
 _PARTS = re.compile(r"(\\*)([^\\]?)")
+
+
+def _read_once(text: str) -> str:
+    """The text with characters in place of escapes where none is needed, as in `\\u0053` for S: any JSON, URL or HTML may be
+    written so. The same object if there are none.
+    """
+    if "\\" not in text and "%" not in text and "&" not in text:
+        return text
+    return _UNUSUAL.sub(_character, text) if _UNUSUAL.search(text) else text
+
+
+def _character(escape: re.Match[str]) -> str:
+    kind = escape.lastgroup
+    if kind is None:
+        return escape[0]
+    code = int(escape[kind], 10 if kind == "decimal" else 16)
+    character = chr(code)
+    return character if character in _NEVER_ESCAPED else escape[0]
 
 
 def _form(value: str) -> _Form:
@@ -130,7 +218,7 @@ def _part(backslashes: int, character: str) -> _Form:
         return _Form(written, longest)
     most = (backslashes + 1) * 2**_LEVELS
     run = f"{_BACKSLASH}{{{backslashes},{most}}}+(?:{'|'.join((*escaped, *plain))})"
-    return _Form(f"(?:{run}|(?:{_RUN}u005[cC]){{{backslashes}}}{written})", most + longest)
+    return _Form(f"(?:(?:{_RUN}u005[cC]){{{backslashes}}}{written}|{run})", most + longest)
 
 
 def _plain(character: str) -> list[str]:

@@ -11,17 +11,21 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
-from functools import cache
 from itertools import islice
+from math import isfinite
 from typing import Any, NamedTuple
 
-from .codec import encode_checked
-from .words import briefly, suggestion
+from .codec import encode_checked, same
+from .errors import InputError
+from .matching import PatternError, compiled
+from .words import MAX_COMPARED, briefly, suggestion
 
 Path = tuple[str | int, ...]
 MAX_MATCHED = 10_000
 """Characters of a text that a pattern is held against."""
 MAX_MISFITS = 100
+FEWEST_STEPS, STEPS_PER_PART, MOST_STEPS = 200_000, 10, 10_000_000
+"""What a check may take: the comparison of one value with one schema is a step. Large data may take more than small data."""
 
 
 class Misfit(NamedTuple):
@@ -54,16 +58,79 @@ _OTHER = ("type", "required", "enum", "const", "default", "pattern", "format", "
 KEYWORDS = frozenset((*_WORDS, *_SCHEMAS, *_LISTS, *_TABLES, *_COUNTS, *_NUMBERS, *_OTHER))
 
 
+class _TooMuch(Exception):
+    """What is left to do would take too long."""
+
+
+class _Checking:
+    """One check: the whole schema, to which references refer, and the steps that are left.
+
+    References can make a small schema describe itself many times over, so steps are counted and not only levels.
+    """
+
+    def __init__(self, root: Any, checked: Any) -> None:
+        self.root = root
+        self._left = min(FEWEST_STEPS + STEPS_PER_PART * _size(checked), MOST_STEPS)
+        self._referred: dict[str, Any] = {}
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMuch
+
+    def referred(self, reference: str) -> Any:
+        """What a reference refers to; None if there is nothing."""
+        if reference not in self._referred:
+            self.spend(reference.count("/"))
+            self._referred[reference] = _referred(reference, self.root)
+        return self._referred[reference]
+
+    def without_references(self, schema: Any) -> Any:
+        while isinstance(schema, dict) and "$ref" in schema:
+            self.spend(1)
+            schema = self.referred(schema["$ref"])
+        return schema
+
+
+def _size(value: Any) -> int:
+    """The parts of a value; a long text has several."""
+    size, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        size += 1
+        if isinstance(each, str):
+            size += len(each) // 16
+        elif isinstance(each, dict):
+            size += len(each)
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    return size
+
+
+_TAKES_TOO_LONG = "checking it takes too long: its parts are described in too many ways, or refer to each other"
+
+
 # Of a schema
 
 
 def check_schema(schema: Any) -> list[Misfit]:
-    """The problems of a schema, including unsupported keywords."""
-    found = list(_schema_misfits(schema, (), schema))
-    return found or list(_default_misfits(schema, (), schema))
+    """The problems of a schema, including unsupported keywords, 100 at most."""
+    checking = _Checking(schema, schema)
+    found = _limited(_schema_misfits(schema, (), checking))
+    return found or _limited(_default_misfits(schema, (), checking))
 
 
-def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
+def _limited(misfits: Iterator[Misfit]) -> list[Misfit]:
+    found: list[Misfit] = []
+    try:
+        found.extend(islice(misfits, MAX_MISFITS))
+    except _TooMuch:
+        found.append(Misfit((), _TAKES_TOO_LONG))
+    return found
+
+
+def _schema_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Misfit]:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
@@ -75,21 +142,21 @@ def _schema_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
             meant = suggestion(word, KEYWORDS, "")
             yield Misfit(at, f"this keyword is not known{meant and f'; {meant}'}")
         elif word in _SCHEMAS:
-            yield from _schema_misfits(value, at, root)
+            yield from _schema_misfits(value, at, checking)
         elif word in _LISTS and (not isinstance(value, list) or not value):
             yield Misfit(at, "a list of schemas is needed")
         elif word in _TABLES and not isinstance(value, dict):
             yield Misfit(at, "an object of schemas is needed")
         elif word in _LISTS or word in _TABLES:
             for place, each in value.items() if isinstance(value, dict) else enumerate(value):
-                yield from _schema_misfits(each, (*at, place), root)
+                yield from _schema_misfits(each, (*at, place), checking)
         else:
-            message = _wrong_keyword(word, value, root)
+            message = _wrong_keyword(word, value, checking)
             if message:
                 yield Misfit(at, message)
 
 
-def _wrong_keyword(word: str, value: Any, root: Any) -> str | None:
+def _wrong_keyword(word: str, value: Any, checking: _Checking) -> str | None:
     if word in _COUNTS and (type(value) is not int or value < 0):
         return "a whole number from 0 is needed"
     if word in _NUMBERS and not _is_number(value):
@@ -107,31 +174,24 @@ def _wrong_keyword(word: str, value: Any, root: Any) -> str | None:
         return "a list of values is needed"
     if word == "pattern":
         return _wrong_pattern(value)
+    if word == "format" and not isinstance(value, str):
+        return "the name of a format is needed"
     if word == "$ref":
-        return _wrong_reference(value, root)
+        return _wrong_reference(value, checking)
     return None
 
 
-_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d*,?\d*\})")
-
-
 def _wrong_pattern(pattern: Any) -> str | None:
-    """A pattern that may take for ever on some text is refused: a repeated group that itself repeats or chooses."""
-    if not isinstance(pattern, str) or len(pattern) > 1_000:
-        return "a pattern of at most 1,000 characters is needed"
-    bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "x", pattern)
-    if _REPEATED_GROUP.search(bare) and re.search(r"\([^()]*[*+{|][^()]*\)+(?:[*+]|\{)", bare):
-        return "a repeated group that itself repeats or chooses may take for ever: write it without"
-    if bare.count("*") + bare.count("+") > 10:
-        return "at most ten repetitions are allowed"
+    if not isinstance(pattern, str):
+        return "a pattern is a text"
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+        compiled(pattern)
+    except PatternError as error:
         return f"it is no pattern: {error}"
     return None
 
 
-def _wrong_reference(reference: Any, root: Any) -> str | None:
+def _wrong_reference(reference: Any, checking: _Checking) -> str | None:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return 'a reference inside the schema is needed, as "#/$defs/address"'
     seen: set[str] = set()
@@ -139,7 +199,8 @@ def _wrong_reference(reference: Any, root: Any) -> str | None:
         if reference in seen:
             return "it refers to itself"
         seen.add(reference)
-        found = _referred(reference, root)
+        checking.spend(1)
+        found = checking.referred(reference)
         if found is None:
             return f"there is nothing at {reference}"
         reference = found.get("$ref") if isinstance(found, dict) else None
@@ -147,24 +208,26 @@ def _wrong_reference(reference: Any, root: Any) -> str | None:
 
 
 def _referred(reference: str, root: Any) -> Any:
-    found = root
+    """The schema at a reference; None if there is none, as at a default, which may be anything."""
+    found, in_table = root, False
     for part in reference[2:].split("/"):
         name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(found, dict) or name not in found:
+        leads_on = in_table or name in _TABLES or name in _SCHEMAS
+        if not leads_on or not isinstance(found, dict) or name not in found:
             return None
-        found = found[name]
-    return found
+        found, in_table = found[name], not in_table and name in _TABLES
+    return None if in_table else found
 
 
-def _default_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
+def _default_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Misfit]:
     """Defaults that the schema itself would refuse."""
     if not isinstance(schema, dict):
         return
     if "default" in schema:
-        for path_in, message in _misfits(schema, schema["default"], (), root, 0):
+        for path_in, message in _misfits(schema, schema["default"], (), checking, 0):
             yield Misfit((*path, "default", *path_in), message)
     for name, each in (schema.get("properties") or {}).items():
-        yield from _default_misfits(each, (*path, "properties", name), root)
+        yield from _default_misfits(each, (*path, "properties", name), checking)
 
 
 # Of a value
@@ -172,40 +235,41 @@ def _default_misfits(schema: Any, path: Path, root: Any) -> Iterator[Misfit]:
 
 def problems_of(schema: Any, value: Any) -> list[Misfit]:
     """Everything about a value that does not fit its schema, 100 at most."""
-    return list(islice(_misfits(schema, value, (), schema, 0), MAX_MISFITS))
+    return _limited(_misfits(schema, value, (), _Checking(schema, value), 0))
 
 
 def with_defaults(schema: Any, value: Any) -> Any:
     """The value with the defaults of the schema filled in, also in nested objects and lists."""
-    return _filled(schema, value, schema, 0)
+    try:
+        return _filled(schema, value, _Checking(schema, value), 0)
+    except _TooMuch:
+        raise InputError("filling in the defaults takes too long: they are far larger than what is given") from None
 
 
-def _filled(schema: Any, value: Any, root: Any, depth: int) -> Any:
-    schema = _without_references(schema, root)
+def _filled(schema: Any, value: Any, checking: _Checking, depth: int) -> Any:
+    schema = checking.without_references(schema)
+    checking.spend(1)
     if not isinstance(schema, dict) or depth > 100:
         return value
     if isinstance(value, dict):
         made = dict(value)
         for name, each in (schema.get("properties") or {}).items():
-            known = _without_references(each, root)
+            known = checking.without_references(each)
+            checking.spend(1)
             if name in made:
-                made[name] = _filled(each, made[name], root, depth + 1)
+                made[name] = _filled(each, made[name], checking, depth + 1)
             elif isinstance(known, dict) and "default" in known:
                 made[name] = known["default"]
+                checking.spend(_size(known["default"]))
         return made
     if isinstance(value, list) and "items" in schema:
-        return [_filled(schema["items"], each, root, depth + 1) for each in value]
+        return [_filled(schema["items"], each, checking, depth + 1) for each in value]
     return value
 
 
-def _without_references(schema: Any, root: Any) -> Any:
-    while isinstance(schema, dict) and "$ref" in schema:
-        schema = _referred(schema["$ref"], root)
-    return schema
-
-
-def _misfits(schema: Any, value: Any, path: Path, root: Any, depth: int) -> Iterator[Misfit]:
-    schema = _without_references(schema, root)
+def _misfits(schema: Any, value: Any, path: Path, checking: _Checking, depth: int) -> Iterator[Misfit]:
+    schema = checking.without_references(schema)
+    checking.spend(1)
     if schema is True or schema is None:
         return
     if schema is False:
@@ -217,40 +281,56 @@ def _misfits(schema: Any, value: Any, path: Path, root: Any, depth: int) -> Iter
     kinds = schema.get("type")
     if kinds is not None:
         names = kinds if isinstance(kinds, list) else [kinds]
+        checking.spend(len(names))
         if not any(_KINDS[name][1](value) for name in names):
             needed = " or ".join(_KINDS[name][0] for name in names)
             yield Misfit(path, f"{needed} is needed, not {_told(value)}")
             return
-    if "const" in schema and not _same(schema["const"], value):
+    for compared in ([schema["const"]] if "const" in schema else []), schema.get("enum", []):
+        checking.spend(len(compared) * (_size(value) if isinstance(value, dict | list | str) else 1))
+    if "const" in schema and not same(schema["const"], value):
         yield Misfit(path, f"{_told(schema['const'])} is needed, not {_told(value)}")
-    if "enum" in schema and not any(_same(each, value) for each in schema["enum"]):
+    if "enum" in schema and not any(same(each, value) for each in schema["enum"]):
         allowed = ", ".join(map(_told, schema["enum"][:10]))
         yield Misfit(path, f"one of {allowed} is needed, not {_told(value)}")
     if isinstance(value, str):
-        yield from _text_misfits(schema, value, path)
+        yield from _text_misfits(schema, value, path, checking)
     elif isinstance(value, list):
-        yield from _list_misfits(schema, value, path, root, depth)
+        yield from _list_misfits(schema, value, path, checking, depth)
     elif isinstance(value, dict):
-        yield from _object_misfits(schema, value, path, root, depth)
+        yield from _object_misfits(schema, value, path, checking, depth)
     elif _is_number(value):
         yield from _number_misfits(schema, value, path)
-    yield from _combined_misfits(schema, value, path, root, depth)
+    yield from _combined_misfits(schema, value, path, checking, depth)
 
 
-def _combined_misfits(schema: dict[str, Any], value: Any, path: Path, root: Any, depth: int) -> Iterator[Misfit]:
+def _combined_misfits(
+    schema: dict[str, Any], value: Any, path: Path, checking: _Checking, depth: int
+) -> Iterator[Misfit]:
     def fits(each: Any) -> bool:
-        return next(_misfits(each, value, path, root, depth + 1), None) is None
+        return next(_misfits(each, value, path, checking, depth + 1), None) is None
 
     for each in schema.get("allOf", ()):
-        yield from _misfits(each, value, path, root, depth + 1)
-    if "anyOf" in schema and not any(map(fits, schema["anyOf"])):
-        yield Misfit(path, "it fits none of what anyOf allows")
+        yield from _misfits(each, value, path, checking, depth + 1)
+    if "anyOf" in schema:
+        alike = [each for each in schema["anyOf"] if _takes_kind(checking.without_references(each), value)]
+        if len(alike) == 1:  # the others are of other types: its misfits are what is wrong
+            yield from _misfits(alike[0], value, path, checking, depth + 1)
+        elif not any(map(fits, alike)):
+            yield Misfit(path, "it fits none of what anyOf allows")
     if "oneOf" in schema:
         count = sum(map(fits, schema["oneOf"]))
         if count != 1:
             yield Misfit(path, f"it fits {count or 'none'} of what oneOf allows, and must fit one")
     if "not" in schema and fits(schema["not"]):
         yield Misfit(path, "it fits what it must not")
+
+
+def _takes_kind(schema: Any, value: Any) -> bool:
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    if kinds is None:
+        return schema is not False
+    return any(_KINDS[name][1](value) for name in (kinds if isinstance(kinds, list) else [kinds]))
 
 
 _BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
@@ -276,28 +356,44 @@ def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords:
                 yield Misfit(path, message.format(schema[keyword], number))
 
 
-def _text_misfits(schema: dict[str, Any], value: str, path: Path) -> Iterator[Misfit]:
+def _text_misfits(schema: dict[str, Any], value: str, path: Path, checking: _Checking) -> Iterator[Misfit]:
     yield from _out_of_bounds(schema, len(value), path, "minLength", "maxLength")
-    if "pattern" in schema and (len(value) > MAX_MATCHED or not _pattern(schema["pattern"]).search(value)):
+    if "pattern" in schema and not _matches(schema["pattern"], value, checking):
         yield Misfit(path, f"it does not match {schema['pattern']}")
     check = _FORMATS.get(schema.get("format", ""))
     if check is not None and not check(value):
         yield Misfit(path, f"it is no {schema['format']}")
 
 
-def _list_misfits(schema: dict[str, Any], value: list[Any], path: Path, root: Any, depth: int) -> Iterator[Misfit]:
+def _matches(pattern: str, value: str, checking: _Checking) -> bool:
+    if len(value) > MAX_MATCHED:
+        return False
+    try:
+        matcher = compiled(pattern)
+    except PatternError:  # of a schema that was never checked
+        return False
+    checking.spend(len(value) * matcher.size // 300)
+    return matcher.search(value) is not None
+
+
+def _list_misfits(
+    schema: dict[str, Any], value: list[Any], path: Path, checking: _Checking, depth: int
+) -> Iterator[Misfit]:
     yield from _out_of_bounds(schema, len(value), path, "minItems", "maxItems")
+    if schema.get("uniqueItems") is True:
+        checking.spend(_size(value))
     if schema.get("uniqueItems") is True and len({encode_checked(each) for each in value}) < len(value):
         yield Misfit(path, "an item is there more than once")
     if "items" in schema:
         for place, each in enumerate(value):
-            yield from _misfits(schema["items"], each, (*path, place), root, depth + 1)
+            yield from _misfits(schema["items"], each, (*path, place), checking, depth + 1)
 
 
 def _object_misfits(
-    schema: dict[str, Any], value: dict[str, Any], path: Path, root: Any, depth: int
+    schema: dict[str, Any], value: dict[str, Any], path: Path, checking: _Checking, depth: int
 ) -> Iterator[Misfit]:
     known = schema.get("properties", {})
+    checking.spend(len(schema.get("required", ())))
     for name in schema.get("required", ()):
         if name not in value:
             yield Misfit((*path, name), "it is needed")
@@ -305,24 +401,30 @@ def _object_misfits(
     more = schema.get("additionalProperties", True)
     for name, each in value.items():
         if name in known:
-            yield from _misfits(known[name], each, (*path, name), root, depth + 1)
+            yield from _misfits(known[name], each, (*path, name), checking, depth + 1)
         elif more is False:
+            checking.spend(len(known) + min(len(name) * sum(map(len, known)), MAX_COMPARED))
             meant = f"; {suggestion(name, known, most=20)}" if known else ""
             yield Misfit((*path, name), f"there is no such field{meant}")
         elif more is not True:
-            yield from _misfits(more, each, (*path, name), root, depth + 1)
+            yield from _misfits(more, each, (*path, name), checking, depth + 1)
 
 
 def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Misfit]:
     yield from _out_of_bounds(schema, value, path, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     step = schema.get("multipleOf")
-    if step is not None and abs(value / step - round(value / step)) > 1e-9:
+    if step is not None and not _is_multiple(value, step):
         yield Misfit(path, f"a multiple of {step} is needed, not {value}")
 
 
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def _is_multiple(value: float, step: float) -> bool:
+    if isinstance(value, int) and isinstance(step, int):
+        return value % step == 0
+    try:
+        times = value / step
+    except OverflowError:  # an integer that no float can be
+        return True
+    return not isfinite(times) or abs(times - round(times)) <= 1e-9
 
 
 def _reads(read: Callable[[str], Any]) -> Callable[[str], bool]:
@@ -343,12 +445,6 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "email": lambda text: re.fullmatch(r"[^@\s]{1,64}@[^@\s]{1,255}", text) is not None,
     "uri": lambda text: re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:\S+", text) is not None,
 }
-
-
-def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    return bool(left == right)
 
 
 def _told(value: Any) -> str:

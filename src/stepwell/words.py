@@ -6,11 +6,14 @@ import math
 import reprlib
 from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import islice
 
 from .clock import SECOND
 
 LINE_UP_TO = 300
 SHOWN_UP_TO = 80
+MAX_MISSPELT, MAX_COMPARED = 60, 500_000
+"""Characters of a name, and times those of all names there are, for which the nearest is looked for: half a second at worst."""
 _SCALES = ((3_600, "m", 60, "s", 1), (86_400, "h", 3_600, "m", 60), (math.inf, "d", 86_400, "h", 3_600))
 
 
@@ -118,13 +121,20 @@ def suggestion(name: object, known: Collection[str], otherwise: str | None = Non
     >>> suggestion("retyr", ["retry", "timeout"]), suggestion("x", ["retry", "timeout"])
     ("did you mean 'retry'?", 'there are retry, timeout')
     """
+    close = nearest(str(name), known)
+    if close is not None:
+        return f"did you mean {close!r}?"
+    return f"there are {', '.join(islice(known, most))}" if otherwise is None else otherwise
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The known name that is most like this one, if one is. Among very many, or for a very long one, it is not looked for."""
+    if len(name) > MAX_MISSPELT or len(name) * sum(map(len, known)) > MAX_COMPARED:
+        return None
     from difflib import get_close_matches  # needed for errors only
 
-    text = str(name)
-    close = get_close_matches(text, known, n=1) if len(text) <= 200 else []
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"there are {', '.join([*known][:most])}" if otherwise is None else otherwise
+    close = get_close_matches(name, known, n=1)
+    return close[0] if close else None
 
 
 def offered(kind: type, hidden: Collection[str], *own: str) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import Shop
 
+PAUSED = "error: run c is paused: node 'broken' failed, attempt "
 WAYS_ON = (
     "  stepwell retry c   runs again what failed\n"
     "  stepwell resume c  goes on without it\n"
@@ -45,7 +46,8 @@ def test_a_run_that_pauses_for_a_failure_ends_the_command_and_says_how_to_go_on(
     shop.touch("go")
     ended = shop("run", "shop:Careful", "--run-id", "c", code=6)
     assert ended.out == ""
-    assert f"error: run c is paused: a node failed\n{WAYS_ON}  stepwell why c     says more\n" in ended.err
+    assert f"{PAUSED}1: " in ended.err
+    assert f"\n{WAYS_ON}  stepwell why c     says more\n" in ended.err
     assert "PAUSED: 1 pending, 2 completed, 1 failed\n" in ended.err
 
 
@@ -60,7 +62,7 @@ def test_what_runs_when_a_run_pauses_may_end_before_the_command_does(shop: Shop)
 
 def test_a_paused_run_is_retried(shop: Shop) -> None:
     careful(shop)
-    assert "is paused: a node failed" in shop("retry", "c", code=6).err
+    assert f"{PAUSED}2: " in shop("retry", "c", code=6).err
     shop.touch("mended")
     assert shop("retry", "c").json == {"after": "after", "beside": "beside"}
     assert shop.ledger().count("beside") == 1
@@ -280,10 +282,11 @@ def test_a_run_goes_on_with_an_edited_graph(shop: Shop) -> None:
     imported = shop("import", "f", "edited.json")
     assert imported.out == (
         "run f goes on with the graph of edited.json: 4 nodes (the same nodes, otherwise connected or with other options)\n"
+        "its code or arguments are new to the run: allow their modules where it is worked on, with --jobs or `jobs`\n"
     )
     assert "  stepwell retry f           runs what did not complete\n" in imported.err
     assert shop("import", "f", "-", stdin=json.dumps(form)).out == "run f has this graph already, and keeps it\n"
-    assert shop("retry", "f").json == 3
+    assert shop("retry", "f", "--jobs", "shop").json == 3
     assert sorted(shop.ledger()) == ["part 0", "part 1", "part 1", "part 2"]
 
 

@@ -99,6 +99,30 @@ def test_try_runs_one_node_alone(greet: Shop) -> None:
     assert "is null" in told
 
 
+PIPELINE = {
+    "name": "texts",
+    "mode": "pipeline",
+    "stateRoot": "texts",
+    "nodes": [
+        {
+            "id": "n",
+            "typeId": "state_transform",
+            "data": {"input": "in/{x}", "output": "out/{x}", "transform": "no_such"},
+        }
+    ],
+}
+
+
+def test_nothing_is_saved_if_one_file_is_wrong(greet: Shop) -> None:
+    for name, text in {
+        "pipeline.json": json.dumps(PIPELINE),
+        "document.json": '{"name": "d", "nodes": [{"id": "a"}]}',
+    }.items():
+        greet.write(name, text)
+        assert name in greet("save", "greet.yaml", name, code=2).err
+        assert greet("workflows", "--json").json == []
+
+
 def test_versions_are_saved_chosen_compared_and_run(greet: Shop) -> None:
     assert greet("workflows").err.startswith("no documents in")
     assert greet("save", "greet.yaml").out == "greet@1  saved\n"

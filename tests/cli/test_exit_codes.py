@@ -22,6 +22,7 @@ CODES = {
     errors.StoreReadOnly: 4,
     errors.SchemaTooNew: 4,
     errors.StoreCorrupt: 4,
+    errors.NotStored: 4,
     errors.RunNotFound: 3,
     errors.RunConflict: 6,
     errors.RunBusy: 6,

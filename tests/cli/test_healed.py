@@ -148,6 +148,20 @@ def test_a_paused_run_is_resumed(shop: Shop) -> None:
     assert shop("resume", "slow").json == "12"
 
 
+def test_what_the_class_asks_for_now_is_given_with_the_retry_of_a_run_that_a_failure_paused(shop: Shop) -> None:
+    head = "from pathlib import Path\nfrom stepwell import Workflow, step\nclass Gift(Workflow, on_failure='pause'):\n"
+    pack = "    @step\n    def pack(self):\n        assert Path('go').exists(), 'no'\n"
+    shop.write("gift.py", head + pack)
+    assert "stepwell retry gift" in shop("run", "gift:Gift", "--run-id", "gift", code=6).err
+    shop.write("gift.py", head + "    ribbons: int\n" + pack.replace("assert", "assert self.ribbons and"))
+    shop.touch("go")
+    told = shop("retry", "gift", code=6).err
+    assert "stepwell retry gift --input NAME=VALUE" in told
+    shop("retry", "gift", "--input", "ribbons=3")
+    shown = shop("show", "gift", "--json").json
+    assert (shown["status"], shown["input"]) == ("COMPLETED", {"ribbons": 3})
+
+
 def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
     head = "from pathlib import Path\nfrom stepwell import Workflow, step\nclass Gift(Workflow):\n"
     pack = "    @step\n    def pack(self):\n        return 1\n"
@@ -163,6 +177,6 @@ def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
     assert "its input does not fit" in shop("ls").out
     assert "--input NAME=VALUE" in shop("why", "gift").out
     assert "ribbons: int is needed, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err
-    assert "knots: resume takes only what" in shop("resume", "gift", "-i", "knots=2", code=2).err
+    assert "knots: resume and retry take only what" in shop("resume", "gift", "-i", "knots=2", code=2).err
     shop("resume", "gift", "--input", "ribbons=3")
     assert shop("show", "gift", "--json").json["input"] == {"ribbons": 3}

@@ -37,7 +37,7 @@ from tests.cli.conftest import Shop
         (str, "a=b", "a=b"),
         (list[int], "[1, 2]", [1, 2]),
         (list[str], '["1"]', ["1"]),
-        (list[str], "[1]", "[1]"),
+        (list[str], "[1]", [1]),  # so that the error names the item
         (dict[str, int], '{"a": 1}', {"a": 1}),
         (int | None, "null", None),
         (int | None, "7", 7),

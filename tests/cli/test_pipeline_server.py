@@ -136,10 +136,6 @@ def test_what_cannot_be_asked_of_a_server_is_told(folder: Path, asked: Asked) ->
     ):
         with pytest.raises(InputError, match=r"there are: up, two|is no stage, entity or state"):
             wrong()
-    with pytest.raises(InputError, match="pipeline watch needs the store itself: leave out --server"):
-        commands.watch(asked.place, named=None, interval=None)
-    with pytest.raises(InputError, match="pipeline put needs the store itself: leave out --server"):
-        commands.put(asked.place, "in/a.txt", "-", named=None)
 
 
 def test_a_scan_waits_for_the_one_that_is_running(folder: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

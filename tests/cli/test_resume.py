@@ -111,7 +111,7 @@ def test_resume_without_the_code_of_the_run_says_what_is_missing(shop: Shop) -> 
 
 
 def test_a_builder_run_is_refused_unharmed_in_a_wrong_folder(shop: Shop) -> None:
-    """The program that ran it had its folder on the path; the command line has the one it is typed in."""
+    """The program that ran it had another folder on its path; the command line has the one it is typed in."""
     (shop.folder / "scripts").mkdir()
     shop.write(
         "scripts/jobs_a.py",
@@ -127,7 +127,10 @@ def test_a_builder_run_is_refused_unharmed_in_a_wrong_folder(shop: Shop) -> None
         "    with Engine(max_concurrent_nodes=1) as engine:\n"
         "        engine.run(w, run_id='fan')\n",
     )
-    script = subprocess.Popen([sys.executable, "scripts/jobs_a.py"], cwd=shop.folder, start_new_session=True)
+    environment = {**os.environ, "PYTHONPATH": str(shop.folder / "scripts")}
+    script = subprocess.Popen(
+        [sys.executable, "scripts/jobs_a.py"], cwd=shop.folder, env=environment, start_new_session=True
+    )
     try:
         shop.until(lambda: len(shop.ledger()) > 2)
     finally:

@@ -31,5 +31,5 @@ def test_commands_ask_a_server_and_say_the_same(shop: Shop) -> None:
         told = shop("cancel", "second", "--server", serving.url, STEPWELL_TOKEN=text, code=6).err
         assert "it has ended" in told
         assert f"--server {serving.url}" in told
-    assert "leave out --server" in shop("work", "shop", "--server", "http://127.0.0.1:9", code=2).err
+    assert "No such option: --server" in shop("work", "shop", "--server", "http://127.0.0.1:9", code=2).err
     assert "cannot be reached" in shop("ls", "--server", "http://127.0.0.1:9", code=4).err

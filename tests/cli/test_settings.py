@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,77 @@ def test_pyproject_is_read_where_there_is_no_stepwell_toml(tmp_path: Path) -> No
     assert read_settings({}, {}, tmp_path).store == "project"
     (tmp_path / "stepwell.toml").write_text('store = "own"\n')
     assert read_settings({}, {}, tmp_path).store == "own"
+
+
+def test_a_project_that_does_not_name_us_is_not_read(tmp_path: Path) -> None:
+    for other in ("[tool.other\n", '[project]\ntool = "x"\n', 'tool = "stepwell"\n'):
+        (tmp_path / "pyproject.toml").write_text(other)
+        assert read_settings({}, {}, tmp_path) == Settings()
+    (tmp_path / "pyproject.toml").write_text("[tool.stepwell\n")
+    with pytest.raises(InputError, match=r"pyproject\.toml: "):
+        read_settings({}, {}, tmp_path)
+
+
+SETTINGS: dict[str, tuple[object, object, object]] = {
+    "max_concurrent_nodes": (3, "3", 3),
+    "lease_seconds": (2, "2", 2.0),
+    "close_seconds": (0.5, "0.5", 0.5),
+    "store": ("memory://", "memory://", "memory://"),
+    "broker": ("redis://x", "redis://x", "redis://x"),
+    "secrets_folder": ("/run", "/run", "/run"),
+    "server": ("http://x", "http://x", "http://x"),
+    "token": ("abcd", "abcd", "abcd"),
+    "jobs": (["a", "b.c"], "a, b.c", ("a", "b.c")),
+    "handlers": (["a"], "a", ("a",)),
+    "pipelines": (["a:b", "x.json"], "a:b,x.json", ("a:b", "x.json")),
+    "allowed_hosts": (["x.test"], "x.test", ("x.test",)),
+    "private_networks": (["10.0.0.0/8"], "10.0.0.0/8", ("10.0.0.0/8",)),
+    "shell": (["git", "ls"], "git,ls", ("git", "ls")),
+}
+WRONG: dict[str, tuple[str, ...]] = {
+    "max_concurrent_nodes": ("true", "1.5", '"x"', "[1]"),
+    **dict.fromkeys(("lease_seconds", "close_seconds"), ("true", '"x"', "[1]")),
+    **dict.fromkeys(("store", "broker", "secrets_folder", "server", "token"), ("7", "true", '["x"]')),
+    **dict.fromkeys(("jobs", "handlers"), ("7", "true", '[""]', "[7]", '["a:b"]', '["a", "b c"]')),
+    **dict.fromkeys(("pipelines", "allowed_hosts"), ("7", "true", '[""]', "[7]")),
+    "private_networks": ("7", '["everywhere"]', '["10.0.0.0/8", ""]'),
+    "shell": ("7", '[""]', "[7]"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_is_read_from_a_file_and_the_environment_and_what_it_needs_is_told(
+    tmp_path: Path, name: str
+) -> None:
+    in_file, in_environment, expected = SETTINGS[name]
+    file = tmp_path / "stepwell.toml"
+    file.write_text(f"{name} = {json.dumps(in_file)}\n")
+    for found in (
+        read_settings({}, {}, tmp_path),
+        read_settings({}, {f"STEPWELL_{name.upper()}": str(in_environment)}, tmp_path / "elsewhere"),
+    ):
+        value = getattr(found, name)
+        assert (type(value), value) == (type(expected), expected)
+        assert found == Settings(**{name: expected})  # type: ignore[arg-type]
+    for wrong in WRONG[name]:
+        file.write_text(f"{name} = {wrong}\n")
+        with pytest.raises(InputError, match=rf"^stepwell\.toml: {name} = .* is needed$"):
+            read_settings({}, {}, tmp_path)
+
+
+def test_any_program_may_be_allowed_or_none(tmp_path: Path) -> None:
+    for written, expected in (("true", True), ("false", False)):
+        (tmp_path / "stepwell.toml").write_text(f"shell = {written}\n")
+        assert read_settings({}, {}, tmp_path).shell is expected
+        assert read_settings({}, {"STEPWELL_SHELL": written}, tmp_path / "elsewhere").shell is expected
+
+
+def test_every_setting_has_its_line_here() -> None:
+    assert (
+        {each.name for each in fields(Settings)}
+        == {*SETTINGS, "services", "secrets"}
+        == {*WRONG, "services", "secrets"}
+    )
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell.clock import SECOND
-from stepwell.graph import Graph, NodeSpec
+from stepwell.graph import Graph, NodeSpec, Outline
 from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from stepwell.runner.runs.overview import Overview, columns_of
 from stepwell.runner.runs.views import AttemptView, NodeView
 from stepwell.runner.show.timeline import ROWS_UP_TO, timeline
-from stepwell.runner.show.tree import Gap, Row, page, tree
+from stepwell.runner.show.tree import Gap, Row, page
+from stepwell.runner.show.tree import tree as tree_of
 from tests.graph.dags import dags
 
 DONE, FAILED, RUNNING = NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.RUNNING
@@ -45,11 +47,19 @@ def nodes_of(
     return found
 
 
+def overview(nodes: Sequence[NodeView], graph: Graph, now: float = 0) -> Overview:
+    return Overview(Outline(graph.document.decode()), *columns_of(nodes), int(now * SECOND))
+
+
+def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
+    return tree_of(overview(nodes, graph), fold=fold)
+
+
 def drawn(rows: Sequence[Row | Gap]) -> list[str]:
     return [
-        f"{row.lead}({len(row.nodes)} more)"
+        f"{row.lead}({row.counts.total()} more)"
         if isinstance(row, Gap)
-        else f"{row.lead}{row.name}{f' x{len(row.nodes)}' if len(row.nodes) > 1 else ''}"
+        else f"{row.lead}{row.name}{f' x{len(row.places)}' if len(row.places) > 1 else ''}"
         f"{f' [{row.note}]' if row.note else ''}"
         for row in rows
     ]
@@ -151,9 +161,11 @@ def test_names_without_numbers_are_folded_by_their_job() -> None:
 @given(dags(), st.booleans(), st.randoms())
 def test_every_node_is_there_once(specs: list[NodeSpec], fold: bool, choose: object) -> None:
     graph = Graph(specs)
-    rows = tree(nodes_of(graph), graph, fold=fold)
-    assert sorted(node.row.id for row in rows for node in row.nodes) == sorted(graph.nodes)
-    first = {node.row.id: place for place, row in enumerate(rows) for node in row.nodes}
+    nodes = overview(nodes_of(graph), graph)
+    rows = tree_of(nodes, fold=fold)
+    ids = [graph.order[index] for index in nodes.indexes]
+    assert sorted(ids[place] for row in rows for place in row.places) == sorted(graph.nodes)
+    first = {ids[place]: position for position, row in enumerate(rows) for place in row.places}
     for spec in graph:
         assert not spec.depends_on or any(first[parent] < first[spec.id] for parent in spec.depends_on)
 
@@ -163,7 +175,7 @@ def test_a_page_leaves_nothing_unmentioned(specs: list[NodeSpec], limit: int) ->
     graph = Graph(specs)
     shown = page(tree(nodes_of(graph), graph, fold=False), limit)
     assert sum(isinstance(row, Row) for row in shown) == min(limit, len(specs))
-    assert sorted(node.row.id for row in shown for node in row.nodes) == sorted(graph.nodes)
+    assert sum(len(row.places) if isinstance(row, Row) else row.counts.total() for row in shown) == len(graph)
 
 
 def test_a_page_shows_what_failed_or_is_at_work_before_anything_else() -> None:
@@ -177,8 +189,8 @@ def test_a_very_long_chain_is_no_recursion() -> None:
     assert len(tree(nodes_of(graph), graph, fold=True)) == 5_000
 
 
-def bars(rows: Sequence[Row], now: float, width: int) -> list[str]:
-    made = timeline(rows, int(now * SECOND), width, whole=True)
+def bars(nodes: Overview, width: int) -> list[str]:
+    made = timeline(tree_of(nodes, fold=False), nodes, width, whole=True)
     assert made is not None
     return [made.axis, *(f"{bar.name}  {''.join(text for text, _ in bar.pieces)}".rstrip() for bar in made.bars)]
 
@@ -194,7 +206,7 @@ def test_the_timeline_shows_when_attempts_were_at_work_and_which_were_bad() -> N
             attempt(1, 12, None, AttemptStatus.RUNNING, 3),
         )
     )
-    assert bars(tree([first, second], graph, fold=False), 20, 48) == [
+    assert bars(overview([first, second], graph, 20), 48) == [
         "        0 s              10.0 s           20.0 s",
         "first   ━━━━━━━━",
         "second          ╍╍╍╍····╍╍╍╍····╸╸╸╸╸╸╸╸╸╸╸╸╸╸╸╸",
@@ -206,7 +218,7 @@ def test_the_shortest_attempt_is_still_seen() -> None:
     a, b = nodes_of(graph)
     a = a._replace(attempts=(attempt(0, 0, 1_000, AttemptStatus.COMPLETED),))
     b = b._replace(attempts=(attempt(1, 1_000, 1_000, AttemptStatus.COMPLETED),))
-    assert bars(tree([a, b], graph, fold=False), 0, 43)[1:] == ["a  " + "━" * 40, "b  " + " " * 39 + "━"]
+    assert bars(overview([a, b], graph), 43)[1:] == ["a  " + "━" * 40, "b  " + " " * 39 + "━"]
 
 
 @given(st.integers(30, 300), st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=2, max_size=6))
@@ -216,7 +228,7 @@ def test_no_line_of_the_timeline_is_longer_than_the_terminal(width: int, spans: 
         node._replace(attempts=(attempt(node.row.index, start, start + length, AttemptStatus.FAILED),))
         for node, (start, length) in zip(nodes_of(graph), spans, strict=True)
     ]
-    made = timeline(tree(nodes, graph, fold=False), 0, width, whole=True)
+    made = timeline(tree(nodes, graph, fold=False), overview(nodes, graph), width, whole=True)
     if made is not None:
         assert len(made.axis) == width
         assert all(len(bar.name) + 2 + sum(len(text) for text, _ in bar.pieces) == width for bar in made.bars)
@@ -226,11 +238,12 @@ def test_a_long_timeline_has_its_longest_rows_in_the_order_of_time() -> None:
     graph = fan(60)
     nodes = nodes_of(graph)
     rows = tree(nodes, graph, fold=False)
-    made = timeline(rows, 0, 80, whole=False)
+    made = timeline(rows, overview(nodes, graph), 80, whole=False)
     assert made is not None
     assert (len(made.bars), made.left_out) == (ROWS_UP_TO, 62 - ROWS_UP_TO)
 
 
 def test_where_nothing_ran_there_is_no_timeline() -> None:
     graph = graph_of(a="", b="a")
-    assert timeline(tree(nodes_of(graph, {"a": PENDING, "b": PENDING}), graph, fold=False), 5, 80, whole=True) is None
+    nodes = overview(nodes_of(graph, {"a": PENDING, "b": PENDING}), graph)
+    assert timeline(tree_of(nodes, fold=False), nodes, 80, whole=True) is None

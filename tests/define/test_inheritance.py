@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import pytest
 
@@ -190,3 +191,31 @@ def test_what_a_run_does_on_failure_is_inherited_but_not_the_name() -> None:
     child, strict = definition_of(Child()), definition_of(Strict())
     assert (child.workflow, child.on_failure, child.timeout) == ("Child", "finish", 60.0)
     assert (strict.workflow, strict.on_failure, strict.timeout) == ("Strict", "fail_fast", 5.0)
+
+
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "on_failure": ("finish", "pause"),
+    "timeout": (60.0, 5.0),
+    "node_timeout": (30.0, 3.0),
+    "side_effects": ("recordable", "pure"),
+}
+
+
+@pytest.mark.parametrize("changed", [None, *OPTIONS])
+def test_every_option_of_a_class_is_inherited_unless_it_is_given_anew(changed: str | None) -> None:
+    class Parent(Workflow, **{name: was for name, (was, _) in OPTIONS.items()}):
+        @step
+        def work(self) -> None: ...
+
+    class Child(Parent, **({} if changed is None else {changed: OPTIONS[changed][1]})): ...
+
+    class Grandchild(Child): ...
+
+    for cls in (Child, Grandchild):
+        made, (node,) = definition_of(cls()), cls.graph().in_order
+        assert {
+            "on_failure": made.on_failure,
+            "timeout": made.timeout,
+            "node_timeout": node.timeout,
+            "side_effects": node.side_effects,
+        } == {name: values[name == changed] for name, values in OPTIONS.items()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, NewType
 
 import pytest
+from pydantic import BaseModel, Field
 
 from stepwell import Workflow, step
 from stepwell.define.types.input_schema import input_schema
@@ -64,3 +66,53 @@ def test_what_has_a_default_is_not_required_and_nothing_else_is_taken() -> None:
     assert made["required"] == [name for name in made["properties"] if name != "express"]
     assert made["additionalProperties"] is False
     assert made["type"] == "object"
+
+
+@dataclass
+class Address:
+    town: str
+    above: Address | None = None
+    zip: int = 0
+
+
+class Line(BaseModel):
+    count: int
+    note: str = ""
+    within: Address
+
+
+class Named(BaseModel):
+    name: str = Field(alias="Name")
+
+
+class Checked(BaseModel):
+    name: str = Field(min_length=2)
+
+
+class Orders(Workflow):
+    line: Line
+    address: Address
+    named: Named
+    checked: Checked
+
+    @step
+    def ship(self) -> None: ...
+
+
+def test_a_class_in_a_class_is_told_and_a_model_takes_other_scalars() -> None:
+    town, number = {"type": "string"}, {"type": "integer"}
+    address = {
+        "type": "object",
+        "properties": {"town": town, "above": {"anyOf": [{}, {"type": "null"}]}, "zip": number},
+        "required": ["town"],
+    }
+    assert input_schema(Orders)["properties"] == {
+        "line": {
+            "type": "object",
+            "properties": {"count": {}, "note": {}, "within": address},
+            "required": ["count", "within"],
+        },
+        "address": address,
+        "named": {"type": "object", "properties": {"Name": {}}},
+        "checked": {},
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,38 @@ def test_a_thing_without_a_name_is_refused(job: Any) -> None:
 def test_an_address_has_a_form(job: str) -> None:
     with pytest.raises(DefinitionError, match=r"the form package\.module:function is needed"):
         Builder("w").node("a", job=job)
+
+
+class Child(Workflow):
+    @step
+    def only(self) -> None: ...
+
+
+@pytest.mark.parametrize("job", [Child, Child(), Builder("built"), f"{__name__}:Child"])
+def test_a_workflow_is_refused_as_a_job_where_it_is_written(job: Any) -> None:
+    refused = pytest.raises(DefinitionError, match=r"it is a workflow, and a node runs a function")
+    with refused as caught:
+        Builder("w").node("a", job=job)  # the builder
+    assert caught.value.where == place(__file__, "the builder")
+    with refused:
+        Builder("w").fan_out([1], job=job)
+    with refused:
+
+        class Parent(Workflow):
+            child = step(job=job)
+
+
+def test_a_workflow_in_a_module_that_is_not_loaded_is_refused_when_a_run_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "not_loaded_yet.py").write_text(
+        "from tests.define.test_jobs import Child as Base\nclass Later(Base): ..."
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    w = Builder("w")
+    w.node("a", job="not_loaded_yet:Later")
+    (missing,) = definition_of(w).bodies.missing(w.graph())
+    assert "it is a workflow, and a node runs a function" in missing.reason
 
 
 def test_a_job_that_yields_is_refused() -> None:

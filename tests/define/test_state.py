@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,6 +13,7 @@ import pytest
 
 from stepwell import Builder, DefinitionError, Delta, GraphError, StateError, Workflow, step
 from stepwell.define import definition_of
+from stepwell.define.types.reducing import refusal
 from stepwell.graph import Graph, from_frozen, to_frozen
 from stepwell.model.outputs import delta_of, output_of
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
@@ -196,6 +200,36 @@ def test_a_literal_is_reduced_as_its_values_are() -> None:
     state = definition_of(_with(Graded)).bodies.state
     assert state is not None
     assert [*state.fields] == ["grade", "levels"]
+
+
+LISTS = (list, list[str], list[float], Sequence[int], list[str] | None)
+SETS = (set[str], frozenset[int])
+DICTS = (dict, dict[str, int], Mapping[str, Any])
+NUMBERS = (int, float, int | float)
+ALONE = (Decimal, timedelta)
+DATES = (date, datetime, time, str)
+OTHERS = (bool, bytes, Any, list[dict[str, int]], int | str, Decimal | int, Literal["a", 1], None)
+FITS: dict[Any, tuple[Any, ...]] = {
+    append: (list, list[str], list[float], Sequence[int], list[dict[str, int]]),
+    extend: (list, list[str], list[float], Sequence[int], list[dict[str, int]]),
+    union: (list[str], list[float], Sequence[int], *SETS),
+    merge: DICTS,
+    add: (*NUMBERS, *ALONE, Literal[1, 2]),
+    maximum: (*NUMBERS, *ALONE, *DATES, float | None, date | None, Literal["a", "b"], Literal[1, 2]),
+    minimum: (*NUMBERS, *ALONE, *DATES, float | None, date | None, Literal["a", "b"], Literal[1, 2]),
+}
+ANNOTATIONS = (
+    *(*LISTS, *SETS, *DICTS, *NUMBERS, *ALONE, *DATES, *OTHERS),
+    *(float | None, date | None, date | datetime, Literal["a", "b"], Literal[1, 2]),
+)
+
+
+@pytest.mark.parametrize("reducer", FITS)
+def test_a_reducer_is_for_these_annotations_and_no_others(reducer: Any) -> None:
+    assert [each for each in ANNOTATIONS if refusal(reducer, each) is None] == [
+        each for each in ANNOTATIONS if each in FITS[reducer]
+    ]
+    assert all(refusal(three, each) is None for each in ANNOTATIONS), "one of the user takes what it takes"
 
 
 class Kinds:

@@ -155,3 +155,16 @@ def test_a_model_has_to_be_named_somewhere():
             bench.call("llm_service", service="llm", prompt="x")
         with pytest.raises(PermanentError, match="there is no service 'other' here; there are llm"):
             bench.call("llm_service", service="other", prompt="x")
+
+
+def test_a_secret_in_two_parts_or_as_escapes_of_an_answer_is_masked():
+    key = "sk-swordfish-10"
+    escaped = "".join(f"\\u{ord(each):04x}" for each in key)
+    parts = [{"type": "text", "text": key[:7]}, {"type": "text", "text": key[7:]}]
+    for content, schema, result in (
+        (parts, None, "***"),
+        (f'{{"mood": "{escaped}"}}', {"type": "object"}, {"mood": "***"}),
+    ):
+        with Server(lambda asked, content=content: said(content)) as server:
+            asked = {"prompt": "x"} | ({} if schema is None else {"schema": schema})
+            assert served(server).call("llm_service", service="llm", **asked)["result"] == result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -70,6 +71,14 @@ def test_secrets_go_by_variable_or_input_and_come_back_masked():
         bench.handlers["shell"].validated({"args": ["x", SecretRef("K")]})
 
 
+def test_a_secret_that_comes_back_as_escapes_is_masked():
+    script = "import os; print('[\"' + ''.join(f'\\\\u{ord(each):04x}' for each in os.environ['K']) + '\"]')"
+    bench = Bench(shell=True, secrets={"K": "swordfish-8"})
+    config = {"args": [sys.executable, "-c", script], "env": {"K": SecretRef("K")}}
+    assert bench.call("shell", **config, parse="json")["result"] == ["***"]
+    assert bench.call("shell", **config)["result"] == '["***"]\n'
+
+
 def test_what_fails_says_how():
     bench = Bench(shell=True)
     with pytest.raises(PermanentError, match="no-such-program cannot be started: No such file"):
@@ -118,6 +127,92 @@ def test_what_a_program_leaves_behind_is_killed_too(tmp_path: Path):
     assert Bench(shell=True).call("shell", args=["sh", "-c", script])["result"] == "done\n"
     assert time.monotonic() - started < 10
     _wait_until_gone(int((tmp_path / "child").read_text()))
+
+
+LEAVES = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(3):
+            os.close(fd)
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        os.rename(sys.argv[1], sys.argv[1] + ".done")
+        time.sleep(60)
+    os._exit(0)
+while not os.path.exists(sys.argv[1] + ".done"):
+    time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("ends", ["by itself", "when its node is cancelled", "when it wrote too much"])
+def test_what_left_its_session_does_not_outlive_the_node(tmp_path: Path, ends: str):
+    left = tmp_path / "left"
+    goes_on = {
+        "by itself": "",
+        "when its node is cancelled": "time.sleep(60)",
+        "when it wrote too much": "print('x' * 100_000)",
+    }
+    config = {"args": [sys.executable, "-c", LEAVES + goes_on[ends], str(left)], "max_bytes": 10_000}
+    bench = Bench(shell=True)
+
+    async def run() -> None:
+        task = asyncio.ensure_future(bench.handlers.call(bench.handlers["shell"], Ctx(), config))
+        while ends == "when its node is cancelled" and not Path(f"{left}.done").exists():
+            await asyncio.sleep(0.01)
+        if ends == "when its node is cancelled":
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, PermanentError):
+            await task
+
+    asyncio.run(run())
+    _check_gone(int(Path(f"{left}.done").read_text()))
+
+
+def _check_gone(pid: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+DECIDING = """
+PATH LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES GLIBC_TUNABLES GCONV_PATH PYTHONPATH
+PYTHONSTARTUP PYTHONHOME PYTHONWARNINGS PERL5LIB PERL5OPT RUBYLIB RUBYOPT NODE_OPTIONS NODE_PATH BASH_ENV ENV
+IFS SHELLOPTS PS4 HOME JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH LUA_PATH GIT_SSH_COMMAND
+GIT_CONFIG_COUNT GIT_EXEC_PATH SSH_ASKPASS PAGER EDITOR LESSOPEN XDG_CONFIG_HOME KUBECONFIG AWS_CONFIG_FILE
+OPENSSL_CONF OPENSSL_MODULES http_proxy TMPDIR R_PROFILE STEPWELL_IDEMPOTENCY_KEY path ld_preload MAKEFLAGS
+MYSQL_HOME PSQLRC TERMINFO
+"""
+
+
+@pytest.mark.parametrize("name", DECIDING.split())
+def test_no_variable_makes_an_allowed_name_another_program(name: str):
+    with pytest.raises(
+        PermanentError, match=f"env: {name} may not be given: it can decide what a program loads or runs"
+    ):
+        Bench(shell=frozenset({"echo"})).call("shell", args=["echo"], env={name: "/tmp/mine"})
+
+
+def test_other_variables_are_given_and_odd_names_refused():
+    allowed = Bench(shell=frozenset({"env"}))
+    given = dict.fromkeys(("PGPASSWORD", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "LANG", "TZ", "MODE", "lower"), "1")
+    seen = allowed.call("shell", args=["env"], env=given)["result"].splitlines()
+    assert {f"{name}=1" for name in given} <= set(seen)
+    for odd in ("", "A=B", "BASH_FUNC_ls%%", "a b", "LD_PRELOAD=x"):
+        with pytest.raises(PermanentError, match="cannot be the name of a variable"):
+            Bench(shell=True).call("shell", args=["true"], env={odd: "1"})
+
+
+def test_a_program_is_the_one_that_the_worker_finds_wherever_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for folder, said in (("here", "worker"), ("there", "document")):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+        tool = tmp_path / folder / "bin/tool"
+        tool.write_text(f"#!/bin/sh\necho {said}\n")
+        tool.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PATH", f"bin:{os.environ['PATH']}")
+    there = str(tmp_path / "there")
+    for name in ("tool", "./bin/tool"):
+        assert Bench(shell=frozenset({name})).call("shell", args=[name], folder=there)["result"] == "worker\n"
 
 
 def _wait_until_gone(pid: int) -> None:

@@ -96,7 +96,7 @@ def why(of: Graph, node: str | None, *nodes: Known, run: RunRow | None = None, *
     """The answer, when these nodes were read; those that can hold others up do."""
     telling = [each for each in nodes if each.row.status in ("FAILED", "INTERRUPTED", "WAITING", "RUNNING", "READY")]
     given = {"workers": (ALIVE,), "blockers": most_telling(each for each in telling if each.row.id != node), **more}
-    facts = Facts(run or run_row(of), of, NOW, nodes={each.row.id: each for each in nodes}, **given)
+    facts = Facts(run or run_row(of), lambda: of, NOW, nodes={each.row.id: each for each in nodes}, **given)
     return explain(facts, None if node is None else NodeId(node))
 
 

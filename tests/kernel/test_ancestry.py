@@ -1,6 +1,8 @@
 """An ancestry hash says which attempts an attempt stands on, all the way up."""
 
+import re
 from hashlib import sha256
+from pathlib import Path
 
 from stepwell import Builder, Engine
 from stepwell.kernel.ancestry import ancestry_hash
@@ -71,3 +73,10 @@ def test_a_fork_has_first_attempts_of_what_it_shares_whatever_number_they_had() 
     assert found == {a: [first], b: [second], c: [third]}
     again = by_hand(f"{b}:2:{first}")
     assert later == {a: [first], b: [second, again], c: [third, by_hand(f"{c}:2:{again}")]}
+
+
+def test_the_page_has_the_formula() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "determinism.md").read_text("utf-8")
+    a, b, c = re.findall(r"^\| attempt \d of `[abc]`, .* \| `(\w{64})` \|$", page, re.MULTILINE)
+    assert (a, b) == (ancestry_hash("a", 1, []), ancestry_hash("b", 2, [a]))
+    assert c == ancestry_hash("c", 1, [b, a]) == sha256(":".join(["c", "1", *sorted([a, b])]).encode()).hexdigest()

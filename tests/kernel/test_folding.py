@@ -6,8 +6,11 @@ import enum
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stepwell import reducers
+from stepwell.graph import Graph, NodeSpec
 from stepwell.kernel.folding import (
     Channel,
     FoldStep,
@@ -21,6 +24,7 @@ from stepwell.kernel.folding import (
     start,
 )
 from stepwell.kernel.healing import arrange
+from tests.graph.dags import dags
 from tests.kernel.facts import graph
 
 
@@ -183,20 +187,46 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
     assert value == {"a": [1, {"b": [2]}, (3, [4])]}
 
 
-def test_the_way_up_ends_at_a_join_a_root_or_what_is_known() -> None:
-    of = graph(a="", b="a", c="b", d="c", x="a", j="d x", k="j", m="k")
+def test_the_way_up_leads_past_dominators_to_a_root_or_what_is_known() -> None:
+    of = graph(a="", b="a", c="b", d="c", x="a", j="d x", k="j", m="k a")
     number = of.index
 
-    def way(node: str, *known: str) -> tuple[str, list[str]]:
+    def way(node: str, *known: str) -> tuple[str, list[str], list[str]]:
         found = lineage(of, number[node], {number[each] for each in known})
-        return of.order[found.base], [of.order[each] for each in found.below]
+        return of.order[found.base], [of.order[each] for each in found.before], [of.order[each] for each in found.after]
 
-    assert way("d") == ("a", ["a", "b", "c"])
-    assert way("d", "b") == ("b", ["b", "c"])
-    assert way("d", "d") == ("d", [])
-    assert way("m") == ("j", ["j", "k"])
-    assert way("j") == ("j", [])
-    assert way("a") == ("a", [])
+    assert way("d") == ("a", ["a", "b"], ["c"])
+    assert way("d", "b") == ("b", ["b"], ["c"])
+    assert way("d", "d") == ("d", [], [])
+    base, before, after = way("m")
+    assert (base, before[0], before[-1], set(before), after) == ("a", "a", "j", set("abcdxj"), ["k"])
+    assert way("m", "k") == ("k", [], ["k"])
+    base, before, after = way("j")
+    assert (base, before, after[0], set(after)) == ("a", [], "a", set("abcdx"))
+    assert way("a") == ("a", [], [])
+
+
+@given(dags(max_nodes=14), st.sets(st.integers(0, 13)))
+def test_what_is_folded_on_the_way_is_every_ancestor_once_in_the_order_of_the_graph(
+    specs: list[NodeSpec], known: set[int]
+) -> None:
+    of = Graph(specs)
+    for index in range(len(of)):
+        found = lineage(of, index, known)
+        assert (*ancestors(of, found.base), *found.before, *found.after) == ancestors(of, index)
+        assert (*ancestors(of, found.base), *found.before) == ancestors(of, found.dominator)
+
+
+@given(dags(max_nodes=10))
+def test_a_dominator_is_the_nearest_node_that_all_other_ancestors_are_above_or_below(specs: list[NodeSpec]) -> None:
+    of = Graph(specs)
+    is_ancestor = of.ancestry.is_ancestor
+    for index in range(len(of)):
+        above = ancestors(of, index)
+        found = [
+            each for each in above if all(each == a or is_ancestor(each, a) or is_ancestor(a, each) for a in above)
+        ]
+        assert of.dominators.nearest[index] == max(found, key=lambda each: of.ranks[each], default=-1)
 
 
 def test_ancestors_are_in_the_order_of_the_graph_and_without_what_was_removed() -> None:

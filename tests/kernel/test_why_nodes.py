@@ -67,10 +67,13 @@ def test_asking_to_be_tried_later_is_no_try_of_those_that_are_counted() -> None:
 
 
 def test_a_retry_that_is_due_and_nobody_there_to_take_it() -> None:
-    charge = known(CHAIN, "charge", "WAITING", attempt("FAILED", 100, "RetryLater", "later"), due_at=ago(60))
+    asked_for_later = attempt("FAILED", 100, "RetryLater")._replace(
+        error=b'{"type":"RetryLater","message":"no answer yet","later":40}'
+    )
+    charge = known(CHAIN, "charge", "WAITING", asked_for_later, due_at=ago(60))
     assert text(why(CHAIN, "charge", charge, workers=())) == [
         "charge waits, due since 11:59:00, for attempt 2",
-        "  attempt 1 failed at 11:58:20: RetryLater: later",
+        "  attempt 1 asked at 11:58:20 to be tried again in 40.0 s: no answer yet",
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",
     ]

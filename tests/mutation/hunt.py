@@ -35,7 +35,6 @@ def measure_tests(
     sources: Mapping[str, str],
     kept: Path,
     below: Sequence[str],
-    rooms: Sequence[str],
     console: Console,
 ) -> tuple[Reach, str]:
     """Which tests of these folders or files run which lines, and a digest of package and tests."""
@@ -51,7 +50,7 @@ def measure_tests(
         files[name] = kept / f"tests-{digest(' '.join(parts))}.json"
 
     def work(tree: Tree, name: str) -> None:
-        found = measure(tree, name, rooms)
+        found = measure(tree, name)
         draft = files[name].with_suffix(".draft")
         draft.write_text(json.dumps({"package": package, **found}))
         draft.replace(files[name])

@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 import difflib
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from .lua import changed_lua
+from .rooms import is_in
 from .statements import changed_statements, is_statement
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -74,6 +77,8 @@ class Mutant:
         return source[: self.start] + self.text + source[self.end :]
 
     def compiles(self, source: str) -> bool:
+        if not self.module.endswith(".py"):
+            return True
         try:
             compile(self.apply(source), self.module, "exec")
         except SyntaxError:
@@ -87,16 +92,17 @@ class Mutant:
         return "\n".join(list(lines)[2:])
 
 
-def make_mutants(sources: Mapping[str, str], rooms: Sequence[str]) -> Iterator[Mutant]:
-    """All mutants of the modules in these rooms, which are folders or files."""
+def make_mutants(sources: Mapping[str, str], paths: Sequence[str]) -> Iterator[Mutant]:
+    """All mutants of the modules in these folders or files."""
     for module, source in sources.items():
-        if any(module == room or module.startswith(f"{room}/") for room in rooms):
+        if is_in(module, paths):
             yield from mutants_of(module, source)
 
 
 def mutants_of(module: str, source: str) -> Iterator[Mutant]:
+    changes = _Changes(source).all() if module.endswith(".py") else _changes_of_text(module, source)
     seen: Counter[tuple[str, str, str]] = Counter()
-    for change in _Changes(source).all():
+    for change in changes:
         mutated = source[: change.start] + change.text + source[change.end :]
         was, now = (
             _lines(source, change.start, change.end),
@@ -134,6 +140,19 @@ class _Change:
     function: str
     reached_by: tuple[int, int]
     names: tuple[str, ...]
+
+
+_DEFINED = re.compile(r"^(?:CREATE (?:OR REPLACE )?FUNCTION |local function |function )([\w.:]+)", re.MULTILINE)
+
+
+def _changes_of_text(module: str, source: str) -> Iterator[_Change]:
+    """Changes of Lua and SQL, which have no syntax tree here. Definitions of tables are left alone: no rule is in them."""
+    names = [(each.start(), each.group(1)) for each in _DEFINED.finditer(source)]
+    changed = changed_lua if module.endswith(".lua") else changed_statements
+    for start, end, text in changed(source):
+        around = next((name for at, name in reversed(names) if at <= start), "")
+        if around or module.endswith(".lua"):
+            yield _Change(start, end, text, around, (0, 0), ())
 
 
 class _Changes:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .mutants import FUNCTIONS, Mutant, defined_names, header_lines
+from .rooms import ROOMS, room_of
 from .trees import Tree, tracked_files
 
 Moved = dict[int, list[int]]
@@ -50,16 +51,23 @@ class Reach:
 
     def tests_for(self, mutant: Mutant) -> list[str]:
         """The tests that meet it, the fastest first."""
+        if not mutant.module.endswith(".py"):
+            return self._tests_of(ROOMS[room_of(mutant.module)].door)
         first, last = mutant.reached_by
         places = {(mutant.module, line) for line in range(first, last + 1)}
         if mutant.names:
             places = self._lines_that_use(mutant.names)
         return self._fastest_first({self._names[test] for place in places for test in self._tests.get(place, ())})
 
+    def _tests_of(self, modules: Sequence[str]) -> list[str]:
+        """The tests that run anything of these modules."""
+        numbers = {test for (module, _), tests in self._tests.items() if module in modules for test in tests}
+        return self._fastest_first({self._names[test] for test in numbers})
+
     def tests_near(self, mutant: Mutant) -> list[str]:
         """The tests of its room: what runs inside a profiler, as our guard does, is not measured."""
-        folder = f"tests/{mutant.module.split('/')[0]}/"
-        return self._fastest_first({test for test in self.seconds if test.startswith(folder)})
+        room = ROOMS[room_of(mutant.module)]
+        return self._fastest_first({test for test in self.seconds if test.startswith(room.tests)})
 
     def _fastest_first(self, tests: set[str]) -> list[str]:
         return sorted(tests.difference(self.broken), key=lambda test: (self.seconds[test], test))
@@ -96,7 +104,8 @@ def _users(sources: Mapping[str, str]) -> dict[str, set[tuple[str, int]]]:
                 note(part, module, defines, lines)
 
     for module, source in sources.items():
-        note(ast.parse(source), module, ("",), (0, 0))
+        if module.endswith(".py"):
+            note(ast.parse(source), module, ("",), (0, 0))
     return users
 
 
@@ -117,13 +126,13 @@ def moved_lines(old: str, new: str) -> Moved:
     return found
 
 
-def measure(tree: Tree, test_file: str, rooms: Sequence[str]) -> dict[str, Any]:
+def measure(tree: Tree, test_file: str) -> dict[str, Any]:
     """Run a file of tests in the tree: its tests, how long each took, those that fail, and for each line who runs it."""
-    folders = [str(tree.root / "src" / "stepwell" / room) for room in rooms]
+    package = tree.root / "src" / "stepwell"
     for file in tree.notes.iterdir():
         file.unlink()
     shutil.copy(Path(__file__).with_name("tracing.py"), tree.packages)
-    tree.set_up_every_python(f"import tracing; tracing.start({str(tree.notes)!r}, {folders!r})\n")
+    tree.set_up_every_python(f"import tracing; tracing.start({str(tree.notes)!r}, {str(package)!r})\n")
     try:
         tree.pytest("-p", "tests.mutation.timing", test_file, seconds=1_200)
     finally:
@@ -135,7 +144,6 @@ def measure(tree: Tree, test_file: str, rooms: Sequence[str]) -> dict[str, Any]:
     tests = list(noted["seconds"])
     place = {test: [at] for at, test in enumerate(tests)} | {test_file: list(range(len(tests)))}
     lines: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-    package = tree.root / "src" / "stepwell"
     for file in tree.notes.glob("lines-*.json"):
         for test, modules in json.loads(file.read_text()).items():
             for module, numbers in modules.items():

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.table import Table
+
 from .mutants import Mutant
+from .rooms import room_of
 from .trees import ROOT, digest
 
 
@@ -98,6 +101,21 @@ def score(verdicts: Mapping[Mutant, Verdict]) -> float:
     counts = Counter(verdicts.values())
     judged = len(verdicts) - counts[Verdict.HARMLESS]
     return 100 * counts[Verdict.KILLED] / judged if judged else 100.0
+
+
+def by_room(verdicts: Mapping[Mutant, Verdict]) -> dict[str, dict[Mutant, Verdict]]:
+    rooms: dict[str, dict[Mutant, Verdict]] = {}
+    for mutant, verdict in verdicts.items():
+        rooms.setdefault(room_of(mutant.module), {})[mutant] = verdict
+    return rooms
+
+
+def table_of_rooms(verdicts: Mapping[Mutant, Verdict]) -> Table:
+    table = Table("room", *(str(verdict) for verdict in Verdict), "%")
+    for room, of_room in by_room(verdicts).items():
+        counts = Counter(of_room.values())
+        table.add_row(room, *(str(counts[verdict]) for verdict in Verdict), f"{score(of_room):.0f}")
+    return table
 
 
 def summary(verdicts: Mapping[Mutant, Verdict]) -> str:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.mutation.__main__ import choose
 from tests.mutation.mutants import make_mutants, mutants_of
-from tests.mutation.trees import read_sources
+from tests.mutation.rooms import ROOMS, is_in
+from tests.mutation.trees import read_sources, tracked_files
 
 
 def changes(source: str) -> list[str]:
@@ -124,3 +125,31 @@ def test_a_sample_is_drawn_by_its_seed() -> None:
     first = choose(mutants, sources, 1, 10)
     assert first == choose(mutants, sources, 1, 20)[:10]
     assert first != choose(mutants, sources, 2, 10)
+
+
+def test_every_module_is_in_one_room_and_every_room_has_tests() -> None:
+    tests = tracked_files()
+    for module in read_sources():
+        rooms = [name for name, room in ROOMS.items() if is_in(module, room.code)]
+        assert len(rooms) == (0 if module.startswith("testing/conformance/") else 1), module
+    for room in ROOMS.values():
+        assert all(any(name.startswith(path) for name in tests) for path in room.tests)
+        assert all(door in read_sources() for door in room.door)
+
+
+@pytest.mark.parametrize(
+    ("line", "mutants"),
+    [
+        ("  if a < 1 then -- not < this", ["if a <= 1 then", "if a < 2 then", "if false then", "if true then"]),
+        ("  finish(row, 'a < b')", [""]),
+        ("  local a = b and not c", ["local a = b or not c", "local a = b and  c"]),
+    ],
+)
+def test_lua_is_changed_by_its_tokens(line: str, mutants: list[str]) -> None:
+    found = [mutant.now for mutant in mutants_of("m.lua", f"function f(a)\n{line}\nend\n")]
+    assert [now.removesuffix(" -- not < this") for now in found] == mutants
+
+
+def test_functions_of_sql_are_changed_and_tables_are_not() -> None:
+    source = "CREATE TABLE a (b int CHECK (b > 0));\nCREATE FUNCTION f_1() AS $$ SELECT a FROM b WHERE c < d $$;\n"
+    assert [mutant.function for mutant in mutants_of("m.sql", source)] == ["f_1"]

@@ -18,26 +18,26 @@ import coverage
 SAVE_SECONDS = 0.2
 
 
-def start(notes: str, rooms: list[str]) -> None:
+def start(notes: str, package: str) -> None:
     """Called first thing in every process."""
     folder = Path(notes)
-    _measure(rooms)
-    os.register_at_fork(after_in_child=lambda: _go_on_in_a_fork(folder, rooms))
+    _measure(package)
+    os.register_at_fork(after_in_child=lambda: _go_on_in_a_fork(folder, package))
     if (folder / "test").exists():
         _serve_one_test(folder)
 
 
-def _measure(rooms: list[str]) -> None:
-    measuring = coverage.Coverage(data_file=None, config_file=False, include=[f"{room}/*" for room in rooms])
+def _measure(package: str) -> None:
+    measuring = coverage.Coverage(data_file=None, config_file=False, include=[f"{package}/*"])
     measuring.set_option("run:core", "ctrace")  # the one that later versions of Python prefer cannot tell tests apart
     # In tests warnings are errors, and it is all right that a test runs nothing of the package, or traces by itself.
     measuring.set_option("run:disable_warnings", ["no-data-collected", "trace-changed", "module-not-measured"])
     measuring.start()
 
 
-def _go_on_in_a_fork(notes: Path, rooms: list[str]) -> None:
+def _go_on_in_a_fork(notes: Path, package: str) -> None:
     current().stop()
-    _measure(rooms)
+    _measure(package)
     _serve_one_test(notes)
 
 

@@ -172,8 +172,9 @@ def digest(text: str) -> str:
 
 
 def read_sources() -> dict[str, str]:
-    """All modules of the package, by their paths below it."""
-    return {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    """All modules of the package, SQL and Lua too, by their paths below it."""
+    files = [path for path in sorted(PACKAGE.rglob("*")) if path.suffix in (".py", ".sql", ".lua")]
+    return {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in files}
 
 
 def tracked_files() -> list[str]:

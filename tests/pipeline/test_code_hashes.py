@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import stepwell
 from stepwell.pipeline.codehash.code import Code, changed_parts
 from stepwell.pipeline.codehash.follow import code_of
+from stepwell.pipeline.states.single import TICK_NS
 
 HELPERS = """
 import os, re
@@ -169,6 +171,10 @@ def test_what_cannot_be_followed_is_listed(project: Any) -> None:
     code = project("blind")
     assert any("getattr" in what for what in code.unknown)
     assert any("helpers:HOME" in what for what in code.unknown)
+    by_name = ("", "\nimport importlib\ndef by_name(text):\n    return importlib.import_module(text)\n")
+    assert list(project("by_name", main=by_name).unknown) == ["main:by_name: importlib.import_module"]
+    own = ("", "\ndef by_name(text):\n    return helpers.import_module(text)\n")
+    assert project("by_name", main=own, helpers=("", "\ndef import_module(x):\n    return x\n")).unknown == {}
     assert project("plain").unknown == {}
 
 
@@ -305,3 +311,44 @@ def test_an_edit_that_is_not_yet_loaded_is_noticed_by_the_next_process(tmp_path:
         )
         told.append(ended.stdout.strip())
     assert told == ["('stage b',)", "['stage a', 'stage b']"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bodies.first", "bodies.second"),  # other functions with the same decorator, whose wrappers have one place
+        ("bodies.make(bodies.first)", "bodies.make(bodies.second)"),
+        ("bodies.first", 'bodies.first, version="2"'),
+    ],
+)
+def test_the_cached_hash_of_a_stage_is_that_of_its_present_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str
+) -> None:
+    """The cache knows the files of a stage's code, but the file that puts function and stage together is none of them."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "bodies.py").write_text(
+        "import functools\n"
+        "def shout(function):\n    @functools.wraps(function)\n    def wrapper(text: str):\n        return function(text)\n"
+        "    return wrapper\n"
+        "@shout\ndef first(text: str):\n    return text + '1'\n"
+        "@shout\ndef second(text: str):\n    return text + '2'\n"
+        "def make(function):\n    def body(text: str):\n        return function(text)\n    return body\n"
+    )
+    time.sleep(1.5 * TICK_NS / 1e9)  # the stamp of a file that was just written says nothing
+    pipelines = []
+    for name, what in (("before", before), ("after", after)):
+        function, _, options = what.partition(", ")
+        (tmp_path / f"{name}.py").write_text(
+            f"import bodies\nfrom stepwell import Pipeline\np = Pipeline('p', root={str(tmp_path / 'root')!r})\n"
+            f"p.stage('s', input='in/{{x}}', output='out/{{x}}', {options})({function})\n"
+        )
+        importlib.invalidate_caches()
+        pipelines.append(importlib.import_module(name).p)
+        del sys.modules[name]
+    (tmp_path / "root/in").mkdir(parents=True)
+    (tmp_path / "root/in/a").write_text("a")
+    engine = f"sqlite:///{tmp_path}/engine.db"
+    assert [pipelines[0].build(engine=engine).produced for _ in range(2)] == [("s a",), ()]
+    assert pipelines[1].build(engine=engine).produced == ("s a",)
+    del sys.modules["bodies"]

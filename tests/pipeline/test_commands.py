@@ -44,10 +44,21 @@ def test_a_day_with_the_command_line(tmp_path: Path, template: Template) -> None
     assert [each["entity"] for each in plan["willRun"]] == ["a", "bad"] or [
         each["entity"] for each in plan["willRun"]
     ] == ["bad", "a"]
+    assert ask("build", "--dry-run").splitlines()[0] == "will run: 2 states"
     assert "1 produced, 1 failed" in ask("build", code=1)
     status = json.loads(ask("status", "--json"))
     assert (status["fresh"], status["failed"], status["entities"]) == (1, 1, 2)
     assert "ValueError: boom" in ask("failures")
+    failures = json.loads(ask("failures", "--json"))
+    assert {name: (each["error"], each["attempts"]) for name, each in failures.items()} == {"p: up bad": ("boom", 1)}
+    assert ask("status").splitlines()[0] == "p: 2 entities"
+    assert [line.split() for line in ask("status", "--matrix").splitlines()[2:4]] == [["a", "✓"], ["bad", "✗"]]
+    assert json.loads(ask("status", "--entity", "bad", "--json"))["failed"] == 1
+    assert json.loads(ask("why", "out/bad.txt", "--json"))["status"] == "failed"
+    assert json.loads(ask("retry", "up bad", "--json")) == ["up bad"]
+    assert ask("retry") == "nothing to do\n"
+    assert json.loads(ask("build", "--force", "a", "--json"))["produced"] == ["up a"]
+    assert json.loads(ask("build", "bad", "--json", code=1))["failed"].keys() == {"up bad"}
     assert ask("retry") == "up bad: to be tried again\n"
     write(tmp_path / "root", "out/bad.txt", "by hand")
     assert ask("accept", "out/bad.txt") == "out/bad.txt: accepted\n"
@@ -56,6 +67,15 @@ def test_a_day_with_the_command_line(tmp_path: Path, template: Template) -> None
     assert "out/a.txt is stale" in ask("why", "out/a.txt")
     ask("put", "out/a.txt", "-", code=2)
     ask("why", "nothing/there", code=2)
+    assert json.loads(ask("accept", "out/a.txt", "--json")) == ["out/a.txt"]
+    (tmp_path / "root/in/a.txt").unlink()
+    assert ask("clean", "--dry-run") == "out/a.txt: would be removed\n"
+    assert json.loads(ask("clean", "--json")) == ["out/a.txt"]
+    assert not (tmp_path / "root/out/a.txt").exists()
+    assert json.loads(ask("graph", "--json")) == []
+    (tmp_path / "other.py").write_text(PIPELINE.replace('Pipeline("p", root="root")', 'Pipeline("q", root="other")'))
+    assert [each["pipeline"] for each in json.loads(ask("status", "-p", "other:p", "--json"))] == ["q", "p"]
+    ask("why", "out/bad.txt", "-p", "other:p")
 
 
 TRIGGERED = """
@@ -72,6 +92,21 @@ def note(event):
 
 p.trigger("publish", state="up", workflow=publish)
 """
+
+
+def test_the_command_in_the_example_works(tmp_path: Path, template: Template) -> None:
+    from examples.pipelines import blog
+
+    (line,) = [line.split() for line in (blog.__doc__ or "").splitlines() if line.startswith("    stepwell ")]
+    write(tmp_path, "daily/2026-01-15/notes.txt", "Rain and wind over the hills, and more rain before the storm.")
+    environment = {**os.environ, "BLOG_ROOT": str(tmp_path), "STEPWELL_STORE": f"sqlite:///{tmp_path}/store.db"}
+    where = Path(__file__).parents[2]
+    ended = template.run(["-m", *line], cwd=where, env=environment, timeout=100)
+    assert ended.returncode == 0, ended.stderr
+    assert [told.partition(" in ")[0] for told in ended.stdout.splitlines()] == [
+        "auto-blog: 3 produced",
+        "daily-podcast: 2 produced",
+    ]
 
 
 def test_scan_existing_fires_for_what_was_there_before_the_trigger(tmp_path: Path, template: Template) -> None:

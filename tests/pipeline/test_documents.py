@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
-from stepwell.errors import DefinitionError, InputError
-from stepwell.pipeline.building.found import HOMES, find_pipeline
+from stepwell.errors import InputError
+from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.document.load import is_pipeline
 from stepwell.pipeline.document.schema import DATA, FIELDS, any_schema
@@ -172,12 +173,28 @@ def test_a_gate_waits_for_a_state_whatever_is_in_it(tmp_path: Path, root: Path, 
     )
     pipeline = load_pipeline(file, root=str(root))
     write(root, "in/a.txt", "text")
-    assert pipeline.build(engine=engine).produced == ()
+    report = pipeline.build(engine=engine)
+    assert (report.produced, report.left) == ((), {"out a": "blocked"})
+    assert statuses(pipeline) == {"out a": "blocked"}
+    assert pipeline.status().entities == 1
+    (cause,) = pipeline.why("out/a").standing.causes
+    assert (cause.code, cause.text) == ("input_missing", "approved/a is not there")
     write(root, "approved/a", "yes")
     assert pipeline.build(engine=engine).produced == ("out a",)
     assert (root / "out/a").read_text() == "text!"
     write(root, "approved/a", "still yes")
     assert pipeline.build(engine=engine).produced == ()
+    (root / "approved/a").unlink()
+    assert statuses(pipeline) == {"out a": "blocked"}  # and `clean` leaves it
+    assert pipeline.clean(dry_run=True) == []
+    with Watcher([pipeline], engine, interval=3_600) as watcher:
+        watcher._scan_all()
+        write(root, "in/b.txt", "text")
+        watcher.changed([str(root.resolve() / "in/b.txt")])
+        assert statuses(pipeline) == {"out a": "blocked", "out b": "blocked"}
+        write(root, "approved/b", "yes")
+        watcher.changed([str(root.resolve() / "approved/b")])
+    assert (root / "out/b").exists()
 
 
 def test_a_read_state_is_an_input_and_a_state_type_needs_no_path(tmp_path: Path, root: Path, engine: Engine) -> None:
@@ -271,7 +288,7 @@ def test_a_saved_pipeline_is_found_by_name_and_version(tmp_path: Path, engine: E
         stored_pipeline(engine.store, "copy")
 
 
-def test_a_process_that_has_only_its_name_finds_a_saved_pipeline(
+def test_a_child_process_reads_a_saved_pipeline_that_its_parent_was_given(
     tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = {
@@ -284,7 +301,9 @@ def test_a_process_that_has_only_its_name_finds_a_saved_pipeline(
     save_pipeline(engine.store, str(tmp_path / "any.json"))
     monkeypatch.setenv("STEPWELL_STORE", f"sqlite:///{tmp_path}/engine.db")
     root_id = stored_pipeline(engine.store, "named").store.root_id
-    assert find_pipeline("stored:named@1", "named", root_id, "out").name == "named"
+    given = GivenPipelines([stored_pipeline(engine.store, "named")], lambda module: False)
+    child = pickle.loads(pickle.dumps(given))
+    assert child.find("stored:named@1", "named", root_id, "out").name == "named"
 
 
 def test_the_schema_has_every_field_that_is_read() -> None:
@@ -296,11 +315,3 @@ def test_the_schema_has_every_field_that_is_read() -> None:
     }
     assert kinds == {kind: set(fields) for kind, fields in DATA.items()}
     assert schema["else"]["properties"]["mode"]["enum"] == ["workflow"]
-
-
-def test_a_worker_imports_only_the_modules_it_was_given(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(HOMES, "shop.states,tests.pipeline")
-    with pytest.raises(DefinitionError, match="the pipelines of antigravity are not served here"):
-        find_pipeline("antigravity", "any", "any", "any")
-    with pytest.raises(ModuleNotFoundError):  # it was looked for
-        find_pipeline("tests.pipeline.absent", "any", "any", "any")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from stepwell import Engine, Pipeline
 from stepwell.pipeline.stage import BACK_OFF
@@ -31,6 +35,38 @@ def test_a_failing_entity_stops_only_itself(root: Path, engine: Engine) -> None:
     assert engine.get(report.runs[0]).status == "FAILED"  # a person who lists runs sees it, too
 
 
+def _same(text: str) -> str:
+    return text
+
+
+def _boom(text: str) -> str:
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize("kind", ["files", "database"])
+def test_pipelines_of_one_root_keep_their_failures_apart(root: Path, engine: Engine, kind: str) -> None:
+    """Their stages have the same name and the same entities."""
+    clock, where = Clock(), root if kind == "files" else f"sqlite:///{root}/states.db"
+    pipelines: list[Pipeline] = []
+    for name in ("bad", "good"):
+        pipeline = Pipeline(name, root=where, clock=clock)
+        pipeline.stage("copy", input="in/{x}", output=f"{name}/{{x}}", version="1")(_boom if name == "bad" else _same)
+        pipelines.append(pipeline)
+    bad, good = pipelines
+    good.put("in/a", b"text")
+    assert bad.build(engine=engine).failed.keys() == {"copy a"}
+    assert statuses(good) == {"copy a": "stale"}
+    assert good.retry() == []
+    assert good.build(engine=engine).produced == ("copy a",)
+    good.accept("copy a")
+    assert bad.build(engine=engine).runs == ()
+    assert statuses(bad) == {"copy a": "failed"}
+    clock.now += BACK_OFF[0]
+    bad.build(engine=engine)
+    assert read_failures(bad.store.notes, "bad")["copy a"].attempts == 2
+    assert bad.retry() == ["copy a"]
+
+
 def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: Engine) -> None:
     clock, ledger = Clock(), Ledger()
     blog = make_blog(root, ledger, clock=clock)
@@ -38,7 +74,7 @@ def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: 
     blog.build(engine=engine)
     assert ledger.take() == [f"summary {A}"]
     for number, delay in enumerate(BACK_OFF, 1):
-        assert read_failures(blog.store.notes)[f"summary {A}"].attempts == number
+        assert read_failures(blog.store.notes, blog.name)[f"summary {A}"].attempts == number
         clock.now += delay - 1
         assert statuses(blog)[f"summary {A}"] == "failed"
         blog.build(engine=engine)
@@ -50,11 +86,11 @@ def test_back_off_to_the_second_and_then_failed_until_asked(root: Path, engine: 
     clock.now += 10 * 86_400
     blog.build(engine=engine)
     assert ledger.take() == []
-    assert read_failures(blog.store.notes)[f"summary {A}"].next_retry_at is None
+    assert read_failures(blog.store.notes, blog.name)[f"summary {A}"].next_retry_at is None
     assert blog.retry() == [f"summary {A}"]
     blog.build(engine=engine)
     assert ledger.take() == [f"summary {A}"]
-    assert read_failures(blog.store.notes)[f"summary {A}"].attempts == 1
+    assert read_failures(blog.store.notes, blog.name)[f"summary {A}"].attempts == 1
 
 
 def test_a_clock_that_jumps_back_does_not_repeat_or_lose_a_retry(root: Path, engine: Engine) -> None:
@@ -79,7 +115,7 @@ def test_changed_input_ends_a_back_off(root: Path, engine: Engine) -> None:
     write(root, f"daily/{A}/a.txt", "better")
     assert statuses(blog)[f"summary {A}"] == "stale"
     assert blog.build(engine=engine).ok
-    assert read_failures(blog.store.notes) == {}
+    assert read_failures(blog.store.notes, blog.name) == {}
 
 
 def test_changed_code_and_config_end_a_back_off(root: Path, engine: Engine) -> None:
@@ -172,3 +208,17 @@ def test_a_full_disk_fails_the_entity_and_shows_nothing_half_written(root: Path,
     assert report.produced == ("grow small",)
     assert not (root / "out/large").exists()
     assert not list(root.rglob(".stepwell-*"))
+
+
+def test_a_command_on_a_full_disk_says_that_the_system_refused(tmp_path: Path) -> None:
+    """A limit on the size of files is the disk that is full; nothing half written stays."""
+    (tmp_path / "pipe.py").write_text(
+        "from stepwell import Pipeline\np = Pipeline('p', root='root')\n"
+        "@p.stage(input='in/{x}', output='out/{x}')\ndef s(text: str): return text\n"
+    )
+    (tmp_path / "large").write_bytes(b"x" * 5_000)
+    command = f"ulimit -f 2; exec {sys.executable} -m stepwell pipeline put in/a large -p pipe:p"
+    ended = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (4, ""), ended.stderr
+    assert ended.stderr.startswith("error: the system refused: ")
+    assert not [path for path in (tmp_path / "root").rglob("*") if path.is_file() and path.parent.name == "in"]

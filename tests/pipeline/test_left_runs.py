@@ -8,17 +8,20 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from stepwell import Engine, Pipeline
-from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.build import Scanner
-from stepwell.pipeline.building.found import find_pipeline
+from stepwell.pipeline.building.found import GivenPipelines
+from stepwell.pipeline.building.made import Source
 from stepwell.pipeline.building.verdict import Listed
 from stepwell.pipeline.building.work import Runs
+from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.notes import read_failures
+from stepwell.pipeline.states.records import Record
 from tests.forking.template import Template
 from tests.pipeline.blog import statuses, write
 
@@ -119,7 +122,7 @@ def test_a_run_that_ends_while_a_scan_begins_is_not_repeated(
             engine.get(run.id).resume()
             number = left.store.lease_number("p")
         listed = Listed(number, left.store.files.walk(left.connections.wanted))
-        with Engine(f"sqlite:///{tmp_path}/engine.db") as other:
+        with Engine(f"sqlite:///{tmp_path}/engine.db", pipelines=[left]) as other:
             assert other.adopt(run.id).wait().status == "COMPLETED"
         with Scanner(left, engine) as scanner:
             # A scanner that died has everything listed again under the lease; that listing is as early.
@@ -131,16 +134,7 @@ def test_a_run_that_ends_while_a_scan_begins_is_not_repeated(
     assert ran == ["a"]
 
 
-def test_a_node_does_not_get_a_pipeline_that_is_half_written(root: Path) -> None:
-    whole = make(root, [])
-    half = Pipeline("p", root=root)
-    assert find_pipeline(half.home, "p", half.store.root_id, "copy") is whole
-    lonely = Pipeline("lonely", root=root)
-    with pytest.raises(DefinitionError, match=r"pipeline 'lonely' in .* has no stage 'copy' any more"):
-        find_pipeline(lonely.home, "lonely", lonely.store.root_id, "copy")
-
-
-def test_a_node_waits_for_a_module_that_another_thread_imports(
+def test_a_worker_waits_for_a_module_that_another_thread_imports(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "slowly.py").write_text(
@@ -156,7 +150,8 @@ def test_a_node_waits_for_a_module_that_another_thread_imports(
     assert half_way.wait(30)
     root_id = Pipeline("other", root=root).store.root_id
     try:
-        assert "copy" in find_pipeline("slowly", "slowly", root_id, "copy").stages
+        given = GivenPipelines([], lambda module: module == "slowly")
+        assert "copy" in given.find("slowly", "slowly", root_id, "copy").stages
     finally:
         thread.join()
         del sys.modules["slowly"]
@@ -177,5 +172,50 @@ def test_a_root_leaves_the_runs_of_another_root_alone(tmp_path: Path) -> None:
         assert engine.get(run.id).status == "PENDING"
         assert make(roots[0], ran).build(engine=engine).ok
         assert engine.get(run.id).status == "COMPLETED"
-    assert read_failures(make(roots[0], ran).store.notes) == {}
+    left = make(roots[0], ran)
+    assert read_failures(left.store.notes, left.name) == {}
     assert ran == ["a", "a"]
+
+
+@pytest.mark.parametrize("newer", ["newer", "OLDER"], ids=["of-other-content", "of-the-same-content"])
+def test_what_a_crash_left_never_replaces_a_newer_result(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newer: str
+) -> None:
+    """Also if both are of one second: the newer was built with another engine, which does not know the run. Nor does it replace
+    the record of one that came out the same of other inputs.
+    """
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_lower)
+    one, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other"))
+    write(root, "in/a", "older")
+    monkeypatch.setattr("stepwell.pipeline.building.made.Source.record", _in_one_second(Source.record))
+    with monkeypatch.context() as dying:
+        dying.setattr(FileStates, "publish", _die)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.build(engine=one)
+    assert not (root / "out/a").exists()
+    assert list((root / "out").glob(".stepwell-*"))
+    write(root, "in/a", newer)
+    assert pipeline.build(engine=other).produced == ("copy a",)
+    record = pipeline.why("out/a").record
+    assert pipeline.build(engine=one).produced == ()
+    assert pipeline.why("out/a").record == record
+    assert (root / "out/a").read_text() == newer.lower()
+    assert not list((root / "out").glob(".stepwell-*"))
+    assert not (root / ".stepwell/aside").exists()
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _lower(text: str) -> str:
+    return text.lower()
+
+
+def _die(*arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _in_one_second(record: Callable[..., Record]) -> Callable[..., Record]:
+    return lambda *arguments: record(*arguments)._replace(produced_at="2026-01-15T10:30:00Z")

@@ -38,27 +38,47 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Non
         time.sleep(0.05)
 
 
-def test_new_code_is_used_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text(HELPER.format(how="upper"))
+HANDLER = (
+    "from stepwell import handler\n"
+    + HELPER
+    + "\n@handler('changed')\ndef changed(ctx, config): return change(config['input'])\n"
+)
+DOCUMENT = """
+mode: pipeline
+stateRoot: root
+scanInterval: 600
+nodes:
+  - {id: scan, typeId: state_scan, data: {pattern: "in/{x}"}}
+  - {id: stage, typeId: state_transform, data: {output: "out/{{ $.scan.id }}", transform: changed}}
+connections: [{sourceNodeId: scan, targetNodeId: stage}]
+"""
+
+
+@pytest.mark.parametrize("form", ["module", "document", "document that is up to date"])
+def test_new_code_is_used_as_soon_as_it_is_written(tmp_path: Path, form: str) -> None:
     (tmp_path / "stages.py").write_text(STAGES)
+    (tmp_path / "document.yaml").write_text(DOCUMENT)
+    (tmp_path / "stepwell.toml").write_text("" if form == "module" else "handlers = ['helper']")
+    code, name = (HELPER, "stages:watched") if form == "module" else (HANDLER, "document.yaml")
+    (tmp_path / "helper.py").write_text(code.format(how="upper"))
     write(tmp_path / "root", "in/a", "Text")
-    said = tmp_path / "said"
+    said, made = tmp_path / "said", tmp_path / "root/out/a"
+    command = [sys.executable, "-m", "stepwell", "pipeline"]
+    place = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}}
+    if form == "document that is up to date":
+        subprocess.run([*command, "build", "-p", name], **place, check=True)  # type: ignore[call-overload]
     with said.open("w") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "stepwell", "pipeline", "watch", "-p", "stages:watched"],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, stderr=errors, text=True,
-        )  # fmt: skip
-    made = tmp_path / "root/out/a"
+        process = subprocess.Popen([*command, "watch", "-p", name], **place, stderr=errors, text=True)  # type: ignore[call-overload]
     try:
-        wait_for(lambda: made.exists() and made.read_text() == "TEXT", process)
-        (tmp_path / "helper.py").write_text(HELPER.format(how="lower"))
+        wait_for(lambda: "watching" in said.read_text() and made.exists() and made.read_text() == "TEXT", process)
+        (tmp_path / "helper.py").write_text(code.format(how="lower"))
         wait_for(lambda: made.read_text() == "text", process)
         (tmp_path / "helper.py").write_text("def change(text: ...")
         wait_for(lambda: "SyntaxError" in said.read_text(), process)
         write(tmp_path / "root", "in/b", "Other")
         wait_for((tmp_path / "root/out/b").exists, process)
         assert (tmp_path / "root/out/b").read_text() == "other"
-        (tmp_path / "helper.py").write_text(HELPER.format(how="title"))
+        (tmp_path / "helper.py").write_text(code.format(how="title"))
         wait_for(lambda: made.read_text() == "Text" and (tmp_path / "root/out/b").read_text() == "Other", process)
         process.send_signal(signal.SIGINT)
         process.wait(60)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Pipeline
+from stepwell.errors import InputError
+from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.states import single
 from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
 
@@ -86,8 +88,13 @@ def test_an_edited_input_makes_everything_below_stale(
     assert causes(blog, f"daily/{A}/summary.txt") == ["input_changed"]
     assert causes(blog, f"final/{A}-digest.md") == ["upstream_stale"]
     assert statuses(blog)[f"digest {B}"] == "fresh"
-    blog.build(engine=engine)
+    report = blog.build(engine=engine)
     assert ledger.take() == [f"digest {A}", "index", f"summary {A}"]
+    assert set(report.unchanged) == {"index"}
+    write(root, f"daily/{A}/a.txt", "OTHER WORDS")
+    report = blog.build(engine=engine)
+    assert ledger.take() == [f"summary {A}"]  # it comes to the same, so that nothing below is made again
+    assert report.produced == report.unchanged == (f"summary {A}",)
 
 
 def test_an_input_of_the_same_size_and_mtime_is_noticed(
@@ -356,12 +363,13 @@ def test_build_of_a_target_makes_only_what_it_needs(root: Path, engine: Engine, 
 
 def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path: Path) -> None:
     from stepwell.errors import OtherRoot
-    from stepwell.pipeline.building.found import find_pipeline
+    from stepwell.pipeline.building.found import GivenPipelines
 
     pipeline = make_blog(root)
-    assert find_pipeline(pipeline.home, pipeline.name, pipeline.store.root_id, "summary") is pipeline
+    given = GivenPipelines([pipeline], lambda module: False)
+    assert given.find(pipeline.home, pipeline.name, pipeline.store.root_id, "summary") is pipeline
     with pytest.raises(OtherRoot, match="is not the one that the work was planned for"):
-        find_pipeline(pipeline.home, pipeline.name, "another", "summary")
+        given.find(pipeline.home, pipeline.name, "another", "summary")
 
 
 def test_a_build_runs_its_own_code_also_when_the_process_made_the_pipeline_several_times(
@@ -380,9 +388,9 @@ def test_what_did_not_change_is_not_read_again_however_many_builds_come(
 ) -> None:
     read: list[str] = []
 
-    def hash_file(file: str) -> str:
+    def hash_file(file: str, folder: int) -> str:
         read.append(file)
-        return single.hash_file(file)
+        return single.hash_file(file, folder)
 
     monkeypatch.setattr("stepwell.pipeline.states.files.local.hash_file", hash_file)
 
@@ -405,3 +413,80 @@ def test_what_did_not_change_is_not_read_again_however_many_builds_come(
 
 def _copied(text: str) -> str:
     return text
+
+
+def test_force_makes_what_is_fresh_again_in_its_order(
+    blog: Pipeline, root: Path, engine: Engine, ledger: Ledger
+) -> None:
+    everything = [f"digest {A}", f"digest {B}", "index", f"summary {A}", f"summary {B}"]
+    for targets, forced in (((), everything), ((A,), everything[::3]), (("index",), ["index"])):
+        plan = blog.plan(targets, force=True)
+        assert sorted(f"{each.stage} {each.entity}".strip() for each in (*plan.will_run, *plan.may_run)) == forced
+        report = blog.build(targets, engine=engine, force=True)
+        assert ledger.take() == forced
+        assert sorted(report.unchanged) == forced
+        order = [each.split()[0] for each in report.produced]
+        assert order == sorted(order, key=["summary", "digest", "index"].index)
+    assert blog.build(engine=engine).produced == ()
+
+
+def test_what_a_target_names(root: Path) -> None:
+    """The first of these that anything matches: a unit, a stage, an entity, a state, a pattern of states."""
+    blog = make_blog(root)
+    blog.stage("site", input="daily/{date}/summary.txt", output="site/{date}/", version="1")(_into_folder)
+    for date in (A, B):
+        write(root, f"daily/{date}/a.txt", "Hello")
+    view = blog.view()
+
+    def named(target: str) -> list[str]:
+        return sorted(unit.id for unit in view.find(target))
+
+    assert named(f"summary {A}") == named(f"daily/{A}/summary.txt") == [f"summary {A}"]
+    assert named("summary") == named("daily/*/summary.txt") == [f"summary {A}", f"summary {B}"]
+    assert named(A) == [f"digest {A}", f"site {A}", f"summary {A}"]
+    assert named(f"site/{A}") == named(f"site/{A}/") == [f"site {A}"]
+    assert named("index") == named("index.*") == ["index"]
+    assert named("final/*-16-*") == [f"digest {B}"]
+    assert [unit.id for unit in view.find_all([A, f"digest {A}", "index"])].count(f"digest {A}") == 1
+    for nothing in ("nothing", "", "Summary", "final/*.txt"):
+        with pytest.raises(InputError, match="stages are summary, digest, index, site"):
+            view.find(nothing)
+    chosen = view.chosen([f"digest {A}"])
+    assert {unit.id for unit in view.model.all_units() if id(unit) in (chosen or ())} == {f"digest {A}", f"summary {A}"}
+    assert view.chosen([]) is None
+    only = view.status(entity=A)
+    assert [(each.stage, each.entity) for each in only.states] == [("summary", A), ("digest", A), ("site", A)]
+    assert (only.entities, only.counts) == (1, {"stale": 3})
+    assert view.status().entities == 2
+
+
+def _into_folder(text: str, out: Path) -> None:
+    (out / "page").write_text(text)
+
+
+def test_a_scanner_knows_when_something_becomes_stale_by_itself(root: Path, engine: Engine) -> None:
+    clock = Clock(time.time())
+    pipeline = Pipeline("p", root=root, clock=clock, back_off=(50, 70))
+    pipeline.stage("later", input="in/{x}", output="out/{x}", quiet=20, version="1")(_boom)
+    with Scanner(pipeline, engine) as scanner:
+        assert scanner.due_at() is None
+        scanner.scan()
+        assert scanner.due_at() is None
+        for name, age in (("a", 0), ("b", 5)):
+            write(root, f"in/{name}", name)
+            os.utime(root / f"in/{name}", (clock.now - age,) * 2)
+        assert scanner.changed(["in/a", "in/b"]).left == {"later a": "waiting", "later b": "waiting"}
+        assert scanner.due_at() == pytest.approx(clock.now + 15, abs=0.01)
+        clock.now += 30
+        assert scanner.scan().left == {"later a": "failed", "later b": "failed"}
+        assert scanner.due_at() == clock.now + 50
+        clock.now += 50
+        assert scanner.scan().failed.keys() == {"later a", "later b"}
+        assert scanner.due_at() == clock.now + 70
+        clock.now += 70
+        scanner.scan()
+        assert scanner.due_at() is None
+
+
+def _boom(text: str) -> str:
+    raise ValueError("boom")

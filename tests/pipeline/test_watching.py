@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import random
+import shutil
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, Handlers, Pipeline
-from stepwell.define.document import Document
+from stepwell import Engine, Pipeline
 from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.build import BuildReport, Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.connected import check_together
-from stepwell.triggers.definition import Trigger
-from stepwell.triggers.kinds import TriggerError
 from tests.pipeline.blog import Ledger, make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -105,82 +102,6 @@ def test_one_event_needs_no_full_scan(root: Path, engine: Engine, monkeypatch: p
         assert ledger.take() == []
 
 
-def _publish(event: dict[str, Any]) -> Builder:
-    builder = Builder("publish")
-    builder.node("note", job=note, args={"event": event})
-    return builder
-
-
-def note(event: dict[str, Any]) -> dict[str, Any]:
-    return event
-
-
-def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path, engine: Engine) -> None:
-    def make(**options: Any) -> Pipeline:
-        blog = make_blog(root)
-        blog.trigger("publish", state="digest", workflow=_publish, **options)
-        return blog
-
-    def entities() -> list[str]:
-        runs = [run for run in engine.runs() if run.workflow == "publish"]
-        return sorted(run.wait().output("note")["entity"] for run in runs)
-
-    write(root, f"daily/{A}/a.txt", "Hello")
-    make_blog(root).build(engine=engine)
-    make().build(engine=engine)
-    assert entities() == []  # it was there already
-    make().build(engine=engine, existing=True)
-    assert entities() == [A]
-    make().build(engine=engine, existing=True)
-    write(root, f"daily/{B}/a.txt", "Hello")
-    make().build(engine=engine)
-    assert entities() == [A, B]
-    make().build(engine=engine)
-    make().build([f"digest {B}"], engine=engine, force=True)
-    assert entities() == [A, B]
-    write(root, f"daily/{A}/a.txt", "Changed")
-    make().build(engine=engine)
-    assert entities() == [A, A, B]
-    blog = make_blog(root)
-    blog.trigger(
-        "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="codeHash == currentCodeHash"
-    )
-    blog.build(engine=engine)
-    assert entities() == [A, A, A, B, B]
-
-
-def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root: Path, engine: Engine) -> None:
-    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.contentHash"}}]
-    engine.save(Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers()))
-
-    def announced() -> list[str]:
-        return sorted(run.wait().input["entity"] for run in engine.runs(workflow="announce"))
-
-    write(root, f"daily/{A}/a.txt", "Hello")
-    make_blog(root).build(engine=engine)
-    engine.triggers.add(
-        Trigger("new", "announce", state={"pipeline": "auto-blog", "stateType": "digest", "filter": "entity != 'no'"})
-    )
-    engine.triggers.add(Trigger("other", "announce", state={"pipeline": "another", "path": "final/{date}-digest.md"}))
-    write(root, "daily/no/a.txt", "Hello")
-    write(root, f"daily/{B}/a.txt", "Hello")
-    make_blog(root).build(engine=engine)
-    assert announced() == [B]
-    make_blog(root).build([f"digest {B}"], engine=engine, force=True)
-    assert announced() == [B]  # the same content
-    write(root, f"daily/{B}/a.txt", "Changed")
-    make_blog(root).build(engine=engine)
-    assert announced() == [B, B]
-    make_blog(root).build(engine=engine, existing=True)
-    assert announced() == [A, B, B]
-    engine.triggers.pause("new")
-    write(root, f"daily/{B}/a.txt", "Changed again")
-    make_blog(root).build(engine=engine)
-    assert announced() == [A, B, B]
-    with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'stateType'"):
-        Trigger("bad", "announce", state={"statetype": "digest"})
-
-
 def test_pipelines_that_contradict_each_other_are_refused(root: Path) -> None:
     def make(name: str, source: str, target: str) -> Pipeline:
         pipeline = Pipeline(name, root=root)
@@ -197,3 +118,91 @@ def test_pipelines_that_contradict_each_other_are_refused(root: Path) -> None:
 
 def _same(text: str) -> str:
     return text
+
+
+def _make_many_kinds(root: Path) -> Pipeline:
+    """Directories, members and collections, each read by another stage."""
+    pipeline = Pipeline("kinds", root=root)
+
+    @pipeline.stage(input="notes/{day}/", output="site/{day}/", version="1")
+    def site(notes: Path, out: Path) -> None:
+        for file in notes.iterdir():
+            (out / file.name).write_text(file.read_text().upper())
+
+    @pipeline.stage(input="site/{day}/one.txt", output="pages/{day}/page.txt", version="1")
+    def page(text: str) -> str:
+        if "BOOM" in text:
+            raise ValueError(text)
+        return text
+
+    @pipeline.stage(input="pages/{day}/", output="parts/{day}/{n}.txt", version="1")
+    def parts(pages: Path) -> dict[int, str]:
+        return dict(enumerate((pages / "page.txt").read_text().split()))
+
+    @pipeline.stage(input="parts/{day}/{n}.txt", output="all.txt", collect=["day", "n"], version="1")
+    def everything(texts: list[str]) -> str:
+        return " ".join(texts)
+
+    @pipeline.stage(input={"notes": "notes/{day}/*.txt", "style": "style.txt"}, output="texts/{day}.txt", version="1")
+    def text(notes: list[str], style: str) -> str:
+        return style.join(notes)
+
+    return pipeline
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_events_come_to_the_same_as_a_look_at_everything(root: Path, engine: Engine, seed: int) -> None:
+    chance, place = random.Random(seed), root.resolve()
+    write(root, "style.txt", "-")
+    for day in "abc":
+        write(root, f"notes/{day}/one.txt", f"first {day}")
+    with Scanner(_make_many_kinds(root), engine) as scanner:
+        scanner.scan()
+        for _ in range(14):
+            day, name = chance.choice("abc"), chance.choice(("one.txt", "two.txt"))
+            changed = [f"notes/{day}/{name}"]
+            match chance.choice(
+                ("write", "boom", "remove", "directory", "edit", "lose", "style", "invalidate", "clean")
+            ):
+                case "write":
+                    write(root, changed[0], chance.choice(("first", "second third", "third")))
+                case "boom":
+                    write(root, changed[0], "boom")
+                case "remove":
+                    (root / changed[0]).unlink(missing_ok=True)
+                case "directory":
+                    changed = [f"notes/{day}"]
+                    if (root / changed[0]).exists():
+                        shutil.rmtree(root / changed[0])
+                    elif chance.random() < 0.5:
+                        (root / changed[0]).mkdir()
+                    else:
+                        write(root, f"notes/{day}/one.txt", "again")
+                case "edit":
+                    changed = [chance.choice((f"site/{day}/one.txt", f"pages/{day}/page.txt", f"parts/{day}/0.txt"))]
+                    if (root / changed[0]).exists():
+                        write(root, changed[0], "by hand")
+                case "lose":
+                    changed = [chance.choice((f"site/{day}", f"parts/{day}"))]
+                    shutil.rmtree(root / changed[0], ignore_errors=True)
+                case "style":
+                    changed = ["style.txt"]
+                    write(root, changed[0], chance.choice("-+"))
+                case "invalidate":
+                    changed = ["all.txt", ".manifest.json", ".manifest.log"]
+                    if (root / "all.txt").exists():
+                        _make_many_kinds(root).invalidate("everything")
+                case "clean":
+                    gone = _make_many_kinds(root).clean()
+                    changed = [path.removesuffix("/") for path in gone] + [
+                        f"{folder.relative_to(place)}/.manifest.{kind}".removeprefix("./")
+                        for folder in place.rglob("*")
+                        if folder.is_dir()
+                        for kind in ("json", "log")
+                    ]
+            scanner.changed(changed)
+            seen, now = scanner.view, _make_many_kinds(root).view()
+            assert seen is not None
+            assert seen.status().to_json() == now.status().to_json()
+            assert {u.id: u.outputs for u in seen.model.all_units()} == {u.id: u.outputs for u in now.model.all_units()}
+            assert seen.snapshot.records == now.snapshot.records

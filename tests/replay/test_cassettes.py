@@ -14,9 +14,16 @@ import pytest
 import stepwell
 from stepwell import Builder, Context, Engine
 from stepwell.codec import decode, encode, sha256
-from stepwell.errors import BadCassette, DefinitionError, InputError, ReplayMismatch
+from stepwell.errors import BadCassette, DefinitionError, InputError, MissingJob, ReplayMismatch
 from stepwell.graph import Graph, NodeSpec
+from stepwell.ids import RunId
+from stepwell.model import RunStatus
+from stepwell.model.outputs import with_delta
+from stepwell.replay.effects.exceptions import EffectError
+from stepwell.replay.effects.record import Effect
+from stepwell.replay.history.cassette import cassette_text
 from stepwell.replay.history.loading import load_cassette, read_cassette
+from stepwell.replay.history.recorded import RecordedNode, RecordedRun
 from stepwell.runner.reports.replay import replay_cassette
 from tests.replay import replayed
 from tests.replay.replayed import CHANGED, Order
@@ -154,6 +161,116 @@ def test_what_is_wrong_with_a_file_is_told(change: Callable[[dict[str, Any]], No
         return
     with pytest.raises(BadCassette, match=told):
         read_cassette(text)
+
+
+def effect(**changes: Any) -> Effect:
+    plain = Effect("a", 1, 0, "ask", [1], {"b": 2}, None, "x" * 64, "y" * 64, 0, 1.5, 0.25, False, False, None)
+    return plain._replace(**changes)
+
+
+ERROR = EffectError("m.E", "no", ["no"], ["m.E", "builtins.Exception"], {"code": 7}, ())
+GROUP = EffectError("builtins.ExceptionGroup", "two", None, ["builtins.ExceptionGroup"], {}, (ERROR, ERROR))
+WHOLE = Graph([NodeSpec("a", "a", job="m:f"), NodeSpec("b", "b", job="m:g", depends_on=("a",))])
+EARLIER = Graph([NodeSpec("a", "a", job="m:e")])
+OUTPUT, OTHER = encode({"x": 1}), with_delta(encode(2), encode({"total": 3}))
+
+
+def test_everything_that_is_recorded_comes_back_from_a_file() -> None:
+    effects = (
+        effect(index=-1, name="stepwell.now", response=[5, 9]),
+        effect(response=None, durable=True, from_attempt=1),
+        effect(index=1, occurrence=1, awaited=True, response=None, error=ERROR),
+        effect(index=2, occurrence=2, response=None, error=GROUP),
+        effect(index=3, response=None, response_hash="", open=True),
+    )
+    first = RecordedNode(0, RunId("origin"), encode({"n": 0}), EARLIER, 2, 1, OTHER, (), "it was removed")
+    second = RecordedNode(
+        *(1, RunId("r"), encode({"n": 1}), WHOLE, 1, 0, OUTPUT, effects, None, ((0, OUTPUT), (0, OTHER)))
+    )
+    run = RecordedRun(
+        RunId("r"), "flow", "m:Flow", RunStatus.COMPLETED, WHOLE, encode({"n": 1}), 2**64 - 1, (first, second)
+    )
+    for recorded in (run, run._replace(target=None, seed=0, nodes=(second,)), run._replace(status=RunStatus.FAILED)):
+        text = cassette_text(recorded)
+        assert cassette_text(read_cassette(text)) == text
+        found = read_cassette(text)
+        assert found._replace(nodes=()) == recorded._replace(nodes=())
+        for read, written in zip(found.nodes, recorded.nodes, strict=True):
+            asked = tuple(each._replace(node=written.graph.order[written.index]) for each in written.effects)
+            assert read.effects == tuple(each._replace(attempt=written.attempt) for each in asked)
+            assert read._replace(effects=()) == written._replace(effects=())
+
+
+def test_only_what_is_run_again_needs_code_that_may_run() -> None:
+    def replayed_with(side_effects: Any, stub: str | None = None) -> Any:
+        graph = Graph([NodeSpec("a", "a", job="nowhere.at.all:pay", side_effects=side_effects)])
+        done = RecordedNode(0, RunId("r"), encode({}), graph, 1, 0, OUTPUT, (), stub)
+        recorded = RecordedRun(RunId("r"), "flow", None, RunStatus.COMPLETED, graph, encode({}), 0, (done,))
+        return replay_cassette(read_cassette(cassette_text(recorded)), jobs=["tests"])
+
+    assert replayed_with("opaque").stubbed == {"a": "opaque"}
+    assert replayed_with("recordable", "its run is gone").stubbed == {"a": "its run is gone"}
+    with pytest.raises(MissingJob, match=r"nowhere\.at\.all:pay is not registered"):
+        replayed_with("recordable")
+
+
+NODE_FIELDS: dict[str, tuple[Any, Any]] = {
+    "index": (0, -1),
+    "attempt": (1, 0),
+    "generation": (0, -1),
+    "output": (..., ...),
+    "sha256": ("", 7),
+    "effects": ([], {}),
+}
+EFFECT_FIELDS: dict[str, tuple[Any, Any]] = {
+    "index": (-1, -2),
+    "name": ("", 7),
+    "request": (..., ...),
+    "request_sha256": ("", 7),
+    "response_sha256": ("", 7),
+    "occurrence": (0, -1),
+    "time": (0, "now"),
+    "seconds": (0.5, True),
+}
+OPTIONAL: dict[str, tuple[Any, Any]] = {
+    "durable": (True, 1),
+    "awaited": (False, "x"),
+    "from_attempt": (1, 0),
+    "raised": (None, []),
+    "open": (None, 1),
+}
+
+
+@pytest.mark.parametrize("field", [*EFFECT_FIELDS, *OPTIONAL])
+def test_every_field_of_an_effect_is_checked(field: str) -> None:
+    right, wrong = (EFFECT_FIELDS | OPTIONAL)[field]
+    at = ("nodes", 1, "effects", 0)
+    check_field(at, field, right, wrong, field in OPTIONAL)
+
+
+@pytest.mark.parametrize("field", NODE_FIELDS)
+def test_every_field_of_a_node_is_checked(field: str) -> None:
+    check_field(("nodes", 1), field, *NODE_FIELDS[field], False)
+
+
+def check_field(at: tuple[Any, ...], field: str, right: Any, wrong: Any, is_optional: bool) -> None:
+    def told(text: str) -> str:
+        try:
+            read_cassette(text)
+        except BadCassette as refused:
+            return "\n".join(line for line in str(refused).splitlines() if f"{at[-2]}[{at[-1]}].{field}: " in line)
+        return ""
+
+    def without(form: dict[str, Any]) -> None:
+        place: Any = form
+        for part in at:
+            place = place[part]
+        place.pop(field, None)
+
+    assert ("it is missing" in told(changed(without))) is not is_optional
+    if wrong is not ...:
+        assert "needed" in told(changed(set_at(*at, field, wrong)))
+        assert told(changed(set_at(*at, field, right))) == ""
 
 
 @pytest.mark.parametrize(

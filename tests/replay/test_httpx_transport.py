@@ -202,3 +202,11 @@ def test_a_transport_of_the_other_kind_is_refused() -> None:
     transport = RecordingTransport(httpx.AsyncHTTPTransport())
     with httpx.Client(transport=transport) as client, pytest.raises(InputError, match=r"httpx\.AsyncClient only"):
         client.get("http://nowhere/")
+
+
+def test_a_pure_node_may_not_send(engine: Engine, server: Any, url_of_service: str) -> None:
+    run = run_one(engine, services.fetch, url=url_of_service, side_effects="pure")
+    error = run.node("body").error
+    assert error is not None
+    assert 'declared side_effects="pure" and asks for effect' in error.message
+    assert server.requests == []

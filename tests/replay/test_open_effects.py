@@ -191,15 +191,23 @@ def test_what_a_thread_left_behind_does_is_no_record_of_the_next_body(open_engin
     run.replay()
 
 
-def test_a_body_that_has_ended_asks_nothing_more(engine: Engine) -> None:
+@pytest.mark.parametrize("asked", [False, True], ids=["asked-nothing-before", "asked-before"])
+def test_a_body_that_has_ended_asks_nothing_more(engine: Engine, asked: bool) -> None:
     over, told = threading.Event(), threading.Event()
 
     class Late(Workflow):
         @step
         def leave(self, ctx: Context) -> None:
+            if asked:
+                ctx.effect("in time", abs, -1)
+
             def ask() -> None:
                 over.wait(30)
-                for late in (lambda: ctx.effect("late", CALLS.append, "late"), ctx.now):
+                for late in (
+                    lambda: ctx.effect("late", CALLS.append, "late"),
+                    ctx.now,
+                    lambda: ctx.checkpoint("late"),
+                ):
                     with pytest.raises(Stopped, match="has ended"):
                         late()
                 told.set()
@@ -210,7 +218,8 @@ def test_a_body_that_has_ended_asks_nothing_more(engine: Engine) -> None:
     run = engine.run(Late())
     over.set()
     assert told.wait(30)
-    assert (CALLS, run.effects()) == ([], [])
+    assert (CALLS, [each.name for each in run.effects()]) == ([], ["in time"] * asked)
+    assert list(run.checkpoints()) == []
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)

@@ -123,6 +123,14 @@ def peek(ctx: Context) -> Any:
     return ctx.outputs["aside"]
 
 
+def parents_in_order(ctx: Context) -> list[Any]:
+    return [list(pair) for pair in ctx.outputs.parents().items()]
+
+
+def all_in_order(ctx: Context) -> list[str]:
+    return list(ctx.outputs.all())
+
+
 def start_a_sleeper(ledger: str) -> None:
     """Has a program do the work, as bodies do that call ffmpeg or psql."""
     sleeper = subprocess.Popen(["sleep", "60"])

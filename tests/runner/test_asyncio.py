@@ -35,6 +35,7 @@ from stepwell.errors import EngineClosed, RunNotFound
 from stepwell.runner.aio.engine import AsyncEngine
 from stepwell.runner.aio.run import AsyncRun
 from stepwell.store.sqlite import SqliteStore
+from tests.runner.test_store_in_trouble import write_lock
 from tests.runner.waiting import eventually
 
 SECONDS = 30
@@ -182,11 +183,31 @@ def test_an_await_that_was_forgotten_is_named(opened: Open) -> None:
             run = await engine.run(Order())
 
             def forget() -> None:
-                assert run.status != "COMPLETED"  # type: ignore[comparison-overlap]
+                run.status  # noqa: B018
                 gc.collect()
 
             with pytest.warns(RuntimeWarning, match=r"coroutine 'AsyncRun\.status' was never awaited"):
                 forget()
+
+    run_main(main())
+
+
+@pytest.mark.parametrize("name", ["status", "result", "progress", "workflow"])
+def test_what_was_not_awaited_is_neither_equal_nor_true(opened: Open, name: str) -> None:
+    async def main() -> None:
+        async with opened() as engine:
+            run = await engine.run(Order(order_id=7))
+            for compare in (
+                lambda: getattr(run, name) == "COMPLETED",
+                lambda: getattr(run, name) != "FAILED",
+                lambda: getattr(run, name) in ("COMPLETED", "FAILED"),
+                lambda: bool(getattr(run, name)),
+            ):
+                with pytest.raises(TypeError, match=f"AsyncRun.{name} must be awaited .*: `await run.{name}`"):
+                    compare()
+            assert await getattr(run, name) == getattr(run.sync, name)
+            assert await asyncio.create_task(getattr(run, name)) == getattr(run.sync, name)
+            assert await asyncio.gather(run.status, run.status) == ["COMPLETED", "COMPLETED"]
 
     run_main(main())
 
@@ -619,3 +640,19 @@ except KeyboardInterrupt:
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
     with Engine(f"sqlite:///{tmp_path}/x.db", runner=None) as engine:
         assert engine.get("slow").node("one").status == "READY"
+
+
+def test_reads_do_not_wait_for_calls_that_commit_to_a_locked_store(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with Engine(f"sqlite:///{tmp_path}/s.db", runner=None) as engine:
+            run = await engine.start(Order())
+            with write_lock(tmp_path / "s.db"):
+                starts = [asyncio.ensure_future(engine.start(Order(order_id=number))) for number in range(48)]
+                await asyncio.sleep(0)  # all of them are queued
+                async with asyncio.timeout(10):  # they wait for half a minute
+                    assert await run.status == "PENDING"
+                    assert [each.id for each in await engine.runs()] == [run.id]
+                assert not any(each.done() for each in starts)
+            await asyncio.gather(*starts)
+
+    asyncio.run(use())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from typing import Any
 
 import pytest
 
-from stepwell import Context, Engine, RunFailed, Workflow, step
+from stepwell import Builder, Context, Engine, RunFailed, Workflow, step
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
 
@@ -167,3 +168,31 @@ def test_who_retries_an_interrupted_node_is_told_to_look_first(engine: Engine) -
     with pytest.raises(RunFailed, match="look whether it did its work before you retry it"):
         engine.run(Paying())
     release.set()
+
+
+ENDED: list[str] = []
+"""The ids of nodes that run at most once and whose body has ended."""
+LOOKS: list[dict[str, str]] = []
+"""What another body found of them in the store when it began."""
+ENGINES: list[Engine] = []
+
+
+def look(ctx: Context) -> None:
+    run = ENGINES[-1].get(ctx.run_id)
+    LOOKS.append({node: run.node(node).status for node in ENDED})
+    if ctx.node_name.startswith("once"):
+        ENDED.append(ctx.node_id)
+
+
+def test_it_is_settled_before_its_thread_begins_another_body(open_sqlite: OpenEngine) -> None:
+    """Its worker could die in the moment that a settlement waits for others, and nobody would know that it has ended."""
+    ENGINES.append(open_sqlite(max_concurrent_nodes=1))
+    ENDED.clear()
+    LOOKS.clear()
+    w = Builder("mixed")
+    for number in range(12):
+        options: Any = {"on_lost": "interrupt"} if number % 4 == 1 else {}
+        w.node(f"{'once' if options else 'plain'}{number}", job=look, depends_on=None, **options)
+    ENGINES[-1].run(w)
+    assert any(LOOKS), "no body began after one of them"
+    assert {status for found in LOOKS for status in found.values()} == {"COMPLETED"}

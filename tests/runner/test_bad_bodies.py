@@ -11,6 +11,7 @@ import pytest
 from stepwell import Builder, Engine, RetryLater, Workflow, step, task
 from stepwell.runner import NodeError
 from stepwell.runner.bodies import attempt
+from stepwell.runner.bodies.raised import MAX_TRACEBACK
 from tests.runner import jobs
 
 NO_MESSAGE = "(no message: its __str__ raised RuntimeError)"
@@ -333,3 +334,25 @@ def test_a_traceback_of_any_length_is_kept_short(engine: Engine) -> None:
     assert error is not None
     assert len(error.message) == 16_000
     assert len(error.traceback or "") <= 16_000
+
+
+def test_a_traceback_that_is_too_long_keeps_its_end(engine: Engine) -> None:
+    class Fails(Workflow):
+        message: str
+
+        @step
+        def fail(self) -> None:
+            raise ValueError(self.message)
+
+    def error_of(message: str) -> NodeError:
+        error = engine.run(Fails(message=message), check=False).node("fail").error
+        assert error is not None
+        return error
+
+    assert error_of("short").traceback.startswith("Traceback (most recent call last)")
+    error = error_of("beginning " + "x" * 2 * MAX_TRACEBACK + " the end")
+    assert len(error.traceback) == MAX_TRACEBACK
+    assert error.traceback.startswith("... ")
+    assert error.traceback.rstrip().endswith(" the end")
+    assert error.message.startswith("beginning xxx")
+    assert len(error.message) == MAX_TRACEBACK

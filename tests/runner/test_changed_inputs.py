@@ -9,6 +9,8 @@ import pytest
 from stepwell import Engine, InputError, Run, RunConflict, Workflow, step
 from stepwell.errors import RunPaused
 from stepwell.kernel.healing import UNFIT
+from stepwell.runner.show.next_steps import next_steps
+from stepwell.runner.working import told_of_unfinished
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
 
@@ -64,6 +66,52 @@ def test_a_new_required_input_pauses_the_run_and_resume_takes_it(open_sqlite: Op
     assert done.audit() == []
 
 
+def failed_once(open_sqlite: OpenEngine, ledger: list[str]) -> Run:
+    """A run of the old class that a failure has paused, without an engine."""
+
+    class Order(Workflow, on_failure="pause"):
+        order_id: int
+
+        @step
+        def validate(self) -> None:
+            ledger.append("validate")
+            raise ConnectionError("no bank")
+
+        @step
+        def ship(self) -> None: ...
+
+    run = open_sqlite().run(Order(order_id=7), run_id="r-1", check=False)
+    assert (run.status, run.row.reason) == ("PAUSED", "node_failed")
+    return run
+
+
+def test_a_run_that_needs_an_input_and_a_retry_is_given_both_at_once(open_sqlite: OpenEngine) -> None:
+    ledger: list[str] = []
+    failed_once(open_sqlite, ledger)
+    engine = open_sqlite(workflows=[EXPRESS])
+    run = engine.get("r-1")
+    with pytest.raises(
+        RunConflict, match=r'express: is missing.*run\.retry\(input=\{"express": \.\.\.\}\), or --input'
+    ):
+        run.retry()
+    done = run.retry(input={"express": True}).wait(30).check()
+    assert done.output("validate") == done.output("ship") == {"order_id": 7, "express": True}
+    assert (ledger, done.audit()) == (["validate"], [])
+
+
+def test_whoever_finds_such_a_run_is_told_to_retry_it(open_sqlite: OpenEngine) -> None:
+    failed_once(open_sqlite, [])
+    run = open_sqlite(runner=None).get("r-1")
+    row = run.row
+    for reason in ("node_failed", f"{UNFIT}express: is missing", "is it a rename? a or b", "paused"):
+        paused = row._replace(reason=reason)
+        assert next(iter(next_steps(paused))).startswith("retry r-1"), reason
+        assert "`stepwell retry r-1" in told_of_unfinished([paused], "sqlite:///x.db"), reason
+    tolerated = row._replace(reason="paused", tolerated=row.failed)
+    assert next(iter(next_steps(tolerated))) == "resume r-1"
+    assert "`stepwell resume r-1" in told_of_unfinished([tolerated], "sqlite:///x.db")
+
+
 def test_who_adopts_the_run_is_told(open_sqlite: OpenEngine) -> None:
     run = left(open_sqlite)
     engine = open_sqlite()
@@ -115,9 +163,9 @@ def test_resume_changes_nothing_that_nodes_may_have_run_with(open_sqlite: OpenEn
     engine = open_sqlite(workflows=[EXPRESS])
     eventually(lambda: run.status == "PAUSED", "it was not paused")
     before = (run.row.input, run.row.status, run.row.reason)
-    with pytest.raises(InputError, match=r"order_id: resume takes only .* \(needed are express\); `run.fork"):
+    with pytest.raises(InputError, match=r"order_id: resume and retry take only .* \(needed are express\); `run.fork"):
         engine.get("r-1").resume(input={"order_id": 8, "express": True})
-    with pytest.raises(InputError, match="expres: resume takes only"):
+    with pytest.raises(InputError, match="expres: resume and retry take only"):
         engine.get("r-1").resume(input={"expres": True})
     with pytest.raises(InputError, match="a dict of inputs by name"):
         engine.get("r-1").resume(input=[1])  # type: ignore[arg-type]

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from stepwell import Builder, Engine, Workflow, step
+from stepwell.ids import RunId
 from stepwell.model import StoreLimits
+from stepwell.runner.bodies.run_queue import RunQueue, first_of
 from stepwell.runner.scheduling.batches import MAX_PAIRS_NAMED
 from stepwell.runner.scheduling.claims import SERVED_EVERY
 from stepwell.testing.ops import LANE
@@ -127,3 +132,30 @@ def pairs_served(engine: Engine) -> list[tuple[str, str]]:
     assert engine._runner is not None
     engine._discover()
     return sorted(engine._runner.scheduler.serves)
+
+
+RUNS = st.integers(0, 11)
+PLACES = {run: (run % 3, run, RunId(f"run{run}")) for run in range(12)}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), RUNS), max_size=60), st.integers(0, 13))
+def test_queues_are_in_order_whatever_comes_and_goes(changes: list[tuple[bool, int, int]], count: int) -> None:
+    queues, expected = [RunQueue() for _ in range(3)], [set[int]() for _ in range(3)]
+    for adds, number, run in changes:
+        if adds:
+            queues[number].add(PLACES[run])
+            expected[number].add(run)
+        else:
+            queues[number].discard(PLACES[run][2])
+            expected[number].discard(run)
+
+    def ordered(runs: set[int]) -> list[RunId]:
+        return [run for _, _, run in sorted(PLACES[each] for each in runs)]
+
+    for queue, runs in zip(queues, expected, strict=True):
+        assert list(queue) == ordered(runs)
+        assert bool(queue) == bool(runs)
+        assert [run for run in range(12) if PLACES[run][2] in queue] == sorted(runs)
+        assert list(queue.first(count)) == ordered(runs)[:count] or (count == 0 and len(runs) == 1)
+    for few in range(1, 4):
+        assert list(first_of(queues[:few], count)) == ordered(set[int]().union(*expected[:few]))[:count] or count == 0

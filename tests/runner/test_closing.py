@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from stepwell import Builder, Context, Engine, Workflow, step
+from stepwell import Builder, Context, Engine, EngineClosed, Workflow, step
+from stepwell.model import Sweep
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -220,3 +221,16 @@ def tiny() -> Builder:
     w = Builder("tiny")
     w.node("same", job=jobs.same, args={"item": 1})
     return w
+
+
+def test_what_is_asked_for_after_the_end_is_refused_at_once(open_sqlite: OpenEngine) -> None:
+    """Nobody commits any more, so whoever asks would wait."""
+    engine = open_sqlite()
+    w = Builder("one")
+    w.node("same", job=jobs.same, args={"item": 1})
+    engine.run(w)
+    runner = engine._runner
+    assert runner is not None
+    engine.close()
+    with pytest.raises(EngineClosed, match="the engine is closed"):
+        runner._commits.submit([Sweep()])

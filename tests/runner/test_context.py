@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, Workflow, step, task
+from stepwell.define import Bodies
+from stepwell.ids import AttemptId, RunId
+from stepwell.model.outputs import Completion
+from stepwell.runner.bodies.held import Held, RunFacts
+from stepwell.runner.bodies.outputs import StoredOutputs
 from tests.runner import jobs
 
 
@@ -61,6 +67,70 @@ def test_a_name_that_several_ancestors_have_stands_for_none_of_them(engine: Engi
     error = engine.run(w, check=False).node("peek").error
     assert error is not None
     assert error.type == "KeyError"
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_a_body_reads_what_its_parents_returned_by_name_as_declared(sqlite_engine: Engine, isolation: Any) -> None:
+    w = Builder("named")
+    w.node("top", job=jobs.same, args={"item": 0}, depends_on=None)
+    for name in "zebra", "ant", "mole":
+        w.node(name, job=jobs.same, args={"item": name}, depends_on="top")
+    w.node("sum", job=jobs.parents_in_order, depends_on=["mole", "zebra", "ant"], isolation=isolation)
+    run = sqlite_engine.run(w)
+    assert run.output("sum") == [["mole", "mole"], ["zebra", "zebra"], ["ant", "ant"]]
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_all_outputs_come_in_the_order_of_the_graph_wherever_the_body_runs(
+    sqlite_engine: Engine, isolation: Any
+) -> None:
+    w = Builder("ordered")
+    parts = w.fan_out(range(9), job=jobs.same)
+    w.node("list", job=jobs.all_in_order, depends_on=parts, isolation=isolation)
+    run = sqlite_engine.run(w)
+    assert run.output("list") == list(w.graph().order[:9])
+
+
+def test_parents_with_one_name_are_told_apart_by_id(engine: Engine) -> None:
+    w = Builder("twins")
+    twins = [w.node("twin", job=jobs.same, args={"item": item}, depends_on=None) for item in (2, 1)]
+    w.node("sum", job=jobs.parents_in_order, depends_on=twins)
+    assert engine.run(w).output("sum") == [[twins[0], 2], [twins[1], 1]]
+
+
+def test_asking_for_an_output_costs_the_same_however_many_ancestors_there_are() -> None:
+    assert _calls_to_find_outputs(5_000) <= _calls_to_find_outputs(50) + 20
+
+
+def _calls_to_find_outputs(length: int) -> int:
+    """How many functions are called when the last node of a chain asks for outputs, after another node has asked."""
+    w = Builder("chain")
+    for number in range(length):
+        w.node(f"s{number}", job=jobs.same, args={"item": number})
+    facts = RunFacts(RunId("r"), "chain", None, w.graph(), b"{}", 0, Bodies())
+    index = {spec.name: place for place, spec in enumerate(w.graph().in_order)}
+    completed = {place: Completion(1, b"1") for place in index.values()}
+
+    def ask(name: str) -> None:
+        held = Held(AttemptId("a"), facts, index[name], 1, 0, ())
+        outputs = StoredOutputs(held, lambda _, indexes: {place: completed[place] for place in indexes})
+        assert outputs["s0"] == outputs[f"s{length - 3}"] == outputs.some(["s1"])["s1"] == 1
+        assert "s2" in outputs
+        assert f"s{length - 1}" not in outputs
+
+    ask(f"s{length - 2}")
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        ask(f"s{length - 1}")
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 def test_the_attempt_is_numbered_and_the_idempotency_key_stays(engine: Engine) -> None:

@@ -8,16 +8,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stepwell import Builder, Context, Engine, InputError, Retry, RetryLater, Workflow, step, task
 from stepwell.clock import SECOND
 from stepwell.model import Answer, Batch, SaveVersion
 from stepwell.runner.procedures import gates
-from stepwell.runner.procedures.copy_runs import CopiedRun, copy_runs
+from stepwell.runner.procedures.copy_runs import CopiedRun, _chunks, copy_runs
 from stepwell.store import Store, open_store, reader
 from stepwell.store.memory import MemoryStore
 from stepwell.testing.audit import audit
@@ -275,7 +277,26 @@ def test_the_command_says_what_it_did(source: Store, tmp_path: Path) -> None:
     assert done.stdout == "1 run: 1 copied and audited (1 node, 1 attempt)\n"
     again = subprocess.run([*program, *urls, "--json"], check=True, capture_output=True, text=True)
     assert [run["outcome"] for run in json.loads(again.stdout)["runs"]] == ["there"]
+    with Engine(urls[0]) as engine:
+        engine.run(Fails(), idempotency_key="monday", run_id="ours", check=False)
+    with Engine(urls[1]) as engine:
+        engine.run(Fails(), idempotency_key="monday", run_id="theirs", check=False)
+    refused = subprocess.run([*program, *urls], check=False, capture_output=True, text=True)
+    told = "not copied: another run of Fails there has its idempotency key 'monday'"
+    assert (refused.returncode, told in refused.stdout) == (6, True), refused
     missing = subprocess.run(
         [*program, f"sqlite:///{tmp_path}/no.db", urls[1]], check=False, capture_output=True, text=True
     )
     assert (missing.returncode, "there is no such file" in missing.stderr) == (4, True)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6), st.integers(0, 20))
+def test_rows_are_copied_in_as_few_parts_as_the_limits_allow(sizes: list[int], rows: int, size: int) -> None:
+    """One row may be larger than a batch should be."""
+    parts = list(_chunks(sizes, lambda each: each, rows, size))
+    assert [each for part in parts for each in part] == sizes
+    for part in parts:
+        assert 1 <= len(part) <= rows
+        assert sum(part) <= size or len(part) == 1
+    for part, (first, *_) in pairwise(parts):
+        assert len(part) == rows or sum(part) + first > size, "the next row had room in it"

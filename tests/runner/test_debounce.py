@@ -8,7 +8,9 @@ import time
 
 import pytest
 
+from stepwell import StoreError
 from stepwell.runner.worker.debounce import Debounce
+from tests.runner.waiting import eventually
 
 
 def test_what_it_does_may_end_it() -> None:
@@ -54,3 +56,48 @@ def test_while_it_stays_awake_it_acts_without_being_called_and_then_sleeps() -> 
     assert made._calls.empty()
     made.end(30)
     assert acted.empty(), "it acted although nobody had asked"
+
+
+@pytest.mark.parametrize("woken", [False, True])
+def test_it_is_closed_as_often_as_somebody_wants_and_leaves_no_thread(woken: bool) -> None:
+    acted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    made = Debounce(lambda: acted.put(1), "stepwell-test", 0)
+    if woken:
+        made.wake()
+        acted.get(timeout=30)  # now it sleeps until it is woken
+    for _ in range(2):
+        made.close()
+    made.wake()
+    made.end(30)
+    assert made._thread is None or not made._thread.is_alive()
+    assert acted.empty(), "it acted although it was closed"
+
+
+def test_an_action_that_fails_is_reported_and_the_next_one_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    acted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    errors = iter([StoreError("the store is away"), ZeroDivisionError("a defect")])
+
+    def act() -> None:
+        acted.put(1)
+        for error in errors:
+            raise error
+
+    made = Debounce(act, "stepwell-test", 0)
+    for _ in range(3):
+        made.wake()
+        acted.get(timeout=30)
+    made.end(30)
+    assert [(each.levelname, each.exc_info is not None) for each in caplog.records] == [
+        ("WARNING", False),
+        ("ERROR", True),
+    ]
+
+
+def test_once_it_has_been_asleep_it_waits_for_a_call() -> None:
+    """Else its thread would wake many times a second for nothing, as long as the engine is open."""
+    acted: queue.SimpleQueue[int] = queue.SimpleQueue()
+    made = Debounce(lambda: acted.put(1), "stepwell-test", 0.001, rounds=2)
+    made.wake()
+    acted.get(timeout=30)
+    eventually(lambda: not made._awake, "it stays awake")
+    made.end(30)

@@ -293,7 +293,7 @@ def test_the_same_content_is_the_same_version_and_the_newest_is_active(engine: E
     assert str(engine.save(Document(changed))) == "greet@2"
     assert engine.run("greet", input={"name": "x"}).output("hello") == {"result": "Hi x"}
     assert engine.run("greet@1", input={"name": "x"}).output("hello") == {"result": "Hello x"}
-    engine.documents.activate("greet@1")
+    assert engine.documents.activate("greet@1") == first._replace(is_new=False)
     assert engine.run("greet", input={"name": "x"}).output("hello") == {"result": "Hello x"}
     (stored,) = engine.workflows()
     assert (stored.name, stored.version, stored.versions) == ("greet", 1, 2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stepwell import Builder, Context, Engine, RunNotFound, Workflow, step, task
 from stepwell.errors import EngineClosed, InputError
+from stepwell.model import GetRun
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -227,3 +229,20 @@ def test_start_refuses_options_that_make_no_sense(engine: Engine, option: str, v
 def test_a_run_id_that_no_file_system_likes_is_refused(engine: Engine, run_id: str) -> None:
     with pytest.raises(InputError, match="run id"):
         engine.start(Order(order_id=7), run_id=run_id)
+
+
+def test_the_progress_of_a_run_is_known_without_reading_its_nodes(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = Builder("progress")
+    w.fan_out(range(3), job=jobs.same)
+    w.node("fails", job=jobs.fail)
+    w.node("never", job=jobs.nothing)
+    run = engine.run(w, check=False)
+    asked: list[Any] = []
+    read = engine.store.read
+    monkeypatch.setattr(engine.store, "read", lambda queries: asked.extend(queries) or read(queries))
+    assert run.progress._asdict() == {"nodes": 5, "ended": 5, "active": 0, "failed": 1}
+    assert run.progress.fraction == 1.0
+    assert {type(query) for query in asked} == {GetRun}
+    assert Engine("memory://", runner=None).start(w).progress == (5, 0, 3, 0)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine
+from stepwell import Builder, Engine, StoreError
 from stepwell.clock import SECOND
 from stepwell.ids import GateToken
 from stepwell.model import Gate, Sweep
 from stepwell.runner.worker import timetable
+from stepwell.runner.worker.follower import KNOWN_AT_ONCE, Follower
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.test_several_engines import Small
@@ -79,3 +80,40 @@ def test_what_others_start_is_heard_of_without_looking_for_it(
         run = starter.start(Small(number=number))
         eventually(lambda: run.status == "COMPLETED", "it was not heard of", seconds=10)  # noqa: B023
         eventually(lambda: server._runner.idle)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("error", [StoreError("away"), ZeroDivisionError("a defect")])
+def test_housekeeping_that_fails_is_tried_again_now_and_then(
+    engine: Engine, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    pending(engine)
+    commit, swept = engine.store.commit, list[float]()
+
+    def fail(batch: Any) -> Any:
+        if any(isinstance(op, Sweep) for op in batch):
+            swept.append(time.monotonic())
+            raise error
+        return commit(batch)
+
+    engine.store.commit = fail  # type: ignore[method-assign]
+    engine._runner.sweep_in(0)  # type: ignore[union-attr]
+    eventually(lambda: len(swept) >= 3)
+    assert swept[2] - swept[0] > 0.1, "a busy loop"
+    engine.store.commit = commit  # type: ignore[method-assign]
+    w = Builder("other")
+    w.node("same", job=jobs.same, args={"item": 1})
+    assert engine.run(w, wait=10).output("same") == 1
+    assert str(error) in caplog.text
+
+
+@pytest.mark.parametrize("count", [1, 2, 49, 50, 51, 99, 100, 101, 250])
+def test_a_look_takes_its_turn_with_every_known_run(count: int) -> None:
+    """Those that ended elsewhere are forgotten in the end, whichever they are."""
+    follower = Follower.__new__(Follower)
+    follower._turn = 0
+    known: Any = tuple(range(count))
+    needed = -(-count // KNOWN_AT_ONCE)
+    for _ in range(3):
+        turns = [follower._in_turn(known) for _ in range(needed)]
+        assert max(map(len, turns)) <= KNOWN_AT_ONCE
+        assert sorted(run for turn in turns for run in turn) == list(range(count))

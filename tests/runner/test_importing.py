@@ -21,6 +21,12 @@ from tests.runner.waiting import eventually
 from tests.sizes import in_seconds, sized
 
 
+@pytest.fixture
+def engine(open_engine: OpenEngine) -> Engine:
+    """An engine that may run what an edited graph calls: its arguments are not those of the program."""
+    return open_engine(jobs=["tests.runner.jobs"])
+
+
 def node(form: dict[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = next(each for each in form["nodes"].values() if each["name"] == name)
     return found
@@ -203,7 +209,7 @@ def test_of_two_imports_at_once_one_holds_whole(open_sqlite: OpenEngine) -> None
     assert len(outcomes) == 2
     assert "imported" in outcomes
     assert run.audit() == []
-    assert open_sqlite().get(run.id).retry().wait(30).check().output("total") in (28, 30)
+    assert open_sqlite(jobs=["tests.runner.jobs"]).get(run.id).retry().wait(30).check().output("total") in (28, 30)
 
 
 @pytest.mark.full_size

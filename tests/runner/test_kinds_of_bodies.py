@@ -7,11 +7,13 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from stepwell import Builder, Context, Engine, Workflow, step
+from stepwell.runner.bodies.threads import BodyThreads
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -126,3 +128,23 @@ def test_a_body_is_told_the_same_wherever_it_runs(sqlite_engine: Engine, isolati
         "run": {"id": run.id, "workflow": "told", "input": {}},
         "outputs": {first: [1]},
     }
+
+
+def test_bodies_behind_one_that_takes_long_get_other_threads() -> None:
+    """A look later, and only if no body has ended since the look before: a short one is over before a thread is awake."""
+    later: list[None] = []
+    called: list[int] = []
+    runner: Any = SimpleNamespace(commit_soon=lambda: later.append(None))
+    threads = BodyThreads(4, runner, lambda: 9)
+    threads.call = called.append  # type: ignore[method-assign]
+    waiting: Any = [object(), object(), object()]
+    threads.call_if_stuck()
+    assert (len(later), called) == (0, []), "nothing waits"
+    for held in waiting:
+        threads.add(held)
+    for looks in (1, 2):
+        threads._ended += 5
+        threads.call_if_stuck()
+        assert (len(later), called) == (looks, []), "bodies end: look again"
+    threads.call_if_stuck()
+    assert (len(later), called) == (2, [3]), "none has ended"

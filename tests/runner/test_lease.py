@@ -12,7 +12,7 @@ from stepwell import Builder, Engine, StoreError
 from stepwell.clock import SECOND
 from stepwell.codec import decode
 from stepwell.ids import AttemptId, WorkerId
-from stepwell.model import Enlist, Enlisted, Refusal, Refused, Renew, Renewed
+from stepwell.model import Dismiss, Enlist, Enlisted, Refusal, Refused, Renew, Renewed
 from stepwell.runner.worker.lease import Lease, LeaseState
 from stepwell.store import reader
 from stepwell.store.memory import MemoryStore
@@ -74,8 +74,6 @@ def test_a_lease_that_was_lost_is_taken_again_and_work_goes_on(engine: Engine) -
     """As after a laptop was asleep: somebody else has swept this worker away."""
     engine.run(one())
     (worker,) = reader.list_workers(engine.store)
-    from stepwell.model import Dismiss
-
     engine.store.commit([Dismiss(worker.id)])
     assert engine.run(one(), wait=10).status == "COMPLETED"
     assert [each.id for each in reader.list_workers(engine.store)] == [worker.id]
@@ -178,3 +176,21 @@ def test_a_store_that_stays_in_trouble_is_not_asked_without_end() -> None:
     eventually(lambda: len(asked) >= 3)
     lease.close()
     assert asked[2] - asked[0] > 0.15, "every tenth of the lease, not at once"
+
+
+def test_who_hears_that_the_lease_was_lost_has_it_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    store, held = Shaky(), threading.Event()
+    lease = kept(store, on_held=held.set)
+    lease.start()
+    for fails in (False, True):
+        store.store.commit([Dismiss(WorkerId("me"))])
+        store.fails = fails
+        held.clear()
+        lease.lost()
+        if not fails:
+            assert held.is_set()
+            assert [each.id for each in reader.list_workers(store.store)] == ["me"]
+    assert "could not be taken again yet: not now" in caplog.text
+    eventually(held.is_set, "it waited for the next renewal", seconds=5)
+    assert lease.state.losses == 2
+    lease.close()

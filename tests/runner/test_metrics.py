@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, Run, RunNotFound, Workflow, step, task
+from stepwell.clock import SECOND
 from stepwell.ids import AttemptId, WorkerId
 from stepwell.kernel.audit import folding
 from stepwell.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.runner.bodies.held import Held
 from stepwell.runner.scheduling.counters import Counters
+from stepwell.runner.worker.group_commit import now
 from stepwell.runner.worker.lease import LeaseState
-from stepwell.runner.worker.metrics import EngineMetrics
+from stepwell.runner.worker.metrics import EngineMetrics, snapshot
 from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
@@ -258,3 +260,19 @@ def test_the_longest_queue_of_a_healed_run_is_that_of_its_frontiers(open_sqlite:
     assert healed.row.heals == (later is not ROOTS)
     frontiers = [healed.checkpoint(seq).frontier for seq in range(1, healed.row.seq + 1)]
     assert healed.metrics.most_queued == max(sum(item.status == "READY" for item in items) for items in frontiers)
+
+
+def test_averages_are_what_the_counters_say(engine: Engine) -> None:
+    """Also of an engine that has done nothing yet."""
+    runner = engine._runner
+    assert runner is not None
+    counters = runner.scheduler.counters
+    for ops, commits, commit_time, executed, step_time in [(0, 0, 0, 0, 0), (12, 4, 2_000_000, 5, 10_000_000)]:
+        with runner._lock:
+            counters.ops, counters.commits, counters.commit_time = ops, commits, commit_time
+            counters.settled, counters.fenced, counters.unbegun, counters.step_time = executed + 3, 2, 1, step_time
+            metrics = snapshot(runner.scheduler, runner._lease, now())
+        assert metrics.executed == executed
+        assert metrics.ops_per_commit == (ops / commits if commits else 0)
+        assert metrics.commit_seconds == (commit_time / commits / SECOND if commits else 0)
+        assert metrics.step_seconds == (step_time / executed / SECOND if executed else 0)

@@ -141,6 +141,8 @@ def test_it_goes_on_when_the_store_is_away_and_ends_when_told(
         ends.set()
         thread.join(30)
     assert not thread.is_alive()
+    assert caplog.text.count("it is tried again until it answers") == 1, "an outage is told once"
+    assert caplog.text.count("the store answers again") == 1
 
 
 def test_the_command_looks_after_a_store_until_it_is_told_to_end(store: Told, tmp_path: Path) -> None:

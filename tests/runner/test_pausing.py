@@ -130,9 +130,14 @@ def test_a_failed_node_is_retried_when_its_time_has_come_but_not_while_the_run_i
 def test_a_failure_pauses_a_run_that_wants_it(engine: Engine) -> None:
     play = Play(held="right", broken="left")
     run = engine.start(play.workflow("pause", **FORK))
-    with pytest.raises(RunPaused, match=r"paused: a node failed\n.*run\.retry\(\).*run\.resume\(\)") as paused:
+    with pytest.raises(
+        RunPaused, match=r"paused: node '\w+' failed, attempt 1: .*\n.*run\.retry\(\).*run\.resume\(\)"
+    ) as paused:
         run.wait(30).check()
     assert paused.value.reason == "node_failed"
+    assert (paused.value.node, paused.value.attempt) == ("left", 1)
+    assert (paused.value.error_type, paused.value.error_message) == ("ValueError", "left is broken")
+    assert run.progress == (5, 2, 1, 1)
     assert run.node("right").status == "RUNNING", "what runs is not asked to stop"
     play.release("right")
     becomes(run, right="COMPLETED")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from stepwell import Builder, Engine
+from stepwell.runner.bodies import process
 from stepwell.runner.bodies.process import _Child
 from tests.runner import jobs
 from tests.runner.ledger import noted
@@ -67,6 +69,7 @@ def test_closing_ends_a_body_that_hangs_and_its_node_runs_again_elsewhere(open_s
 
 WORKER = """
 import sys
+import threading
 from stepwell import Builder, Engine
 from tests.runner import jobs
 
@@ -122,6 +125,7 @@ def test_a_process_that_has_turned_to_the_next_body_is_not_killed_for_the_last()
 
 UNGUARDED = """
 import sys
+import threading
 from stepwell import Builder, Engine
 from tests.runner import jobs
 
@@ -151,3 +155,61 @@ def test_what_a_child_said_last_is_heard_although_it_is_gone() -> None:
     child._pipe = SimpleNamespace(poll=lambda *seconds: next(looks), recv=lambda: "the last")
     child.is_alive = lambda: False
     assert child.receive() == "the last"
+
+
+def test_an_error_here_while_a_body_asks_fails_its_node_and_no_other(
+    open_sqlite: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process waits for an answer that does not come: it is replaced, and its place serves the next body."""
+    engine = open_sqlite(max_processes=1)
+    before = {thread for thread in threading.enumerate() if thread.name == "stepwell-process"}
+
+    def broken(attempt: Any, value: Any) -> Any:
+        raise RuntimeError("this process has a problem")
+
+    w = Builder("asks")
+    w.node("aside", job=jobs.whoami)
+    w.node("asks", job=jobs.peek, isolation="process", depends_on=["aside"])
+    with monkeypatch.context() as patched:
+        patched.setitem(process._ASKED, "output", broken)  # type: ignore[index]
+        failed = engine.run(w, check=False, wait=30)
+    assert failed.status == "FAILED"
+    assert "this process has a problem" in str(failed.node("asks").error)
+    assert engine.run(w, wait=30).status == "COMPLETED"
+    engine.close()
+
+    def left() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "stepwell-process"} - before
+
+    eventually(lambda: not left(), "its thread outlives the engine")
+    spawned = [each for each in psutil.Process().children() if "spawn_main" in " ".join(each.cmdline())]
+    assert not spawned, "its process outlives the engine"
+
+
+@pytest.mark.parametrize(
+    ("ready", "exitcode", "told"),
+    [
+        (False, 1, "ended with exit code 1 before it was ready"),
+        (False, -9, "ended with exit code -9 before it was ready"),
+        (True, -11, "was killed by signal 11"),
+        (True, 0, "ended with exit code 0 before the body returned"),
+        (True, 3, "ended with exit code 3 before the body returned"),
+        (True, None, "ended with exit code None before the body returned"),  # it has closed the pipe, and goes on
+    ],
+)
+def test_how_a_process_died_is_told(ready: bool, exitcode: int | None, told: str) -> None:
+    child: Any = _Child.__new__(_Child)
+    child.ready = ready
+    child._process = SimpleNamespace(join=lambda seconds: None, exitcode=exitcode)
+    assert told in child.how_it_died()
+
+
+def test_an_engine_that_used_only_some_of_its_processes_closes_all(open_sqlite: Any) -> None:
+    before = {thread for thread in threading.enumerate() if thread.name == "stepwell-process"}
+    engine = open_sqlite(max_processes=3)
+    engine.run(one(jobs.whoami))
+    engine.close()
+    eventually(
+        lambda: {thread for thread in threading.enumerate() if thread.name == "stepwell-process"} <= before,
+        "a thread outlives the engine",
+    )

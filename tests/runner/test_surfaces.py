@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import io
 import logging
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 import stepwell
 from stepwell import Builder, Context, Engine, NodeNotFound, Workflow, errors, step
 from stepwell.client import Client
 from stepwell.client.client import AsyncClient
+from stepwell.graph import Graph
+from stepwell.model import ListAttempts, ListNodes, queries
 from stepwell.runner.aio.calls import AsyncTriggers
 from stepwell.runner.aio.engine import AsyncEngine
 from stepwell.runner.aio.run import AsyncRun
+from stepwell.runner.runs.stored import StoredRun
+from stepwell.runner.show import run as showing
 from tests.runner.conftest import OpenEngine
 
 
@@ -42,7 +51,8 @@ class Order(Workflow):
 ENGINE = """adopt close compare get metrics on run runs save serve start start_many triggers wait workflows"""
 RUN = """
 audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
-logs metrics node nodes origin output outputs pause reattempt replay result resume retry show state status wait why workflow
+logs metrics node nodes origin output outputs pause progress reattempt replay result resume retry show state status wait why
+workflow
 """
 CTX = """
 attempt check checkpoint db effect idempotency_key input node_id node_name now order_key outcome outputs parents progress random
@@ -115,9 +125,15 @@ def test_a_run_says_how_it_stands(engine: Engine) -> None:
     run = engine.run(Order(), run_id="order-7")
     assert repr(run) == "<Run order-7 COMPLETED 3/3>"
     failed = engine.run(Order(broken=True), run_id="order-8", check=False)
-    assert repr(failed) == "<Run order-8 FAILED 1/3>"
+    assert repr(failed) == "<Run order-8 FAILED 3/3, 1 failed>"
     assert repr(failed.node("charge")) == "<Node charge FAILED, 1 attempt>"
     assert repr(failed.node("charge").attempts[0]) == "<Attempt 1 FAILED ValueError>"
+    asked: list[queries.Query] = []
+    read = engine.store.read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine.store, "read", lambda queries: asked.extend(queries) or read(queries))
+        repr(run)
+    assert asked == [queries.GetRun(run.id)], "one row, however many nodes there are"
     run.delete()
     assert repr(run) == "<Run order-7, which is not in its store>"
     w = Builder("wide")
@@ -162,6 +178,36 @@ def test_a_run_is_shown_as_a_tree_and_a_timeline(engine: Engine, capsys: pytest.
     assert "run.show(whole=True) shows all 60 nodes" in folded
     run.show(whole=True)
     assert len(capsys.readouterr().out.splitlines()) > 60
+
+
+def test_a_large_run_is_shown_from_columns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its journal is read nor its graph made, and rows only of nodes of which more is said."""
+    w = Builder("wide", on_failure="finish")
+    parts = w.fan_out(range(300), job="tests.runner.jobs:same", name="part")
+    broken = [w.node(each, job="tests.runner.jobs:fail", args={"message": each}, depends_on=None) for each in "xy"]
+    w.node("end", job="tests.runner.jobs:nothing", depends_on=parts)
+    row = engine.run(w, check=False).row
+    monkeypatch.setattr(showing, "JOURNAL_READ", row.seq - 1)
+    monkeypatch.setattr(Graph, "load", lambda *_: pytest.fail("the whole graph is made"))
+    asked: list[tuple[Any, Any]] = []
+    read = engine.store.read
+
+    def noted(queries: Sequence[Any]) -> list[Any]:
+        answers = read(queries)
+        asked.extend(zip(queries, answers, strict=True))
+        return answers
+
+    monkeypatch.setattr(engine.store, "read", noted)
+    text = io.StringIO()
+    showing.print_run(Console(file=text, width=120), StoredRun(engine.store, row), str, tracebacks=False, whole=False)
+    shown = re.sub(" +\n", "\n", text.getvalue())
+    assert re.search(r"took +[\d.]+ s a step, 95 % within [\d.]+ s\n", shown)
+    assert re.search(r"part_0 \.\. part_299 +300 × COMPLETED", shown)
+    assert [shown.count(name) for name in ("ValueError: x", "ValueError: y", "after all 300")] == [1, 1, 1]
+    kinds = Counter(type(query) for query, _ in asked)
+    assert (kinds[queries.ListJournal], kinds[queries.GetGraph]) == (0, 1)
+    rows = [row for query, rows in asked if isinstance(query, ListNodes | ListAttempts) for row in rows]
+    assert len(rows) == 2 * len(broken)
 
 
 def test_a_notebook_shows_a_picture_and_a_tree(engine: Engine) -> None:
@@ -245,7 +291,7 @@ cells = [
     "run.show()",
     "engine.close()",
     "async with Engine('sqlite:///x.db') as engine:\\n"
-    "    run = await engine.run(Order(), run_id='order-8')\\n    print(await run.output('thank'))",
+    "    run = await engine.run(Order(), run_id='order-8')\\n    print(await run.output('thank'))\\n    display(run)",
     "class Order(Workflow):\\n    @step\\n    def ship(self) -> str:\\n        return 'changed'\\n",
     "with Engine('sqlite:///x.db') as engine:\\n    print(engine.run(Order(), run_id='order-9').output('ship'))",
 ]
@@ -261,8 +307,10 @@ assert "<svg" in outputs[3][0].data["text/html"]
 assert outputs[3][0].data["text/plain"] == "<Run order-7 COMPLETED 2/2>"
 assert printed(4) == "thanks <Run order-7 COMPLETED 2/2>\\n", outputs[4]
 assert "completed" in outputs[4][-1].data["text/plain"], outputs[4]
-assert "order-7" in str(outputs[5])
+assert len(outputs[5]) == 1, outputs[5]
+assert "order-7" in outputs[5][0].data["text/plain"], outputs[5]
 assert printed(7) == "thanks\\n", outputs[7]
+assert "<svg" in outputs[7][-1].data["text/html"], outputs[7]
 assert printed(9) == "changed\\n", outputs[9]
 print("all cells ran")
 """

@@ -228,3 +228,19 @@ def test_the_time_of_others_is_kept_whatever_limit_one_of_them_has(
 
     assert engine.run(Slow(), check=False, wait=20).node("hang").attempts[0].status == "TIMED_OUT"
     assert running.wait(20).status == "COMPLETED"
+
+
+def test_a_body_that_overruns_on_the_loop_costs_no_thread(open_sqlite: OpenEngine, tmp_path: Path) -> None:
+    """A `def` job that returns a coroutine: the thread it began in is free already."""
+    engine = open_sqlite(max_concurrent_nodes=1)
+    w = Builder("slow")
+    w.node("slow", job=returns_a_coroutine, timeout=LIMIT)
+    run = engine.run(w, check=False)
+    assert run.node("slow").attempts[0].status == "TIMED_OUT"
+    runner = engine._runner
+    assert runner is not None
+    assert runner.runaways == 0
+
+
+def returns_a_coroutine() -> Any:
+    return asyncio.sleep(60)

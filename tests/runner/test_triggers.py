@@ -107,6 +107,39 @@ def test_a_trigger_is_fired_by_hand_with_its_own_input_or_another() -> None:
             engine.triggers.fire("onse")
 
 
+@pytest.mark.parametrize(
+    ("input", "wrong"),
+    [
+        ({}, r"\$\.input\.told: it is needed"),
+        ({"tolt": "{{ fire.time }}", "told": "x"}, r"\$\.input\.tolt: there is no such field; did you mean 'told'"),
+        ({"told": 7}, r"\$\.input\.told: a string is needed, not 7"),
+    ],
+)
+@pytest.mark.parametrize(
+    "when", [{"run_finished": "Greeting"}, {"webhook": {"secret": "secret:HOOK"}}], ids=["run", "hook"]
+)
+def test_the_input_of_a_trigger_is_checked_before_it_ever_fires(input: Any, wrong: str, when: dict[str, Any]) -> None:
+    text = {"type": "object", "properties": {"told": {"type": "string"}}, "required": ["told"]}
+    node = {"id": "a", "handler": "transform", "config": {"template": "1"}}
+    with Engine("memory://", workflows=[Greeting, Follower]) as engine:
+        engine.save(Document({"name": "told", "input": text, "nodes": [node]}))
+        for workflow in (Follower, "told"):
+            with pytest.raises(InputError, match=wrong):
+                engine.triggers.add(Trigger("then", workflow, input=input, **when))
+            assert engine.triggers.all() == []
+
+
+@pytest.mark.parametrize("input", [{"told": "{{ run.status }}"}, {"told": "x"}, "{{ run.outputs.greet }}"])
+def test_what_is_known_only_when_a_trigger_fires_is_left_to_then(input: Any) -> None:
+    with Engine("memory://", workflows=[Greeting, Follower]) as engine:
+        engine.triggers.add(Trigger("then", Follower, run_finished=Greeting, input=input))
+
+
+def test_a_template_names_a_field_that_there_is() -> None:
+    with pytest.raises(TriggerError, match="run has no 'output'; there are id, workflow, status, input, outputs"):
+        Trigger("then", Follower, run_finished=Greeting, input={"told": "{{ run.output.greet }}"})
+
+
 def test_a_class_that_only_workers_have_is_started_by_one_without_its_code(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     with Engine(url) as worker, Engine(url, runner=None) as orchestrator:
@@ -146,6 +179,12 @@ def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Pa
     some.write_text(json.dumps({"triggers": [{"name": "a", "workflow": "w", "every": "15m"}] * 2}))
     assert [each.name for each in load_triggers(one)] == ["nightly"]
     assert len(load_triggers(some)) == 2
+    some.write_text(json.dumps([{"name": "a", "workflow": "w", "every": "15m"}]))
+    assert [each.name for each in load_triggers(some)] == ["a"]
+    for odd in ({"triggers": [], "name": "a"}, {"name": "a"}, [7]):
+        some.write_text(json.dumps(odd))
+        with pytest.raises(TriggerError):
+            load_triggers(some)
     one.write_text("name: nightly\nworkflow: report\ncron: 30 25 * * *\ntimezone: Berlin\n")
     with pytest.raises(TriggerError) as refused:
         load_triggers(one)

@@ -36,6 +36,8 @@ def wipe(folder="."):
         marker.write("x")
     return "wiped"
 
+_wipe_all = wipe
+
 class Busy(Exception): ...
 
 class State:
@@ -153,20 +155,34 @@ def test_a_fork_and_a_freeze_and_another_import_are_as_little_trusted(open_sqlit
     assert open_sqlite(jobs=[foreign.name, "tests.runner"]).adopt("fork").wait(30).output("second") == "wiped"
 
 
-def test_what_the_run_named_before_or_a_builder_was_given_needs_no_settings(open_sqlite: OpenEngine) -> None:
+def test_what_the_run_called_before_needs_no_settings(open_sqlite: OpenEngine) -> None:
+    run = half_done(open_sqlite())
+    form = edited(run, "tests.runner.jobs:double", args={"item": 4}, timeout=20)
+    assert run.import_graph(form).graph.trusted
+    assert open_sqlite().get(run.id).retry().wait(30).output("second") == 8
+
+
+@pytest.mark.parametrize(("job", "args"), [("double", {"item": 3}), ("total", {})])
+def test_other_arguments_and_what_some_builder_was_given_need_their_module_allowed(
+    open_sqlite: OpenEngine, job: str, args: dict[str, Any]
+) -> None:
+    """Or who may edit graphs could call whatever this process has ever run, with anything."""
     engine = open_sqlite()
-    run = half_done(engine)
-    assert run.import_graph(edited(run, "tests.runner.jobs:double", args={"item": 3})).graph.trusted
-    assert open_sqlite().get(run.id).retry().wait(30).output("second") == 6
-    other = half_done(engine)
     given = Builder("given")
     given.node("total", job=jobs.total)
     engine.run(given, check=False)
-    assert other.import_graph(edited(other, "tests.runner.jobs:total")).graph.trusted
-    assert open_sqlite().get(other.id).retry().wait(30).output("second") == 8
+    run = half_done(engine)
+    assert not run.import_graph(edited(run, f"tests.runner.jobs:{job}", args=args)).graph.trusted
+    for other in (engine, open_sqlite()):
+        with pytest.raises(MissingJob, match="is not registered here"):
+            other.get(run.id).retry()
+    allowed = half_done(open_sqlite(jobs=["tests.runner"]))
+    assert allowed.import_graph(edited(allowed, f"tests.runner.jobs:{job}", args=args)).graph.trusted
+    for each in (run, allowed):
+        assert open_sqlite(jobs=["tests.runner"]).get(each.id).retry().wait(30).status == "COMPLETED"
 
 
-def test_the_jobs_of_a_class_that_was_given_are_registered(open_sqlite: OpenEngine) -> None:
+def test_the_jobs_of_a_class_that_was_given_are_not_registered_for_data(open_sqlite: OpenEngine) -> None:
     run = half_done(open_sqlite())
     run.import_graph(edited(run, "tests.runner.jobs:nothing"))
     with pytest.raises(MissingJob) as refused:
@@ -175,7 +191,7 @@ def test_the_jobs_of_a_class_that_was_given_are_registered(open_sqlite: OpenEngi
     assert refused.value.others == ("tests.runner.jobs:nothing",)
     assert "(also missing: tests.runner.jobs:nothing)" in str(refused.value)
     other = half_done(open_sqlite(workflows=[Naming]))
-    assert other.import_graph(edited(other, "tests.runner.jobs:nothing")).graph.trusted
+    assert not other.import_graph(edited(other, "tests.runner.jobs:nothing")).graph.trusted
 
 
 class Naming(Workflow):
@@ -189,15 +205,17 @@ class Naming(Workflow):
     mail = step(job="tests.runner.jobs:nothing")
 
 
-def test_what_the_class_of_a_run_names_is_registered_with_it(open_sqlite: OpenEngine, foreign: Module) -> None:
+def test_an_edited_graph_of_a_class_reaches_its_methods_and_not_its_jobs(
+    open_sqlite: OpenEngine, foreign: Module
+) -> None:
     run = open_sqlite().run(Naming(), check=False)
     form = run.export_graph()
     form["nodes"]["first"] |= {"job": f"{foreign.name}:wipe"}
     run.import_graph(form)
     with pytest.raises(MissingJob) as refused:
         open_sqlite().get(run.id).retry()
-    assert (refused.value.job, refused.value.others) == (f"{foreign.name}:wipe", ())
-    assert open_sqlite(jobs=[foreign.name]).get(run.id).retry().wait(30).status == "COMPLETED"
+    assert (refused.value.job, refused.value.others) == (f"{foreign.name}:wipe", ("tests.runner.jobs:nothing",))
+    assert open_sqlite(jobs=[foreign.name, "tests.runner.jobs"]).get(run.id).retry().wait(30).status == "COMPLETED"
 
 
 @pytest.mark.parametrize(
@@ -294,15 +312,15 @@ def add_one() -> Delta:
     return Delta(total=1)
 
 
-def test_a_state_that_was_given_to_a_builder_is_registered(open_sqlite: OpenEngine) -> None:
-    engine = open_sqlite()
+def test_the_state_of_an_imported_graph_may_be_in_an_allowed_module(open_sqlite: OpenEngine) -> None:
+    engine = open_sqlite(jobs=["tests"])
     w = Builder("counted", state=Totals)
     w.node("one", job=add_one)
     engine.run(w)
     run = half_done(engine)
     form = edited(run, f"{__name__}:add_one") | {"state": f"{__name__}:Totals"}
     assert run.import_graph(form).graph.trusted
-    assert open_sqlite().get(run.id).retry().wait(30).state == {"total": 1}
+    assert open_sqlite(jobs=["tests"]).get(run.id).retry().wait(30).state == {"total": 1}
 
 
 def test_trust_is_part_of_what_is_stored_and_of_nothing_that_people_write(open_sqlite: OpenEngine) -> None:
@@ -340,6 +358,11 @@ def test_a_cassette_deletes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(MissingJob, match="shutil:rmtree is not registered here"):
         replay_cassette(recorded, jobs=["tests"])
     assert victim.exists()
+
+
+def test_a_cassette_reaches_no_private_function_of_an_allowed_module(foreign: Module) -> None:
+    with pytest.raises(MissingJob, match="is private, as its name begins with _"):
+        replay_cassette(read_cassette(cassette(f"{foreign.name}:_wipe_all", {})), jobs=[foreign.name])
 
 
 def test_a_cassette_imports_nothing_that_is_not_allowed(foreign: Module, tmp_path: Path) -> None:

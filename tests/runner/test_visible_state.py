@@ -155,6 +155,19 @@ def test_in_a_chain_every_node_folds_one_delta() -> None:
     assert sum(map(len, stored.reads)) == len(graph) - 1
 
 
+def test_below_each_of_many_joins_only_what_is_new_is_folded() -> None:
+    nodes = [NodeSpec("first", "first"), NodeSpec("j0", "j0", depends_on=("first",))]
+    for i in range(1, 300):
+        nodes += [NodeSpec(f"{side}{i}", "side", depends_on=(f"j{i - 1}",)) for side in "ab"]
+        nodes.append(NodeSpec(f"j{i}", "join", depends_on=(f"a{i}", "first", f"b{i}")))
+    graph = Graph(nodes)
+    stored = Stored(graph, {key: {"added": 1} for key in graph.nodes})
+    visible = VisibleState(RUN, graph, STATE, stored)
+    for i in range(300):
+        assert visible.by(graph.index[f"j{i}"], 1)["added"] == 1.5 + 3 * i + 1
+    assert sum(map(len, stored.reads)) == 1 + 3 * 299
+
+
 def test_a_join_folds_its_ancestors_once_whoever_is_below() -> None:
     branches = [NodeSpec(f"b{i}", f"b{i}") for i in range(100)]
     join = NodeSpec("join", "join", depends_on=tuple(spec.id for spec in branches))

@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Context, Engine, Retry, RunNotFound, Workflow, step, task
+from stepwell.graph import Graph, outline
 from stepwell.kernel.why import Why
+from stepwell.model import queries
+from stepwell.runner.runs.stored import StoredRun
+from stepwell.store import reader
 from tests.runner import jobs
 from tests.runner.conftest import OpenEngine
 from tests.runner.waiting import eventually
@@ -294,8 +298,8 @@ class Small(Workflow):
     def only(self) -> None: ...
 
 
-def wide(width: int) -> Builder:
-    w = Builder("wide")
+def wide(width: int, **options: Any) -> Builder:
+    w = Builder("wide", **options)
     parts = w.fan_out(range(width), job=jobs.same, name=lambda i: f"part_{i}", depends_on=None)
     w.node("total", job=jobs.nothing, depends_on=parts)
     w.node("end", job=jobs.nothing)
@@ -324,6 +328,36 @@ def test_of_a_large_run_only_a_little_is_read(open_engine: OpenEngine, monkeypat
     assert told(run.why())[0] == "run r of wide is pending: 20,002 nodes, 2 pending, 20,000 ready"
     told(run.why("part_19999"))
     assert rows < 500
+
+
+def test_the_graph_of_an_ended_run_is_not_read(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = open_engine()
+    engine.run(wide(3), run_id="r")
+    asked: list[Any] = []
+    read = engine.store.read
+    monkeypatch.setattr(engine.store, "read", lambda queries: asked.extend(queries) or read(queries))
+    why = StoredRun(engine.store, reader.require_run(engine.store, "r")).why()
+    assert told(why)[0].startswith("run r of wide completed")
+    assert not [query for query in asked if isinstance(query, queries.GetGraph)]
+
+
+def test_no_run_is_explained_by_making_every_node_of_its_graph(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+    for on_failure in ("fail_fast", "pause"):
+        w = wide(300, on_failure=on_failure)
+        w.node("broken", job=jobs.fail, depends_on="end")
+        engine.run(w, run_id=on_failure, check=False)
+    made: list[str] = []
+    monkeypatch.setattr(Graph, "load", lambda *_: pytest.fail("the whole graph is loaded"))
+    read_node = outline.node_from_document
+    monkeypatch.setattr(outline, "node_from_document", lambda node: made.append(node["id"]) or read_node(node))
+    for run, status in (("fail_fast", "failed"), ("pause", "is paused")):
+        why = StoredRun(engine.store, reader.require_run(engine.store, run)).why()
+        assert told(why)[0].startswith(f"run {run} of wide {status}")
+        assert "broken failed for good" in why.text()
+    assert 0 < len(set(made)) < 10
 
 
 def test_asking_while_the_run_goes_on(open_engine: OpenEngine) -> None:

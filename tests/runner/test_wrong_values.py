@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from stepwell import Builder, Context, DefinitionError, Engine, Retry, RunNotFound, Workflow, step
 from stepwell.clock import MAX_SECONDS
 from stepwell.errors import InputError
+from stepwell.model import RunStatus
+from stepwell.runner import checking
 from stepwell.store import open_store, reader
 
 NAN = math.nan
@@ -110,6 +114,12 @@ def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
         {"lease_seconds": 0.001},
         {"lease_seconds": "30"},
         {"close_seconds": NAN},
+        {"close_seconds": -1},
+        {"node_timeout": 0},
+        {"node_timeout": NAN},
+        {"queues": []},
+        {"jobs": "shop.jobs"},
+        {"pipelines": "shop"},
         {"max_concurrent_nodes": "x"},
         {"max_concurrent_nodes": 1.5},
         {"max_concurrent_nodes": True},
@@ -157,6 +167,13 @@ def test_listeners(looking: Engine) -> None:
         looking.on("run", None)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="there are: run, node"):
         looking.on("nodes", print)  # type: ignore[arg-type]
+
+    async def later(event: object) -> None: ...
+
+    with pytest.raises(InputError, match="an async def is called on a loop"):
+        looking.on("run", later)
+    with pytest.raises(InputError, match="only metrics are told now and then"):
+        looking.on("run", print, every=5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("attempt", ["x", 0, 1.0, True])
@@ -314,3 +331,112 @@ def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
         assert len(str(refused.value)) < 300
         assert sorted(each.name for each in tmp_path.iterdir()) == ["file.txt", "folder"]
         assert run.export("x" * 255).is_file()
+
+
+KEY = "k" * checking.MAX_KEY
+LONG = f"{KEY}k"
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "used"),
+    [
+        (lambda value: checking.checked_seconds("wait", value), 0, 0.0),
+        (lambda value: checking.checked_seconds("wait", value), timedelta(minutes=2), 120.0),
+        (lambda value: checking.checked_limit("wait", value, positive=True), None, None),
+        (lambda value: checking.checked_limit("wait", value, positive=True), 1, 1.0),
+        (lambda value: checking.check_whole("n", value, 2, 5, "2 to 5"), 2, None),
+        (lambda value: checking.check_whole("n", value, 2, 5, "2 to 5"), 5, None),
+        (lambda value: checking.check_text("key", value), KEY, None),
+        (lambda value: checking.check_text("key", value), "é", None),
+        (checking.checked_tags, None, ()),
+        (checking.checked_tags, {}, ()),
+        (checking.checked_tags, {"b": "2", "a": KEY}, (("a", KEY), ("b", "2"))),
+        (
+            checking.checked_tags,
+            dict.fromkeys(map(chr, range(65, 97)), "x"),
+            tuple((chr(n), "x") for n in range(65, 97)),
+        ),
+        (checking.check_attempt, None, None),
+        (checking.check_attempt, 1, None),
+        (lambda value: checking.check_step("run", value), None, None),
+        (lambda value: checking.check_step("run", value), "label", None),
+        (lambda value: checking.check_step("run", value), -3, None),
+        (lambda value: checking.check_step("run", value), 2**63 - 1, None),
+        (checking.check_node_name, "node", None),
+        (checking.checked_changes, None, {}),
+        (checking.checked_changes, {"express": True}, {"express": True}),
+        (lambda value: checking.check_page(value, None), 1, None),
+        (lambda value: checking.check_page(5, value), "Order", None),
+        (checking.check_prefix, None, None),
+        (checking.check_prefix, "01ab", None),
+        (lambda value: checking.checked_time("before", value), None, None),
+        (lambda value: checking.checked_time("before", value), datetime(1970, 1, 2, tzinfo=UTC), 86_400 * 1_000_000),
+        (checking.checked_status, "failed", RunStatus.FAILED),
+        (checking.checked_status, "COMPLETED", RunStatus.COMPLETED),
+        (checking.checked_list, [1, 2], [1, 2]),
+        (checking.checked_workflows, (), []),
+        (checking.checked_workflows, (Workflow,), [Workflow]),
+        (checking.checked_queues, None, None),
+        (checking.checked_queues, ["gpu", "default", "gpu"], frozenset({"gpu", "default"})),
+        (checking.checked_modules, ["shop.jobs", "own"], ("shop.jobs", "own")),
+        (checking.checked_pipelines, [1], [1]),
+        (lambda value: checking.check_limits(queue_depth=value), 0, None),
+        (lambda value: checking.check_limits(queue_depth=0, threads=value), 1, None),
+        (lambda value: checking.check_limits(queue_depth=value, threads=value), checking.MAX_LIMIT, None),
+        (checking.checked_lease, 0.1, 0.1),
+        (lambda value: checking.check_home(value, "local"), None, None),
+        (lambda value: checking.check_home(value, None), "memory://", None),
+        (lambda value: checking.check_home(None, value), "celery", None),
+    ],
+)
+def test_what_is_allowed_comes_back_as_it_is_used(check: Callable[[Any], Any], given: Any, used: Any) -> None:
+    """The first and the last value that each check takes."""
+    assert check(given) == used
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong"),
+    [
+        (lambda value: checking.checked_seconds("wait", value), [-1, True, "1", None, float("nan")]),
+        (lambda value: checking.checked_limit("wait", value, positive=True), [0, -1, "1"]),
+        (lambda value: checking.check_whole("n", value, 2, 5, "2 to 5"), [1, 6, True, 2.0, "3", None]),
+        (lambda value: checking.check_text("key", value), ["", LONG, "é" * 251, "a\x00b", "\ud800", 7, None]),
+        (
+            checking.checked_tags,
+            [
+                [("a", "1")],
+                "a",
+                {"a": 1},
+                {1: "a"},
+                {"": "a"},
+                {"a": ""},
+                {"a": LONG},
+                dict.fromkeys(map(str, range(checking.MAX_TAGS + 1)), "x"),
+            ],
+        ),
+        (checking.check_attempt, [0, -1, True, "1", 2**63]),
+        (lambda value: checking.check_step("run", value), [True, 1.0, 2**63, ["a"]]),
+        (checking.check_node_name, [None, 7, b"node"]),
+        (checking.checked_changes, [{1: 2}, [("a", 1)], "a", 0]),
+        (lambda value: checking.check_page(value, None), [0, -1, True, None, "5"]),
+        (lambda value: checking.check_page(5, value), [7, Workflow]),
+        (checking.check_prefix, [7, b"01"]),
+        (lambda value: checking.checked_time("before", value), [datetime(2026, 1, 1), 0, "2026-01-01"]),
+        (checking.checked_status, ["", "done", None, 7]),
+        (checking.checked_list, ["ab", b"ab", {"a": 1}, 7, None]),
+        (checking.checked_workflows, [Workflow, "Order", [int], [Workflow, 7], 7]),
+        (checking.checked_queues, [[], "gpu", b"gpu", [""], ["a/b"], ["gpu", 7], 7]),
+        (checking.checked_modules, ["shop", ["shop-jobs"], ["shop."], [""], [7], 7]),
+        (checking.checked_pipelines, ["shop", 7, None]),
+        (lambda value: checking.check_limits(queue_depth=value), [-1, checking.MAX_LIMIT + 1, True, 1.0]),
+        (lambda value: checking.check_limits(queue_depth=0, threads=value), [0, checking.MAX_LIMIT + 1, True, None]),
+        (checking.checked_lease, [0, 0.09, "30", None]),
+        (lambda value: checking.check_home(value, "local"), [7, b"memory://"]),
+        (lambda value: checking.check_home(None, value), ["", "remote", 7]),
+    ],
+)
+def test_what_is_not_allowed_is_refused_by_each_check(check: Callable[[Any], Any], wrong: list[Any]) -> None:
+    """The values next to the first and the last ones, and other types."""
+    for value in wrong:
+        with pytest.raises(InputError):
+            check(value)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from stepwell.server.serving import Serving
-from stepwell.store import open_store
+from stepwell.store import Store, open_store
 
 SECONDS = 30.0
 
@@ -31,8 +31,17 @@ ADD: dict[str, Any] = {
 
 @contextmanager
 def running(url: str, **options: Any) -> Iterator[Serving]:
-    """A server of this store."""
+    """A server of the store at this URL."""
     store = open_store(url)
+    try:
+        with serving_of(store, **options) as serving:
+            yield serving
+    finally:
+        store.close()
+
+
+@contextmanager
+def serving_of(store: Store, **options: Any) -> Iterator[Serving]:
     serving = Serving(store, port=0, **options)
     started = threading.Event()
     thread = threading.Thread(target=serving.run, args=(started.set,), name="server")
@@ -43,7 +52,6 @@ def running(url: str, **options: Any) -> Iterator[Serving]:
     finally:
         serving.stop()
         thread.join(SECONDS)
-        store.close()
     assert not thread.is_alive()
 
 

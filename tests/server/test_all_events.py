@@ -71,6 +71,9 @@ def test_a_change_in_a_large_backlog_is_told(tmp_path: Path, monkeypatch: pytest
             until_told(lines, {(runs[17].id, "PAUSED")})
             runs[17].resume()
             until_told(lines, {(runs[17].id, "RUNNING")})
+            for run in runs[3::10]:  # by the server itself
+                assert api.post(f"/api/v1/runs/{run.id}/pause").status_code == 200
+                until_told(lines, {(run.id, "PAUSED")})
 
 
 def test_who_breaks_off_in_the_middle_of_what_came_together_misses_nothing(

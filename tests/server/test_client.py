@@ -107,6 +107,7 @@ def test_a_class_is_run_and_looked_at(engine: Any) -> None:
     assert [line.message for line in run.logs()] == ["validating 7"]
     assert "completed" in str(run.why())
     assert run.metrics.attempts == 2
+    assert run.progress == (2, 2, 0, 0)
     assert run.audit() == []
     assert run.checkpoint(2).step == 2
     assert run.graph.nodes["charge"].depends_on == ("validate",)
@@ -163,6 +164,9 @@ def test_a_run_that_goes_on_is_paused_resumed_and_cancelled(engine: Any) -> None
         run.wait(0.01)
     run.pause()
     assert run.status is RunStatus.PAUSED
+    for go_on in run.retry, run.resume:
+        with pytest.raises(InputError, match=r"knots: resume and retry take only what the class of run .* misses"):
+            go_on(input={"knots": 2})
     assert run.resume().wait(30).status is RunStatus.COMPLETED
     builder = Builder("stops")
     builder.node("only", job="tests.server.test_client:wait_for_stop")
@@ -331,6 +335,13 @@ class Scripted:
         if isinstance(found, Exception):
             raise found
         yield iter(found)
+
+
+def test_a_stream_is_followed_for_as_long_as_is_said() -> None:
+    transport: Any = Scripted(["event: journal", "id: 1", 'data: {"seq": 1}', ""])
+    assert next(client_events.follow(transport, "path", None, seconds=60)) == ("journal", "1", {"seq": 1})
+    assert list(client_events.follow(transport, "path", None, seconds=0)) == []
+    assert transport.lasts == [None]
 
 
 def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from stepwell.server.api import events
 from stepwell.server.serving import Serving
 from stepwell.server.streams import feed
 from stepwell.server.streams.sse import HEARTBEAT
-from tests.server.running import SECONDS, client, ended, running
+from tests.server.running import ADD, SECONDS, client, ended, running
 
 RUNS = "/api/v1/runs"
 
@@ -154,7 +154,7 @@ def test_quiet_streams_have_heartbeats_and_end_with_their_token(
                     break
             revoke_token(serving.service.store, token.id)
             assert all(not line or line.startswith(":") for line in lines)  # and then it ends
-        assert serving.service.feed.streams == 0
+        wait_until(lambda: serving.service.feed.streams == 0)
 
 
 def test_busy_streams_end_with_their_token_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +235,35 @@ def test_streams_end_when_the_server_does(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(SECONDS)
     assert len(ends) == 3
+
+
+def test_no_more_streams_than_allowed_however_many_begin_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "MAX_STREAMS", 5)
+    with running(f"sqlite:///{tmp_path}/many.db") as serving, client(serving) as api:
+        assert api.post("/api/v1/workflows", json=ADD).status_code == 201
+        run = start(api)
+        statuses: list[int] = []
+        over = threading.Event()
+
+        def listen(path: str) -> None:
+            with client(serving) as own, own.stream("GET", f"/api/v1{path}") as stream:
+                statuses.append(stream.status_code)
+                over.wait(SECONDS)
+
+        paths = ("/events", f"/runs/{run}/events", f"/runs/{run}/logs/events")
+        threads = [threading.Thread(target=listen, args=(path,)) for path in paths * 8]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(statuses) == len(threads))
+        assert (statuses.count(200), statuses.count(503)) == (5, 19)
+        over.set()
+        for thread in threads:
+            thread.join(SECONDS)
+        wait_until(lambda: serving.service.feed.streams == 0)
+        assert api.get("/api/v1/runs/nobody/events").status_code == 404
+        assert serving.service.feed.streams == 0
 
 
 def test_no_more_streams_than_allowed(server: Serving, api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from stepwell.errors import InputError
-from stepwell.server.access import callers, tokens
+from stepwell.server.access import callers, sessions, tokens
 from stepwell.server.access.guard import MAX_BODY, host_name
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
-from stepwell.store import open_store
+from stepwell.store import open_store, reader
 from tests.runner.waiting import eventually
 from tests.server.running import client, running
 
@@ -32,13 +32,25 @@ def serving(tmp_path: object) -> Iterator[Serving]:
 def test_loopback_needs_no_token_until_one_is_made(serving: Serving) -> None:
     with client(serving) as api:
         assert api.get(RUNS).status_code == 200
-        for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Proto"):
+        forwarded = [
+            f"X-Forwarded-{what}" for what in ("For", "Proto", "Host", "Port", "Prefix", "Server", "Ssl", "By")
+        ]
+        for header in (
+            *forwarded,
+            "X-Forwarded",
+            "Forwarded",
+            "X-Real-IP",
+            "Via",
+            "CF-Connecting-IP",
+            "True-Client-IP",
+        ):
             assert api.get(RUNS, headers={header: "1.2.3.4"}).status_code == 401, header
         text, token = create_token(serving.service.store, ["read"])
         assert api.get(RUNS).status_code == 401
         assert api.get(RUNS, headers={"Authorization": f"Bearer {text}"}).status_code == 200
         assert api.get(RUNS, headers={"Authorization": f"Bearer {text}", "Via": "1.1 proxy"}).status_code == 200
-        revoke_token(serving.service.store, token.id)
+        revoked = revoke_token(serving.service.store, token.id)
+        assert revoke_token(serving.service.store, token.id) == revoked  # when it was revoked stays
         assert api.get(RUNS, headers={"Authorization": f"Bearer {text}"}).status_code == 401
         assert api.get(RUNS).status_code == 401  # it is not open again
         for header in ("Basic eDp5", "Bearer", text):
@@ -156,6 +168,45 @@ def test_a_browser_exchanges_its_token_for_a_cookie(serving: Serving) -> None:
         assert browser.get(RUNS).status_code == 200
         revoke_token(serving.service.store, token.id)
         assert browser.get(RUNS).status_code == 401
+
+
+def test_a_stream_ends_when_its_browser_logs_out(serving: Serving) -> None:
+    text, _ = create_token(serving.service.store, ["read"])
+    own = {"Origin": serving.url}
+    with client(serving) as browser:
+        browser.post("/api/v1/session", headers={"Authorization": f"Bearer {text}", **own})
+        with (
+            client(serving, text) as api,
+            browser.stream("GET", "/api/v1/events") as of_cookie,
+            api.stream("GET", "/api/v1/events") as of_token,
+        ):
+            lines, others = of_cookie.iter_lines(), of_token.iter_lines()
+            assert next(lines) == next(others) == "retry: 2000"
+            assert browser.delete("/api/v1/session", headers=own).status_code == 204
+            began = time.monotonic()
+            for _ in lines:
+                pass
+            assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
+            eventually(lambda: serving.service.feed.streams == 1)  # that of the token goes on
+
+
+def test_a_token_opens_so_many_sessions_and_then_the_oldest_ends(
+    serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
+    store = serving.service.store
+    texts = [create_token(store, ["read"])[0] for _ in range(2)]
+    cookies: list[dict[str, str]] = []
+    for text in (*texts, *[texts[0]] * 4):
+        with client(serving, text) as api:
+            assert api.post("/api/v1/session").status_code == 200
+            cookies.append(dict(api.cookies))
+    assert len(list(reader.all_records(store, sessions.KIND))) == 4
+    valid = []
+    for cookie in cookies:
+        with client(serving, cookies=cookie) as browser:
+            valid.append(browser.get(RUNS).status_code == 200)
+    assert valid == [False, True, False, True, True, True]
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(serving: Serving) -> None:

@@ -7,6 +7,8 @@ import time
 import httpx
 import pytest
 
+from stepwell.server.api import reading
+
 SECONDS = 10.0
 """Ten times what is allowed on a machine that does nothing else."""
 START = "/api/v1/workflows/add/runs"
@@ -35,6 +37,10 @@ BODIES = {
     "an endless timeout": b'{"input":{"a":1},"timeout":1e300}',
     "no timeout": b'{"input":{"a":1},"timeout":-1}',
     "many tags": b'{"input":{"a":1},"tags":{' + b",".join(b'"%d":"x"' % n for n in range(10_000)) + b"}}",
+    "more lists than memory": b'{"input":{"a":[' + b"[]," * 5_000_000 + b"1]}}",
+    "more numbers than memory": b'{"input":{"a":[' + b"1," * 5_000_000 + b"1]}}",
+    "comments without an end": b'{"a": ' + b"/* " * 300_000,
+    "strings without an end": b'{"a": // \n' + b'\\"' * 300_000,
     "a long string without an end": b'{"input":"' + b"\\" * 5_000_000,
 }
 
@@ -55,6 +61,65 @@ def test_hostile_json_is_refused_quickly(api: httpx.Client, what: str) -> None:
             assert 400 <= answer.status_code < 500, (path, answer.text[:300])
             assert answer.headers["content-type"] == "application/problem+json"
         assert took < SECONDS
+
+
+LONG = "a" * 10_000
+DOCUMENTS = {
+    "a pattern that tries every way": {
+        "input": {"properties": {"a": {"pattern": "a*a*a*a*a*a*a*a*b", "default": LONG}}}
+    },
+    "a repeated group": {"input": {"properties": {"a": {"pattern": "(a|a)*(b+)+$", "default": LONG}}}},
+    "two branches to itself": {
+        "input": {
+            "properties": {"a": {"$ref": "#/$defs/a", "default": 1}},
+            "$defs": {"a": {"anyOf": [{"not": {"$ref": "#/$defs/a"}}, {"not": {"$ref": "#/$defs/a"}}]}},
+        }
+    },
+    "unknown names": {
+        "nodes": [{"id": f"n{n}", "handler": "compute", "dependencies": [f"nn{n}x"]} for n in range(5_000)]
+    },
+    "unknown fields of a trigger": {"triggers": [{"cron": "* * * * *", **{f"workfow{n}": 1 for n in range(50_000)}}]},
+    "wrong fields of a config": {
+        "nodes": [{"id": "a", "handler": "http_request", "config": {"headers": {f"h{n}": n for n in range(200_000)}}}]
+    },
+    "braces without an end": {"nodes": [{"id": "a", "handler": "compute", "config": {"x": "\r" + "{{" * 49_990}}]},
+}
+
+
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_the_server_stays_alive_while_it_checks_a_document(api: httpx.Client, what: str) -> None:
+    began = time.monotonic()
+    answer = api.post("/api/v1/workflows/check", json={"name": "x", "nodes": []} | DOCUMENTS[what])
+    assert answer.status_code == 200
+    assert answer.json()["valid"] is False
+    assert api.get("/healthz").status_code == 200
+    assert time.monotonic() - began < SECONDS
+
+
+def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = {"query": "GetRun", "run_id": "nothing"}
+    counts = {"query": "CountNodes", "run_id": "nothing"}
+    answers = api.post("/api/v1/read", json={"queries": [run, counts] * 250}).json()["answers"]
+    assert len(answers) == 500
+    assert answers[:2] == api.post("/api/v1/read", json={"queries": [run, counts]}).json()["answers"]
+    versions = {"query": "GetVersion", "kind": "document", "name": "add"}
+    size = len(api.post("/api/v1/read", json={"queries": [versions]}).content)
+    monkeypatch.setattr(reading, "MAX_BYTES", 100 * size)
+    assert api.post("/api/v1/read", json={"queries": [versions] * 50}).status_code == 200
+    assert api.post("/api/v1/read", json={"queries": [versions] * 500}).status_code == 413
+
+
+def test_the_rows_of_all_answers_are_limited_together(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(6):
+        assert api.post(START, json={"input": {"a": number}}).status_code in (200, 201)
+    monkeypatch.setattr(reading, "MAX_ROWS", 12)
+    lists = [{"query": "ListRuns", "limit": 1_000, "since": number} for number in range(4)]
+    assert api.post("/api/v1/read", json={"queries": lists[:1] * 9}).status_code == 200
+    told = api.post("/api/v1/read", json={"queries": lists})
+    assert told.status_code == 413
+    assert "more than 3 rows" in told.json()["detail"]
 
 
 def test_other_content_types_are_refused(api: httpx.Client) -> None:

@@ -14,13 +14,18 @@ from typing import Any
 import httpx
 import pytest
 
-from stepwell import Engine
+from stepwell import Engine, Pipeline
+from stepwell.pipeline.looking import PipelineStatus, View
 from stepwell.server.serving import Serving
 from stepwell.server.streams import states
 from tests.pipeline.blog import Ledger, make_blog, write
 from tests.server.running import SECONDS, client, running
 
 BLOG = "/api/v1/pipelines/auto-blog"
+
+
+def _same(text: str) -> str:
+    return text
 
 
 def scanned(api: httpx.Client) -> dict[str, Any]:
@@ -33,12 +38,44 @@ def scanned(api: httpx.Client) -> dict[str, Any]:
         time.sleep(0.05)
 
 
+def test_what_an_ended_scan_made_is_in_the_status_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, looked = View.status, threading.Event()
+    write(tmp_path / "root", "in/a", "text")
+    pipeline = Pipeline("p", root=tmp_path / "root")
+
+    @pipeline.stage(input="in/{x}", output="out/{x}", version="1")
+    def copy(text: str) -> str:
+        assert looked.wait(SECONDS)
+        return text
+
+    with running(f"sqlite:///{tmp_path}/p.db", worker={}, pipelines=[pipeline]) as serving, client(serving) as api:
+        scan = api.post("/api/v1/pipelines/p/scan").json()["id"]
+
+        def status_while_the_scan_ends(view: View, entity: str | None = None) -> PipelineStatus:
+            found = status(view, entity)
+            if not looked.is_set():
+                looked.set()
+                until = time.monotonic() + SECONDS
+                while api.get(f"/api/v1/pipelines/p/scans/{scan}").json()["running"]:
+                    assert time.monotonic() < until
+                    time.sleep(0.02)
+            return found
+
+        monkeypatch.setattr(View, "status", status_while_the_scan_ends)
+        told = api.get("/api/v1/pipelines/p/status").json()
+        assert told["scan"]["running"] or told["stale"] == 0
+
+
 def test_a_pipeline_is_looked_at_scanned_and_steered(tmp_path: Path) -> None:
     root, ledger = tmp_path / "output", Ledger()
     write(root, "daily/2026-01-15/a.txt", "first words")
-    blog = make_blog(root, ledger)
-    with running(f"sqlite:///{tmp_path}/blog.db", worker={}, pipelines=[blog]) as serving, client(serving) as api:
-        assert [each["name"] for each in api.get("/api/v1/pipelines").json()] == ["auto-blog"]
+    blog, reader = make_blog(root, ledger), Pipeline("reader", root=root)
+    reader.stage("read", input="final/{date}-digest.md", output="read/{date}.md")(_same)
+    pipelines = [blog, reader]
+    with running(f"sqlite:///{tmp_path}/blog.db", worker={}, pipelines=pipelines) as serving, client(serving) as api:
+        assert [each["name"] for each in api.get("/api/v1/pipelines").json()] == ["auto-blog", "reader"]
         assert api.get("/api/v1/pipelines/nothing/status").status_code == 404
         states = api.get(f"{BLOG}/states", params={"limit": 1}).json()
         assert len(states["items"]) == 1
@@ -47,6 +84,8 @@ def test_a_pipeline_is_looked_at_scanned_and_steered(tmp_path: Path) -> None:
         assert stages["digest"]["after"] == ["summary"]
         plan = api.post(f"{BLOG}/scan", json={"dry_run": True}).json()
         assert [each["stage"] for each in plan["willRun"]] == ["summary"]
+        asked = {"dry_run": True, "after": ["auto-blog"]}
+        assert len(api.post("/api/v1/pipelines/reader/scan", json=asked).json()["mayRun"]) == 1
         assert ledger.take() == []
         begun = api.post(f"{BLOG}/scan")
         assert begun.status_code == 202
@@ -145,7 +184,7 @@ def test_a_server_without_a_runner_scans_with_the_workers_there_are(tmp_path: Pa
         refused = api.post(f"{BLOG}/scan")
         assert refused.status_code == 409
         assert "no worker is alive" in refused.json()["detail"]
-        with Engine(url, jobs=["stepwell.pipeline.building.jobs"]) as engine:
+        with Engine(url, pipelines=[blog]) as engine:
             engine.serve()
             begun = api.post(f"{BLOG}/scan")
             assert begun.status_code == 202
@@ -154,3 +193,49 @@ def test_a_server_without_a_runner_scans_with_the_workers_there_are(tmp_path: Pa
             assert len(told["report"]["produced"]) == 3
             assert api.get(f"{BLOG}/scans/{told['id']}").json() == told
     assert len(ledger.take()) == 3
+
+
+def test_an_author_makes_a_server_import_no_module_and_read_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through whatever takes the name of a function."""
+    (tmp_path / "never_named.py").write_text("raise AssertionError('it was imported')")
+    (tmp_path / "secret.json").write_text('{"password in a key": 1}')
+    monkeypatch.syspath_prepend(tmp_path)
+    write(tmp_path / "output", "daily/2026-01-15/a.txt", "boom")
+    blog = make_blog(tmp_path / "output")
+    produce, told = "stepwell.pipeline.building.jobs:produce", []
+    with running(f"sqlite:///{tmp_path}/blog.db", worker={}, pipelines=[blog]) as serving, client(serving) as api:
+        assert api.post(f"{BLOG}/scan").status_code == 202
+        assert scanned(api)["scan"]["report"]["failed"]
+        (run,) = api.get("/api/v1/runs").json()["items"]
+        place = f"/api/v1/runs/{run['id']}"
+        frozen = api.get(f"{place}/graph/frozen").json()
+        (node,) = frozen["nodes"].values()
+        assert node["job"] == produce
+        for home in ("never_named", str(tmp_path / "secret.json")):
+            args = node["args"] = {**node["args"], "home": home}
+            inline = {"name": "asked", "nodes": [{"id": "only", "handler": produce, "config": args}]}
+            asked = [
+                api.post("/api/v1/runs", json={"document": inline}),
+                api.post("/api/v1/runs", json={"graph": frozen, "workflow": "pipeline:auto-blog"}),
+                api.put(f"{place}/graph/frozen", json=frozen),
+                api.post(f"{place}/retry"),
+                api.post("/api/v1/workflows", json=inline),
+                api.post("/api/v1/workflows/asked/runs", json={"input": {}}),
+                api.post(
+                    "/api/v1/triggers",
+                    json={"name": f"t{len(told)}", "workflow": produce, "every": "1h", "input": {**args, "ctx": None}},
+                ),
+                api.post(f"/api/v1/triggers/t{len(told)}/fire", json={}),
+            ]
+            told += [answer.text for answer in asked]
+            assert sum(answer.status_code < 400 for answer in asked) >= 2, told
+        assert scanned(api)["scan"]["running"] is False
+        for each in api.get("/api/v1/runs").json()["items"]:
+            why = api.get(f"/api/v1/runs/{each['id']}/why").text
+            nodes = api.get(f"/api/v1/runs/{each['id']}/nodes").text
+            told += [why, nodes]
+            assert each["id"] == run["id"] or '"attempts":0' in nodes or each["status"] == "PENDING", (each, nodes)
+    assert "never_named" not in sys.modules
+    assert not any("password in a key" in text or "it was imported" in text for text in told)

@@ -85,6 +85,9 @@ def test_what_is_not_there_is_not_found(api: httpx.Client) -> None:
     close = api.post("/api/v1/workflows/ad/runs", json={})
     assert close.status_code == 404
     assert "did you mean 'add'" in close.json()["detail"]
+    none = api.post("/api/v1/workflows/add@99/runs", json={})
+    assert none.status_code == 422
+    assert "no version 99" in none.json()["detail"]
 
 
 def test_runs_are_listed_page_by_page_and_by_filters(api: httpx.Client) -> None:

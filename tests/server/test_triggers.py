@@ -87,6 +87,19 @@ def test_who_is_refused_too_often_is_not_listened_to_for_a_while(tmp_path_factor
         assert int(last.headers["Retry-After"]) >= 1
 
 
+def test_who_is_blocked_is_not_listened_to_with_the_right_secret_either(api: httpx.Client) -> None:
+    hook = {**HOOK, "name": "guessed"}
+    assert api.post("/api/v1/triggers", json=hook).status_code == 201
+    right = signed({"number": 7}, "d-1")
+    wrong = {**right, "content": b"{}"}
+    for _ in range(50):
+        if api.post("/hooks/guessed", **wrong).status_code == 429:
+            break
+    assert api.post("/hooks/guessed", **right).status_code == 429
+    other = api.post("/hooks/push", **signed({"number": 70}, "d-70"))
+    assert other.status_code == 201, "who guesses at one webhook blocks no other"
+
+
 def test_a_secret_that_is_not_here_is_told_in_the_log_and_not_to_the_sender(api: httpx.Client) -> None:
     api.post("/api/v1/triggers", json={**HOOK, "name": "lost", "webhook": {"secret": "secret:NOWHERE"}})
     answer = api.post("/hooks/lost", content=b"{}")

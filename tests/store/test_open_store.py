@@ -98,7 +98,6 @@ def test_a_url_that_makes_no_sense_is_refused_with_advice(
     [
         ("psycopg", "postgresql://127.0.0.1:1/x", "postgres"),
         ("redis", "redis://127.0.0.1:1/0", "redis"),
-        ("hiredis", "redis://127.0.0.1:1/0", "redis"),
     ],
 )
 def test_a_library_that_is_not_installed_is_named_with_its_extra(library: str, url: str, extra: str) -> None:

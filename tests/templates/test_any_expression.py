@@ -71,7 +71,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(EXPRESSIONS, VALUES, VALUES, st.booleans())
 def test_any_expression_gives_json_or_says_what_is_wrong(expression: str, a: Any, b: Any, in_text: bool) -> None:
     scope = {"a": a, "b": b, "node": NodeOutput({"result": b, "x": a})}
@@ -103,7 +103,7 @@ WAYS = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(EXPRESSIONS, VALUES, VALUES)
 def test_a_shape_that_is_known_changes_nothing(expression: str, a: Any, b: Any) -> None:
     scope = {"a": a, "b": b, "node": NodeOutput({"result": b, "x": a})}

@@ -70,6 +70,21 @@ def test_what_ended_before_it_was_added_or_while_it_was_paused_is_not_followed()
     assert ending.followed == 1
 
 
+@pytest.mark.parametrize("reads", [False, True])
+def test_outputs_are_read_only_if_the_input_names_them(reads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(firing_room, "_outputs", lambda store, run_id: read.append(run_id) or {"a": 1})
+    ending = Ending()
+    ending.world.add(
+        "then", run_finished={"workflow": "w"}, input={"a": "{{ run.outputs }}" if reads else "{{ run.id }}"}
+    )
+    ending.world.clock.advance(1)
+    ending.end_one()
+    ending.world.process().fire_due()
+    assert ending.followed == 1
+    assert read == ["source-1"] * reads
+
+
 def test_only_ends_of_the_chosen_kind_are_followed() -> None:
     ending = Ending(status=["FAILED"])
     ending.end_one()

@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Trigger, TriggerError, Workflow, step
+from stepwell.clock import MAX_SECONDS
+from stepwell.templates import TemplateError
+from stepwell.triggers.filters import compile_filter, passes
 from stepwell.triggers.reading import FIELDS, KIND_NAMES, duration, moment
 from stepwell.triggers.state import Backfill, State
 
@@ -29,15 +32,23 @@ RIGHT: list[dict[str, Any]] = [
     {"webhook": {"secret": "secret:HOOK", "scheme": "slack", "window_seconds": 60, "delivery": "{{ body.id }}"}},
     {"run_finished": "other"},
     {"run_finished": {"workflow": "other", "status": ["FAILED", "COMPLETED"]}, "input": {"x": "{{ run.outputs }}"}},
+    {"state": {"pipeline": "p", "stateType": "summary"}},
+    {"state": {"pipeline": "p", "path": "out/{x}.txt", "filter": "codeHash == currentCodeHash"}},
+    {"state": {"pipeline": "p", "stateType": "s", "filter": '$.entity.id == "d5"'}, "input": {"x": "{{ state.path }}"}},
 ]
 
 
 @pytest.mark.parametrize("fields", RIGHT, ids=range(len(RIGHT)))
 def test_what_it_says_is_kept_in_one_form(fields: dict[str, Any]) -> None:
     made = Trigger.of({"name": "a", "workflow": "w", **fields})
-    assert Trigger.stored(made.content) == made
-    assert Trigger.of(made.canonical).canonical == made.canonical
-    assert Trigger("a", "w", **fields) == made
+    assert told_by(Trigger.stored(made.content)) == told_by(made)
+    assert told_by(Trigger("a", "w", **fields)) == told_by(made)
+
+
+def told_by(trigger: Trigger) -> dict[str, Any]:
+    """Everything it says, not only its one form."""
+    names = ("name", "workflow", "when", "input", "catch_up", "overlap", "grace_seconds", "priority", "tags")
+    return {name: getattr(trigger, name) for name in (*names, "description", "kind", "canonical", "digest")}
 
 
 def test_what_is_at_its_default_is_not_kept() -> None:
@@ -85,6 +96,31 @@ WRONG: list[tuple[Any, list[str]]] = [
     ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "rate_per_minute": 0}}, ["rate_per_minute"]),
     ({"name": "a", "workflow": "w", "run_finished": {"workflow": "m:C"}}, ["without module or version"]),
     ({"name": "a", "workflow": "w", "run_finished": {"workflow": "x", "status": []}}, ["$.run_finished.status"]),
+    ({"name": "a", "workflow": "w", "run_finished": 7}, ["$.run_finished: an object with workflow"]),
+    ({"name": "a", "workflow": "w", "run_finished": "w"}, ["starts itself"]),
+    ({"name": "a", "workflow": "w", "webhook": "hunter"}, ["$.webhook: an object with scheme and secret"]),
+    ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "delivery": 7}}, ["$.webhook.delivery"]),
+    ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "window_seconds": 7}}, ["does not say when"]),
+    (
+        {"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "scheme": "no", "sceret": 7}},
+        ["did you mean 'secret'?", "$.webhook.scheme"],
+    ),
+    ({"name": "a", "workflow": "w", "state": "p"}, ["$.state: an object with pipeline"]),
+    ({"name": "a", "workflow": "w", "state": {}}, ["stateType (a stage) or path", "$.state: pipeline"]),
+    ({"name": "a", "workflow": "w", "state": {"pipeline": "p", "stateType": "s", "path": "x"}}, ["one of them"]),
+    ({"name": "a", "workflow": "w", "state": {"pipeline": 7, "path": "x"}}, ["$.state.pipeline: some text"]),
+    ({"name": "a", "workflow": "w", "every": 5, "input": 7}, ["$.input: an object, or a template"]),
+    ({"name": "a", "workflow": "w", "every": 5, "input": {"x": "{{ fire.day }}"}}, ["fire has no 'day'"]),
+    *(
+        ({"name": "a", "workflow": "w", "state": {"pipeline": "p", "path": "x", "filter": text}}, [told])
+        for text, told in {
+            "": "$.state.filter: some text",
+            "$.nonsense == 3": "a filter cannot name 'nonsense'",
+            "stateTyp": "did you mean 'stateType'?",
+            "path.name": "path is a text and has no field 'name'",
+            "path ==": "$.state.filter:",
+        }.items()
+    ),
 ]
 
 
@@ -96,6 +132,71 @@ def test_everything_that_is_wrong_is_told_with_its_place(data: Any, told: list[s
     for each in told:
         assert each in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+LIMITS: dict[str, tuple[Any, Any]] = {
+    "priority": (2**31 - 1, 2**31),
+    "priority ": (-(2**31), -(2**31) - 1),
+    "every": (1, 0.999),
+    "every ": (MAX_SECONDS, MAX_SECONDS + 1),
+    "name": ("n" * 100, "n" * 101),
+    "workflow": ("w" * 1_000, "w" * 1_001),
+    "description": ("d" * 2_000, "d" * 2_001),
+    "description ": ("", 7),
+    "tags": ({str(number): "t" for number in range(16)}, {str(number): "t" for number in range(17)}),
+    "tags ": ({"k" * 100: "v" * 100}, {"k": "v" * 101}),
+    "tags  ": ({"team": "a"}, {"fire": "a"}),
+    "grace_seconds": (0, -1),
+    "start": ("1970-01-01T00:00:00Z", "1969-12-31T23:59:59Z"),
+    "start ": ("9899-12-31T00:00:00Z", "9900-01-01T00:00:00Z"),
+    "input": ({"x": "y" * (1024 * 1024 - 8)}, {"x": "y" * (1024 * 1024 - 7)}),
+}
+
+
+@pytest.mark.parametrize("field", LIMITS)
+def test_a_field_takes_what_is_at_its_limit_and_nothing_beyond(field: str) -> None:
+    most, beyond = LIMITS[field]
+    made = Trigger.of({"name": "a", "workflow": "w", "every": 5, field.strip(): most})
+    assert told_by(Trigger.stored(made.content)) == told_by(made)
+    assert made.canonical.get(field.strip()) in (most, None)
+    with pytest.raises(TriggerError) as refused:
+        Trigger.of({"name": "a", "workflow": "w", "every": 5, field.strip(): beyond})
+    assert f"$.{field.strip()}" in str(refused.value)
+    assert len(refused.value.problems) == 1
+
+
+def test_triggers_are_equal_if_they_say_the_same() -> None:
+    made = Trigger("a", "w", every="1m")
+    assert made == Trigger("a", "w", every=60, priority=0)
+    assert hash(made) == hash(Trigger("a", "w", every=60))
+    assert made != Trigger("a", "w", every=61)
+    assert made != "a"
+
+
+STATE = {"stateType": "s", "path": "out/d5.txt", "entity": "d5", "codeHash": "c", "contentHash": "h"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "lets_through"),
+    {
+        "codeHash == currentCodeHash": True,
+        '$.entity == "d5"': True,
+        '$.entity.id == "d6"': False,
+        'entity.path == "out/d5.txt"': True,
+        'entity.day == "5"': True,
+        'stateType != "s" or contentHash == "x"': False,
+    }.items(),
+)
+def test_a_filter_sees_a_state(condition: str, lets_through: bool) -> None:
+    assert passes(compile_filter(condition, ["day"]), STATE, "c", {"day": "5"}) is lets_through
+    assert passes(None, STATE, "c", {})
+
+
+def test_a_filter_names_only_the_variables_of_its_entity() -> None:
+    assert compile_filter("entity.month")  # of a pipeline that is not known here
+    for variables in ([], ["day"]):
+        with pytest.raises(TemplateError, match=r"the entity has no 'month'; .*id"):
+            compile_filter("entity.month", variables)
 
 
 ANYTHING = st.recursive(
@@ -114,7 +215,7 @@ def test_any_data_is_a_trigger_or_a_clear_error(data: dict[str, Any], kind: str,
     except TriggerError as refused:
         told = refused
     else:
-        assert Trigger.stored(made.content) == made
+        assert told_by(Trigger.stored(made.content)) == told_by(made)
         return
     assert told.problems
     assert len(str(told)) < 20_000

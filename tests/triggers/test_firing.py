@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepwell.clock import SECOND
-from stepwell.errors import InputError
-from stepwell.triggers import Trigger
+from stepwell.errors import InputError, StoreCorrupt
+from stepwell.model import PutRecord
+from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start, time_text
+from stepwell.triggers.state import RECORD, State
 from tests.triggers.processes import MINUTE, START, Real, World, end, settled, texts
 
 
@@ -66,6 +70,52 @@ def test_what_was_missed_is_caught_up_as_asked(policy: Any, grace: int, minutes:
     world.clock.advance((40 - minutes) * MINUTE)
     settled(world)
     assert world.runs.times("t") == texts(*fires, 40)
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 4_000), st.booleans()), min_size=1, max_size=12)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    STEPS,
+    st.sampled_from(["skip", "last", "all"]),
+    st.sampled_from(["allow", "skip", "queue"]),
+    st.sampled_from([0, 60, 600, 1_500]),
+)
+def test_each_time_is_started_waits_or_is_counted_as_left_out(
+    steps: list[tuple[int, bool]], catch_up: Any, overlap: Any, grace: int
+) -> None:
+    """Whenever one looks, and whether the run before is active or not."""
+    interval, most = 600 * SECOND, 3
+    trigger = Trigger("t", "w", every=600, catch_up=catch_up, overlap=overlap, grace_seconds=grace)
+    state, now = State(1, "d", START * SECOND, START * SECOND, START * SECOND), START * SECOND
+    started: list[int] = []
+    left_out = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deciding, "MAX_QUEUE", most)
+        for seconds, busy in steps:
+            again = deciding.next_look(trigger, state, now, busy=busy)
+            assert again is not None
+            now += seconds * SECOND
+            decision = deciding.decide(trigger, state, now, busy=busy)
+            if now < again:
+                assert decision.state is state, "it may sleep until then"
+            elif not busy:
+                assert decision.state is not state, "and has something to do then"
+            if decision.missed is not None:
+                first, last = decision.missed
+                assert catch_up != "all"
+                assert START * SECOND < first <= last < now - grace * SECOND
+                left_out += (last - first) // interval + 1
+            state = decision.state
+            assert len(state.pending) <= (100 if overlap == "allow" else 0 if busy else 1)
+            assert len(state.queue) <= (most if overlap == "queue" else 0)
+            assert state.mark <= now < state.mark + interval
+            started += state.pending
+            state = state.changed(pending=())
+            due = range(START * SECOND + interval, now + 1, interval)
+            assert len(due) == len(started) + len(state.queue) + state.left_out + left_out
+            assert [*started, *state.queue] == sorted({*started, *state.queue} & {*due}), "once each, in order"
 
 
 def test_a_year_that_was_missed_costs_little_to_leave_out() -> None:
@@ -135,6 +185,13 @@ def test_a_backfill_starts_what_has_no_run_and_repeats_nothing() -> None:
         settled(world)
         assert world.runs.times("t") == texts(0, 10, 20)
     assert world.triggers.get("t").state.backfills == ()
+    for edge, fires in ((0, [-20, -10]), (1, [-10])):  # from exactly this time on, and up to it but without it
+        world = World()
+        world.add(cron="*/10 * * * *")
+        begin = start - 1_200 * SECOND + edge
+        assert [time_text(time) for time in world.triggers.backfill("t", begin, start)] == texts(*fires)
+        settled(world)
+        assert world.runs.times("t") == texts(*fires)
     with pytest.raises(InputError, match="start before its end"):
         world.triggers.backfill("t", start, start + 10**12)
     with pytest.raises(InputError, match="start before its end"):
@@ -253,6 +310,55 @@ def test_what_this_process_has_no_code_for_is_left_to_others() -> None:
     firing_room.Firing(world.store, elsewhere).fire_due()
     settled(world)
     assert world.runs.times("t") == texts(10)
+
+
+def test_what_is_not_due_is_not_decided_again() -> None:
+    world = World()
+    for name in "abc":
+        world.add(name, cron="0 0 1 1 *")
+    process = world.process()
+    decided: list[str] = []
+    handle = process._handle
+    process._handle = lambda row: decided.append(row.key) or handle(row)  # type: ignore[func-returns-value,method-assign]
+    process.fire_due()
+    assert decided == ["a", "b", "c"]
+    world.clock.advance(MINUTE)
+    world.triggers.pause("b")
+    process.fire_due()
+    process.fire_due()
+    assert decided == ["a", "b", "c", "b"], "only what has changed"
+
+
+def test_a_trigger_whose_version_is_missing_is_told_and_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.add("good", cron="*/10 * * * *")
+    lost = State(7, "d" * 64, 0, 0, 0)
+    world.store.commit([PutRecord(RECORD, "bad", lost.encoded(), expected=0)])
+    world.clock.advance(10 * MINUTE)
+    settled(world)
+    assert world.runs.times("good") == texts(10)
+    assert "trigger bad cannot be looked after: its version 7 is not stored" in caplog.text
+    with pytest.raises(StoreCorrupt, match="version 7 of trigger 'bad' is missing from the store"):
+        world.triggers.get("bad")
+
+
+def test_what_changes_while_a_process_decides_counts() -> None:
+    world = World()
+    world.add(cron="*/10 * * * *", overlap="skip")
+    process = world.process()
+    world.clock.advance(10 * MINUTE)
+    put = process._put
+
+    def paused_first(*asked: Any) -> Any:
+        process._put = put  # type: ignore[method-assign]
+        world.triggers.pause("t")
+        return put(*asked)
+
+    process._put = paused_first  # type: ignore[method-assign]
+    assert process.fire_due() == 0, "it reads the trigger again at once"
+    process.fire_due()
+    assert world.runs.started == {}
+    assert world.triggers.get("t").paused
 
 
 def test_what_is_declared_is_changed_where_it_is_declared() -> None:

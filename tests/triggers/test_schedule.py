@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepwell.clock import SECOND
 from stepwell.errors import InputError
-from stepwell.triggers.schedule import NICKNAMES, Cron, Every, next_fires, time_zone
+from stepwell.triggers.schedule import LATEST, NICKNAMES, Cron, Every, Schedule, next_fires, time_zone
 
 DAY = 86_400 * SECOND
 
@@ -162,6 +162,15 @@ def test_intervals_count_real_time() -> None:
     assert every.latest(start + DAY + 5, start) == start + DAY
     assert every.latest(start + 5, start) is None
     assert every.latest(start + DAY, start + DAY) is None
+
+
+@pytest.mark.parametrize(
+    "schedule", [Cron("0 0 * * *", "Asia/Tokyo"), Cron("* * * * *"), Every(SECOND, 0)], ids=["day", "minute", "second"]
+)
+def test_a_schedule_ends_shortly_before_the_calendar_does(schedule: Schedule) -> None:
+    assert len(next_fires(schedule, LATEST - 3 * DAY, 2)) == 2
+    for at in (LATEST, LATEST + DAY):
+        assert next_fires(schedule, at, 1) == []
 
 
 HOSTILE = [

@@ -105,6 +105,34 @@ def test_whoever_does_not_is_refused_whatever_is_changed(scheme: str) -> None:
     assert hook.runs.started == {}
 
 
+@pytest.mark.parametrize(
+    ("scheme", "header", "was", "now"),
+    [
+        ("stripe", "stripe-signature", ",v1=", ",v0="),
+        ("slack", "x-slack-signature", "v0=", "v1="),
+        ("slack", "x-slack-signature", "v0=", ""),
+        ("standard", "webhook-signature", " v1,", " v2,"),
+        ("standard", "webhook-signature", " v1,", " v1a,"),
+        ("bearer", "authorization", "Bearer ", "Basic "),
+        ("bearer", "authorization", "Bearer ", ""),
+    ],
+)
+def test_a_right_signature_of_another_kind_proves_nothing(scheme: str, header: str, was: str, now: str) -> None:
+    body = b'{"id": "e1", "event_id": "e1"}'
+    good = SENDERS[scheme](body, NOW)
+    changed = good[header].replace(was, now)
+    assert changed != good[header]
+    refused(lambda: Hook(scheme).take(body, {**good, header: changed}), 401)
+
+
+def test_what_is_offered_may_be_one_of_several() -> None:
+    hook, body = Hook("standard"), b'{"id": 1}'
+    good = SENDERS["standard"](body, NOW)
+    right = good["webhook-signature"].split()[-1]
+    for offered in (right, f"{right} v1,other", f"v1a,other v1,other {right}"):
+        assert hook.take(body, {**good, "webhook-signature": offered}).run_id
+
+
 @pytest.mark.parametrize("scheme", TIMED)
 def test_what_was_sent_too_long_ago_or_too_far_ahead_is_refused(scheme: str) -> None:
     hook = Hook(scheme, webhook={"window_seconds": 120})
@@ -130,6 +158,27 @@ def test_a_redelivery_answers_with_the_run_that_it_started(scheme: str) -> None:
     if scheme != "standard":  # whose id is in a header that is signed
         assert other.is_new
         assert other.run_id != first.run_id
+
+
+@pytest.mark.parametrize("scheme", sorted(set(SENDERS) - {"bearer", "gitlab"}))
+@pytest.mark.parametrize("delivery", [None, "{{ body.id }}"])
+def test_nothing_that_is_not_signed_makes_a_copy_a_new_delivery(scheme: str, delivery: str | None) -> None:
+    hook = Hook(scheme, input={}, webhook={} if delivery is None else {"delivery": delivery})
+    first = hook.post()
+    types = ("text/plain", "application/x-www-form-urlencoded", "application/problem+json", "x", None)
+    others = [{"content-type": kind} for kind in types] + [
+        {name: "another"}
+        for name in ("x-github-delivery", "idempotency-key", "webhook-key", "x-request-id", "user-agent")
+    ]
+    for change in others:
+        assert hook.post(headers=change) == (first.run_id, False), change
+
+
+def test_a_form_is_told_apart_by_its_fields_whatever_its_type_says() -> None:
+    hook = Hook("slack", input={}, webhook={"delivery": "{{ body.trigger_id }}"})
+    body = b"command=%2Fdeploy&trigger_id=7"
+    first = hook.take(body, {"content-type": "application/x-www-form-urlencoded", **SENDERS["slack"](body, NOW)})
+    assert hook.take(body, SENDERS["slack"](body, NOW)) == (first.run_id, False)
 
 
 def test_without_an_id_the_same_signed_bytes_are_one_delivery_and_with_a_plain_secret_each_is_new() -> None:
@@ -191,6 +240,11 @@ def test_forms_and_texts_are_payloads_too() -> None:
         (b"plain", "text/plain", "plain"),
         (b'{"a": 1}', "application/vnd.github+json", {"a": 1}),
         (b'{"a": 2}', "", {"a": 2}),
+        (b" [2]", "", [2]),
+        (b'{"a": 3}', "text/plain", '{"a": 3}'),
+        (b'{"a": 4}', "Application/JSON; charset=utf-8", {"a": 4}),
+        (b"a=5", "", "a=5"),
+        (b"", "application/x-www-form-urlencoded", {}),
         (b"", "application/json", {}),
     ):
         received = hook.take(body, {"content-type": kind, **SENDERS["hmac"](body, NOW)})

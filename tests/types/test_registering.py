@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +12,7 @@ import stepwell
 from stepwell import DefinitionError, Engine, Workflow, step
 from stepwell.types.codecs import Codec, codec_of
 from stepwell.types.misfit import Unsupported
+from stepwell.types.shapes import shape_of
 
 
 class Temperature:
@@ -37,6 +39,20 @@ def test_a_type_is_taught_once_and_known_at_once() -> None:
     # Taught anew, what was compiled before is forgotten.
     stepwell.types.register(Temperature, lambda it: it.kelvin, Temperature)
     assert codec_of(list[Temperature]).encode([Temperature(3.5)]) == [3.5]
+
+
+def test_what_was_found_out_before_a_type_was_taught_is_forgotten() -> None:
+    @dataclass
+    class Weight:
+        kilograms: int
+
+    assert codec_of(Weight | int) is codec_of(Weight | int)
+    assert shape_of(Weight | int).stored(Weight(3)) == {"kilograms": 3}
+    stepwell.types.register(Weight, lambda it: it.kilograms, Weight)
+    for look in (codec_of, shape_of):
+        with pytest.raises(Unsupported, match="both a number in JSON"):
+            look(Weight | int)
+    assert shape_of(Weight).stored(Weight(3)) == 3
 
 
 def test_what_is_encoded_may_itself_be_of_any_type_that_is_kept() -> None:

@@ -68,12 +68,12 @@ def stepwell(
     context.obj = Where(store, server_url)
 
 
-@declare(app, "init")
+@declare(app, "init", place="none")
 def init(folder: Annotated[str, argument("FOLDER", "Where to write it; it is made if need be.")] = ".") -> None:
     """Write a small project: a workflow, tests that take no time, a recorded run, and pyproject.toml."""
 
 
-@declare(app, "run")
+@declare(app, "run", jobs=True)
 def run(
     target: Target,
     inputs: Inputs = None,
@@ -149,7 +149,7 @@ def audit(run: RunArgument, as_json: AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
 
-@declare(app, "handlers")
+@declare(app, "handlers", place="none")
 def handlers(name: Annotated[str | None, argument("[NAME]", "A handler.")] = None, as_json: AsJson = False) -> None:
     """List what nodes of documents can do, or show the config of a handler, its output and an example."""
 
@@ -206,10 +206,17 @@ def graph(
     """Draw the graph of a workflow or of a run."""
 
 
+NewInputs = Annotated[
+    list[str] | None,
+    option("NAME=VALUE", "An input that its class has got since; may be repeated.", "--input", "-i"),
+]
+
+
 @declare(app, "run", jobs=True)
 def retry(
     run: RunArgument,
     accept: Accept = False,
+    inputs: NewInputs = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: NoWait = False,
@@ -261,14 +268,11 @@ def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = Fal
     """Start nothing more of a run until it is resumed; what runs may end."""
 
 
-NEW_INPUT = "An input that its class has got since; may be repeated."
-
-
 @declare(app, "run", jobs=True)
 def resume(
     run: RunArgument,
     accept: Accept = False,
-    inputs: Annotated[list[str] | None, option("NAME=VALUE", NEW_INPUT, "--input", "-i")] = None,
+    inputs: NewInputs = None,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
     no_wait: Annotated[bool, flag("--no-wait", "Un-pause it, but leave the work to others.")] = False,
@@ -289,7 +293,7 @@ def import_graph(
     """Have a run go on with an edited graph; what has completed must stay as it was."""
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, place="store")
 def work(
     modules: Modules = None,
     queues: Annotated[str | None, option("A,B", "Take only nodes of these queues; by default all.")] = None,
@@ -308,7 +312,7 @@ def cancel(
     """Cancel a run: start nothing more, ask what runs to stop."""
 
 
-@declare(app, "clean")
+@declare(app, "clean", place="store")
 def gc(
     older_than: Annotated[str, option("AGE", "How long ago they ended: 90s, 12h, 30d, 8w.")] = "30d",
     keep: Annotated[int, option("N", "Keep the newest N ended runs, however old.", min=0)] = 0,
@@ -322,7 +326,7 @@ UNFINISHED_HELP = "Pause runs that have not ended, move them, and have them go o
 TRUST_HELP = "From a server into a file: run what its rows name as your own code."
 
 
-@declare(app, "stores")
+@declare(app, "stores", place="none")
 def copy(
     source: Annotated[str, argument("FROM", "The URL of the store that has the runs.")],
     target: Annotated[str, argument("TO", "The URL of the store that gets them; made if need be.")],
@@ -335,7 +339,7 @@ def copy(
     """Copy runs to another store, counted and audited; with --unfinished those that have not ended are moved."""
 
 
-@declare(app, "stores")
+@declare(app, "stores", place="store")
 def migrate(
     show: Annotated[bool, flag("--print", "Only show the statements, for somebody who may run them.")] = False,
 ) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import typer
 from typer.models import ArgumentInfo
 
+from ..errors import InputError
 from .options import DryRun, Jobs, Server, Store
 
+Place = Literal["either", "store", "none"]
+"""Where a command works: on a store or a server, on the store itself, or on neither."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 Declared = Callable[..., None]
 
@@ -30,12 +33,14 @@ def make_group(help: str) -> typer.Typer:
     )
 
 
-def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool = False) -> Callable[[Declared], None]:
+def declare(
+    app: typer.Typer, home: str, name: str | None = None, *, jobs: bool = False, place: Place = "either"
+) -> Callable[[Declared], None]:
     """Declares a command. The function of the same name in `commands.<home>` does it: it gets a Connection, the arguments in
     order and the options by name.
 
-    Every command has `--store` and `--server`, and with `jobs` also `--jobs`. One with a `DryRun` option can also list what it
-    would change.
+    A command has `--store` and `--server`; one that needs the store itself only the first, one that needs none neither.
+    With `jobs` it also has `--jobs`. One with a `DryRun` option can also list what it would change.
     """
 
     def register(declared: Declared) -> None:
@@ -44,11 +49,14 @@ def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool 
         arguments = [name for name, kind in kinds.items() if kind is ArgumentInfo]
         previews = any(each.annotation is DryRun for each in options.values())
 
-        def perform(context: typer.Context, store: str | None, server: str | None, **given: Any) -> None:
+        def perform(context: typer.Context, store: str | None = None, server: str | None = None, **given: Any) -> None:
             if previews and given["as_json"] and not given["dry_run"]:
                 raise typer.BadParameter("--json goes with --dry-run: it lists the nodes that would change")
             where = Where(store, server) if store or server else context.obj or Where()
+            _check_place(place, where, context.command_path.partition(" ")[2])
             connection = _connection(where, given.pop("jobs", None))
+            if place == "store":
+                connection.need_store(context.command_path.partition(" ")[2])
             typed = [given.pop(argument) for argument in arguments]
             does, verb = home, declared.__name__
             if previews and given["dry_run"]:
@@ -61,8 +69,8 @@ def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool 
             inspect.Parameter("context", _KEYWORD, annotation=typer.Context),
             *(each.replace(kind=_KEYWORD) for each in options.values()),
             *([inspect.Parameter("jobs", _KEYWORD, annotation=Jobs, default=None)] if jobs else []),
-            inspect.Parameter("store", _KEYWORD, annotation=Store, default=None),
-            inspect.Parameter("server", _KEYWORD, annotation=Server, default=None),
+            *([] if place == "none" else [inspect.Parameter("store", _KEYWORD, annotation=Store, default=None)]),
+            *([inspect.Parameter("server", _KEYWORD, annotation=Server, default=None)] if place == "either" else []),
         ]
         perform.__doc__ = declared.__doc__
         perform.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -70,6 +78,13 @@ def declare(app: typer.Typer, home: str, name: str | None = None, *, jobs: bool 
         app.command(name or declared.__name__)(perform)
 
     return register
+
+
+def _check_place(place: Place, where: Where, command: str) -> None:
+    """Refuse a store or server that was named before the command and that it would not use."""
+    if place == "none" and (where.store or where.server):
+        option = "--store" if where.store else "--server"
+        raise InputError(f"{command} needs no store and no server: leave out {option}")
 
 
 def _connection(where: Where, jobs: list[str] | None) -> Any:

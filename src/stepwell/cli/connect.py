@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
@@ -97,13 +97,19 @@ class Connection:
 
         return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
-    def worker(self, modules: Sequence[str] = (), queues: Sequence[str] | None = None) -> Engine:
+    def worker(
+        self, modules: Sequence[str] = (), queues: Sequence[str] | None = None, pipelines: Iterable[Any] = ()
+    ) -> Engine:
         """An engine that runs bodies, and creates its store if need be; for a server, its client. `modules` may be imported."""
         if self._server is not None:
             return cast("Engine", self.client(self._server))
         from ..runner import Engine
 
-        options: dict[str, Any] = self.settings.for_workers | {"handlers": self.handlers(), "queues": queues}
+        options: dict[str, Any] = self.settings.for_workers | {
+            "handlers": self.handlers(),
+            "queues": queues,
+            "pipelines": pipelines,
+        }
         engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
         engine.tells_unfinished = False  # commands say what becomes of their runs themselves
         durability = getattr(engine.store, "durability", None)

@@ -19,11 +19,11 @@ Version = Annotated[str, argument("NAME[@N]", "A version; without @N the newest 
 
 
 def add_document_commands(app: typer.Typer) -> None:
-    @declare(app, "documents")
+    @declare(app, "documents", jobs=True, place="none")
     def check(files: Files, as_json: AsJson = False) -> None:
         """Check documents: every problem at once, with its line. Nothing is run; exit code 2 if anything is wrong."""
 
-    @declare(app, "documents")
+    @declare(app, "documents", place="none")
     def schema() -> None:
         """Print the JSON Schema of documents and pipelines, for editors: with the config of every handler there is here."""
 
@@ -43,7 +43,7 @@ def add_document_commands(app: typer.Typer) -> None:
     ) -> None:
         """Run one node of a document alone, really, and print what it returns. Nothing is stored."""
 
-    @declare(app, "documents")
+    @declare(app, "documents", jobs=True)
     def save(files: Files, as_json: AsJson = False) -> None:
         """Store documents, each as an immutable version; the same content is the same version."""
 

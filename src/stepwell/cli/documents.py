@@ -105,7 +105,20 @@ def _meant(text: str, schema: Any, root: Any) -> Any:
     if schema is None:
         return text
     whole = {**root, "type": "object", "properties": {"it": schema}, "required": []}
-    return next((value for value in meanings(text) if not problems_of(whole, {"it": value})), text)
+    return likeliest(text, lambda value: not problems_of(whole, {"it": value}))
+
+
+def likeliest(text: str, fits: Callable[[Any], bool]) -> Any:
+    """The value that a text means: the first that fits.
+
+    If none does, an object or a list stays what it is, so that the error names the field in it, and anything else a text.
+
+    >>> likeliest("7", lambda value: value == "7"), likeliest('{"a": 7}', lambda value: False)
+    ('7', {'a': 7})
+    """
+    found = list(meanings(text))
+    otherwise = found[0] if isinstance(found[0], dict | list) else text
+    return next(filter(fits, found), otherwise)
 
 
 def meanings(text: str) -> Iterator[Any]:

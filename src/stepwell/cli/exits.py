@@ -41,9 +41,10 @@ _CODES: tuple[tuple[tuple[type[BaseException], ...], ExitCode], ...] = (
     ((errors.RunCancelled,), ExitCode.CANCELLED),
     ((errors.RunNotFound,), ExitCode.NOT_FOUND),
     ((errors.RunConflict, errors.RunPaused, errors.PipelineBusy), ExitCode.CONFLICT),
-    ((errors.StoreError, errors.ServerError, errors.PipelineError), ExitCode.STORE),
+    ((errors.StoreError, errors.NotStored, errors.ServerError, errors.PipelineError), ExitCode.STORE),
     ((errors.InputError, errors.DefinitionError, errors.StateError), ExitCode.USAGE),
     ((errors.FrozenInstance, errors.UnrecordedCall), ExitCode.USAGE),
+    ((OSError,), ExitCode.STORE),
     ((KeyboardInterrupt,), ExitCode.INTERRUPTED),
 )
 """The first that fits."""
@@ -61,6 +62,8 @@ def report(error: BaseException) -> ExitCode:
         complain("interrupted")
     elif isinstance(error, errors.StepwellError):
         complain(_told(error))
+    elif isinstance(error, OSError):
+        complain(f"the system refused: {error_text(error)}")
     else:
         complain(f"{error_text(error)}\n  this is an error in Stepwell; STEPWELL_DEBUG=1 shows where it was raised")
     return code_for(error)

@@ -17,7 +17,7 @@ from ..place import place_of
 from ..types.misfit import Unsupported
 from ..types.shapes import Shape, shape_of
 from ..words import error_text
-from .documents import Pairs, json_object, meanings, named_values
+from .documents import Pairs, json_object, likeliest, named_values
 
 
 def find_target(target: str) -> Target:
@@ -145,12 +145,12 @@ def _typed(pairs: Pairs, inputs: Mapping[str, Input], problems: list[str]) -> di
 
 
 def coerced(text: str, shape: Shape) -> Any:
-    """The value that a text means for `shape`; the text itself, which will be refused, if none fits.
+    """The value that a text means for `shape`; if none fits, what will be refused with the place in it.
 
     >>> coerced("7", shape_of(int)), coerced("7", shape_of(str)), coerced("[7]", shape_of(list[int]))
     (7, '7', [7])
     """
-    return next((value for value in meanings(text) if not shape.problems(value, "")), text)
+    return likeliest(text, lambda value: not shape.problems(value, ""))
 
 
 def _ignored(name: str, problem: str) -> None:

@@ -27,7 +27,7 @@ Existing = Annotated[
 DryRun = Annotated[bool, flag("--dry-run", "Only list what will run, and what may.")]
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def status(
     named: Named = None,
     entity: Annotated[str | None, option("ID", "Only this entity, stage by stage.")] = None,
@@ -37,7 +37,7 @@ def status(
     """Show what is fresh, stale, failed or blocked, with the causes."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def why(
     state: Annotated[str, argument("STATE", "A state by path, or 'stage entity'.")],
     named: Named = None,
@@ -46,7 +46,7 @@ def why(
     """Say why a state is stale, failed or blocked, and what it was made from."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def build(
     targets: Targets = None,
     named: Named = None,
@@ -58,7 +58,7 @@ def build(
     """Produce what is missing or stale: everything, or what the targets need. Exit code 1 if something failed."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def scan(
     named: Named = None,
     dry_run: DryRun = False,
@@ -68,7 +68,7 @@ def scan(
     """Look once for what is stale, in all pipelines, and produce it."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True, place="store")
 def watch(
     named: Named = None,
     interval: Annotated[float | None, option("SECONDS", "Between full scans; by default the pipeline's.")] = None,
@@ -76,7 +76,7 @@ def watch(
     """Keep everything up to date until Ctrl-C: at once after a file changes, and by full scans as a safety net."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def invalidate(
     targets: Wanted,
     named: Named = None,
@@ -86,22 +86,22 @@ def invalidate(
     """Have states made again by the next scan."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def accept(targets: Wanted, named: Named = None, as_json: AsJson = False) -> None:
     """Take states as they are: recorded as made by the present code from the present inputs."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def failures(named: Named = None, as_json: AsJson = False) -> None:
     """List what failed, why, and when it is tried again."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def retry(targets: Targets = None, named: Named = None, as_json: AsJson = False) -> None:
     """End the back-off of what failed: the next scan tries it again."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def clean(
     named: Named = None,
     dry_run: Annotated[bool, flag("--dry-run", "Only say what would be removed.")] = False,
@@ -110,7 +110,7 @@ def clean(
     """Remove states whose source is gone."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True, place="store")
 def put(
     path: Annotated[str, argument("PATH", "Where the source goes, relative to the root.")],
     file: Annotated[str, argument("FILE", "What it holds; - reads stdin.")],
@@ -119,6 +119,6 @@ def put(
     """Write a source into the store of states."""
 
 
-@declare(pipelines, "pipeline")
+@declare(pipelines, "pipeline", jobs=True)
 def graph(named: Named = None, as_json: AsJson = False) -> None:
     """Draw the stages of the pipelines and the patterns that connect them, as a Mermaid flowchart."""

@@ -22,7 +22,7 @@ SCOPE_HELP = "read, run, author or admin; each includes those before it."
 def add_server_commands(app: typer.Typer) -> None:
     app.add_typer(tokens, name="token")
 
-    @declare(app, "serve", jobs=True)
+    @declare(app, "serve", jobs=True, place="store")
     def serve(
         modules: Modules = None,
         host: Annotated[str, option("ADDRESS", HOST_HELP)] = "127.0.0.1",
@@ -33,7 +33,7 @@ def add_server_commands(app: typer.Typer) -> None:
     ) -> None:
         """Serve the HTTP API, and work on runs in the same process."""
 
-    @declare(app, "dev", jobs=True)
+    @declare(app, "dev", jobs=True, place="store")
     def dev(
         what: Annotated[list[str] | None, argument("[MODULE|FILE...]", WATCHED_HELP)] = None,
         port: Port = 8765,
@@ -41,7 +41,7 @@ def add_server_commands(app: typer.Typer) -> None:
         """Serve the API and work on runs while you write: when your code changes, the worker is started anew and runs heal."""
 
 
-@declare(tokens, "tokens")
+@declare(tokens, "tokens", place="store")
 def create(
     scope: Annotated[list[str] | None, option("SCOPE", SCOPE_HELP)] = None,
     name: Annotated[str, option("TEXT", "Whom or what it is for.")] = "",
@@ -51,12 +51,12 @@ def create(
     """Make a token. It is shown once: only a hash of it is stored."""
 
 
-@declare(tokens, "tokens")
+@declare(tokens, "tokens", place="store")
 def ls(as_json: AsJson = False) -> None:
     """List the tokens that were made, valid or not."""
 
 
-@declare(tokens, "tokens")
+@declare(tokens, "tokens", place="store")
 def revoke(token: Annotated[str, argument("ID", "As `token ls` shows it.")]) -> None:
     """Revoke a token: it, and the sessions that were opened with it, are refused within a second."""
 
@@ -72,21 +72,23 @@ WHEN_IDLE_HELP = "What to do when no hint comes although there is work: say so, 
 
 
 def add_fleet_commands(app: typer.Typer) -> None:
-    @declare(app, "fleet", jobs=True)
+    @declare(app, "fleet", jobs=True, place="store")
     def worker(
         modules: Annotated[list[str] | None, argument("[MODULE...]", MODULES_HELP)] = None,
         queues: Annotated[str, option("A,B", "Take only nodes of these queues.")] = "default",
         concurrency: Annotated[int | None, option("N", PROCESSES_HELP, "--concurrency", "-c", min=1)] = None,
         pool: Annotated[str, option("POOL", "prefork (processes), threads or solo.")] = "prefork",
         broker: Broker = None,
-        name: Annotated[str | None, option("NAME", "As in worker1@%h; names must differ.")] = None,
+        name: Annotated[
+            str | None, option("NAME", "As in worker1@%h; names must differ. By default stepwell-PID@%h.")
+        ] = None,
         when_idle: Annotated[str, option("log|exit", WHEN_IDLE_HELP)] = "log",
         idle_seconds: Annotated[float, option("N", "How long no hint comes until then.")] = 30.0,
         log_level: LogLevel = "INFO",
     ) -> None:
         """Run nodes in a Celery worker, until SIGTERM. What runs then may end; what did not begin is given back."""
 
-    @declare(app, "fleet")
+    @declare(app, "fleet", place="store")
     def orchestrator(broker: Broker = None, log_level: LogLevel = "INFO") -> None:
         """Look after a fleet: lost workers, due retries and timers, deadlines, lost hints, work that nobody serves.
 

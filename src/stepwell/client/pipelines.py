@@ -47,8 +47,11 @@ class RemotePipeline:
     def failures(self) -> dict[str, dict[str, Any]]:
         return dict(self._transport.get(self._path("failures"))["failures"])
 
-    def plan(self, targets: Sequence[str] = (), *, force: bool = False) -> dict[str, Any]:
-        body = {"targets": list(targets), "force": force, "dry_run": True}
+    def plan(
+        self, targets: Sequence[str] = (), *, force: bool = False, after: Sequence[RemotePipeline] = ()
+    ) -> dict[str, Any]:
+        """What a scan will do, `after` those of other pipelines."""
+        body = {"targets": list(targets), "force": force, "dry_run": True, "after": [each.name for each in after]}
         return dict(self._transport.post(self._path("scan"), body, repeatable=True))
 
     def build(

@@ -181,8 +181,8 @@ class RemoteRequests:
             row = reader.require_run(self._store, gate.run_id)
             node = self._code.graphs.of(row).order[given["node"]]
             self._post(gate.run_id, "nodes", node, "reattempt", cascade=given.get("cascade", False))
-        elif gate.purpose == "resume" and input:
-            self._post(gate.run_id, "resume", accept=accept, input=dict(input))
+        elif input:
+            self._post(gate.run_id, gate.purpose, accept=accept, input=dict(input))
         else:
             self._post(gate.run_id, gate.purpose, accept=accept)
         return True

@@ -4,4 +4,5 @@ from .check import Problem, check
 from .draw import to_dot, to_mermaid
 from .frozen import from_frozen, to_frozen
 from .graph import Arranged, Graph
+from .outline import Outline
 from .spec import *

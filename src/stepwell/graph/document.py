@@ -76,7 +76,8 @@ def node_from_document(node: dict[str, Any], shared: dict[tuple[str, ...], tuple
     return NodeSpec(**known)
 
 
-def _write_retry(retry: Retry) -> dict[str, Any]:
+def write_retry(retry: Retry) -> dict[str, Any]:
+    """Return a retry policy as JSON, without what is as everywhere."""
     document: dict[str, Any] = {"max_attempts": retry.max_attempts}
     if retry.base_delay != 1.0:
         document["base_delay"] = retry.base_delay
@@ -87,7 +88,8 @@ def _write_retry(retry: Retry) -> dict[str, Any]:
     return document
 
 
-def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
+def read_retry(retry: dict[str, Any] | None) -> Retry | None:
+    """Return the retry policy that `write_retry` wrote."""
     if retry is None:
         return None
     retry_on = retry.get("retry_on")
@@ -96,11 +98,11 @@ def _read_retry(retry: dict[str, Any] | None) -> Retry | None:
 
 
 _FIELDS = frozenset(NodeSpec._fields)
-_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": _write_retry, "was": sorted}
+_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": write_retry, "was": sorted}
 _READ: dict[str, Callable[[Any], Any]] = {
     "depends_on": tuple,
     "args": lambda args: args or NO_ARGS,
     "needs": tuple,
-    "retry": _read_retry,
+    "retry": read_retry,
     "was": tuple,
 }

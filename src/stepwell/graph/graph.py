@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -11,13 +11,26 @@ from ..codec import decode, encode_checked, sha256
 from ..errors import GraphError
 from ..ids import Digest, NodeId
 from ..model.lanes import Lane
+from .ancestry import Ancestry, Dominators
 from .check import inspect
 from .document import Source, node_document, node_from_document, nodes_from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
 
 _NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-_FOUND_OUT = ("_ordered", "_places", "order", "index", "parents", "children", "lanes", "ranks", "signature")
+_FOUND_OUT = (
+    "_ordered",
+    "_places",
+    "order",
+    "index",
+    "parents",
+    "children",
+    "lanes",
+    "ranks",
+    "named",
+    "ancestry",
+    "signature",
+)
 """Cached properties that are equal for all graphs with the same digest."""
 
 
@@ -123,7 +136,7 @@ class Graph:
     @cached_property
     def ranks(self) -> tuple[int, ...]:
         """By number: the place in the order. They are equal unless the run has had other versions of the graph."""
-        return tuple(range(len(self.order)))
+        return tuple(range(len(self._specs)))
 
     def identity(self, index: int) -> str:
         """The first id of a node, which identifies it forever."""
@@ -167,6 +180,34 @@ class Graph:
         return tuple(map(tuple, found))
 
     @cached_property
+    def named(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the nodes with each name."""
+        return numbers_by_name(self.in_order)
+
+    def alike(self, name: str) -> int:
+        """How many nodes have this name, without those that were removed."""
+        return len(set(self.named[name]) - self.removed)
+
+    @property
+    def jobs(self) -> list[str | None]:
+        """In the order of declaration."""
+        return [spec.job for spec in self]
+
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        return Ancestry(self.parents, self.children, self.ranks)
+
+    @cached_property
+    def dominators(self) -> Dominators:
+        return Dominators(self.parents, self.ranks, self.ancestry)
+
+    @cached_property
+    def last(self) -> tuple[int, ...]:
+        """The numbers of the nodes that nothing depends on, in the order of declaration."""
+        children = self.children
+        return tuple(index for index in map(self.index.__getitem__, self.nodes) if not children[index])
+
+    @cached_property
     def lanes(self) -> frozenset[Lane]:
         """Every lane that READY nodes of this graph may be in."""
         kinds = {(spec.queue, spec.body, spec.on_lost): spec for spec in self._specs}
@@ -191,6 +232,14 @@ class Graph:
     @cached_property
     def _ordered(self) -> Ordered:
         return ordered(self._specs, self._inspected.parents, self._inspected.sequence, self._inspected.levels)
+
+
+def numbers_by_name(specs: Iterable[NodeSpec]) -> dict[str, list[int]]:
+    """The places of the nodes with each name."""
+    named: dict[str, list[int]] = {}
+    for place, spec in enumerate(specs):
+        named.setdefault(spec.name, []).append(place)
+    return named
 
 
 class Arranged(Graph):

@@ -53,6 +53,16 @@ def too_deep(text: str, most: int) -> bool:
     return any(depth > most for depth in accumulate(map(_STEP.__getitem__, brackets)))
 
 
+def too_many(text: str, values: int, containers: int) -> bool:
+    """Whether a JSON text may hold more values, or more lists and objects, than this. Counted before they are made."""
+    return _many(text, values, containers) and _many(_STRING.sub("", text), values, containers)
+
+
+def _many(text: str, values: int, containers: int) -> bool:
+    inside = text.count("[") + text.count("{")
+    return inside > containers or inside + text.count(",") > values
+
+
 class Objects:
     """Makes a dict of every JSON object, and remembers those that had a key twice."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias
 
 from ..errors import PermanentError
@@ -11,6 +12,8 @@ from ..secrets import SecretRef, leaves
 from ..types.misfit import Problem
 from ..words import suggestion
 
+MAX_PROBLEMS = 100
+"""Unknown keys of one config that are reported."""
 Path: TypeAlias = tuple[str | int, ...]
 Later: TypeAlias = Callable[[str], bool]
 """Whether a text is known only later: it holds a template."""
@@ -29,14 +32,12 @@ def problems_of(model: Any, config: object, later: Later | None = None) -> list[
         return [Problem((), f"an object is needed, not {kind_of(config)}")]
     if model is None:
         return []
-    found = [*_unknown_keys(model, config)]
+    found = dict.fromkeys(islice(_unknown_keys(model, config), MAX_PROBLEMS))
     for path, message, is_certain in _refusals(model, config):
-        if is_certain or not _known_later(config, path, later):
+        if is_certain or not is_known_later(config, path, later):
             place, value = _existing(config, path)
-            problem = Problem(place, "no secret can be used here" if isinstance(value, SecretRef) else message)
-            if problem not in found:
-                found.append(problem)
-    return found
+            found[Problem(place, "no secret can be used here" if isinstance(value, SecretRef) else message)] = None
+    return [*found]
 
 
 def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
@@ -84,7 +85,7 @@ def _names(model: Any) -> list[str]:
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
-def _known_later(config: object, path: Path, later: Later | None) -> bool:
+def is_known_later(config: object, path: Path, later: Later | None) -> bool:
     """Whether the refused value contains a text that is known only later."""
     value: Any = config
     for step in path:

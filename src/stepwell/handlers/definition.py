@@ -74,10 +74,12 @@ class Handler:
         """The problems of a config as written. Texts that are `later` rendered, and secrets, are not checked."""
         written = references_of(config)
         problems = problems_of(self.config, written if self.keeps_secrets else config, later)
-        if not self.takes_secrets:
-            message = f"{self.name} takes no secrets: what it is given it returns"
-            problems += [Problem(path, message) for path, leaf in leaves(written) if isinstance(leaf, SecretRef)]
-        return problems
+        return problems + self._secrets_not_taken(written)
+
+    def _secrets_not_taken(self, written: object) -> list[Problem]:
+        message = f"{self.name} takes no secrets: what it is given it returns"
+        found = () if self.takes_secrets else leaves(written)
+        return [Problem(path, message) for path, leaf in found if isinstance(leaf, SecretRef)]
 
     def validated(self, config: Mapping[str, Any]) -> Any:
         """The config as the function takes it; PermanentError lists all that is wrong."""

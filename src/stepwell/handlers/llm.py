@@ -13,6 +13,8 @@ from pydantic import Field, model_validator
 
 from ..codec import decode_strictly, json_path, text
 from ..errors import PermanentError
+from ..masking import mask
+from ..replay.effects.record import masked_data
 from ..schemas import check_schema, problems_of
 from .access import Access
 from .definition import Handler
@@ -178,14 +180,14 @@ def _content(choice: dict[str, Any]) -> str:
         refused = message.get("refusal") if isinstance(message, dict) else None
         told = f"the model refused: {_short(refused)}" if isinstance(refused, str) else "the model said nothing"
         raise PermanentError(f"llm_service: {told} (finish_reason {choice.get('finish_reason')!r})")
-    return content
+    return mask(content)  # a secret may stand in two of its parts
 
 
 def _fitting(said: str, schema: dict[str, Any]) -> tuple[Any, str]:
     """The data of an answer, and its problems. Models tend to put a fence around JSON."""
     fenced = _FENCED.match(said)
     try:
-        value = decode_strictly(fenced[1] if fenced else said)
+        value = masked_data(decode_strictly(fenced[1] if fenced else said))
     except RecursionError:
         return None, "it is nested too deeply"
     except ValueError as error:

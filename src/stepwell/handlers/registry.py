@@ -20,6 +20,7 @@ registers itself by being imported. Pydantic is loaded when a handler is looked 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType, ModuleType
@@ -33,6 +34,8 @@ from ..settings import Settings
 from ..words import shown
 from .access import Access
 from .definition import Handler
+
+log = logging.getLogger("stepwell")
 
 ENTRY_POINTS = "stepwell.handlers"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -127,6 +130,19 @@ class Handlers(Mapping[str, Handler]):
         if handler.is_async:
             return result if handler.keeps_secrets else _later(result, finish)
         return finish(result)
+
+    def own(self) -> Iterator[Handler]:
+        """Those that are not built in. What cannot be loaded is left out: whoever names it is told."""
+        try:
+            names = [name for name in self if name not in _BUILT_IN]
+        except DefinitionError as error:
+            log.warning("handlers are left out: %s", error)
+            return
+        for name in names:
+            try:
+                yield self[name]
+            except DefinitionError as error:
+                log.warning("handler %s is left out: %s", name, error)
 
     def missing(self, name: str, config: Mapping[str, Any]) -> list[str]:
         """Why a node of this handler could not run here: the handler, a service or a secret is not here."""

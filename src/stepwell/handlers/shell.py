@@ -1,7 +1,8 @@
 """`shell`: start a program. Off unless the settings say which programs may be started.
 
-No shell reads the arguments, so nothing in them is special. The program gets a small environment and a process group of its
-own, which is killed when the program ends, when its node runs out of time or is cancelled, or when it writes more than it may.
+No shell reads the arguments, so nothing in them is special. The program is the one that the worker finds by its name; it gets a
+small environment, and all that it starts is killed when it ends, when its node runs out of time or is cancelled, or when it
+writes more than it may.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import shutil
 import signal
+from collections.abc import Mapping
+from secrets import token_hex
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field
 
 from ..codec import decode_strictly
+from ..descendants import MARK, kill_descendants
 from ..errors import PermanentError, TransientError
-from ..masking import holds_secret, mask
-from ..replay.effects.record import masked_value
+from ..masking import mask
+from ..replay.effects.record import masked_data
 from ..secrets import SecretRef, resolved
 from .access import Access
 from .definition import Handler
@@ -28,6 +34,16 @@ NAME = "shell"
 """What its effects are called."""
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SYSTEMROOT")
 """Variables of the worker that a program gets. The others may be secret."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECIDES = re.compile(
+    r"""(?: .*(?:PATH|HOME|CONFIG|PRELOAD|STARTUP|ASKPASS|PAGER|EDITOR|BROWSER|SHELL|PROXY|WRAPPER|OPTIONS|OPTS?|FLAGS|RC)
+    | .*_(?:CONF|CONFIG_.*|COMMAND|CMD|EXEC|DIRS?|LIBS?|MODULES?|PLUGINS?|LAUNCHER)
+    | (?:LD|DYLD|GLIBC|GCONV|MALLOC|GIT|GEM|BUNDLE|NODE|NPM|COR|CORECLR|DOTNET|ERL|R|RES|SSH|OPENSSL|XDG|STEPWELL)_.*
+    | (?:BASH|GUILE|JAVA|_JAVA|JDK|LESS|LUA|PERL|PHP|PYTHON|RUBY|TERMINFO|TCL).*
+    | ENV | IFS | PS[0-4] | SHELLOPTS | VISUAL | TMP | TEMP | TMPDIR | TERMCAP | ZDOTDIR | HOSTALIASES | LOCALDOMAIN )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Variables that decide which program or code runs, or which files tell it what to do."""
 _SHOWN = 500
 """Characters of stderr that an error shows."""
 
@@ -49,7 +65,9 @@ class Shell(Strict):
     )
     stdin: str | SecretRef | None = Field(None, description="what the program reads")
     env: dict[str, Argument | SecretRef] = Field(
-        {}, description="variables, besides PATH, HOME and those of the language"
+        {},
+        description="variables, besides PATH, HOME and those of the language. Where only some programs may be started: none "
+        "that decides what a program loads or runs",
     )
     folder: Argument | None = Field(None, description="where it runs; by default where the worker does")
     parse: Literal["text", "json"] = Field("text", description="how to read what it writes")
@@ -106,16 +124,45 @@ def _check_allowed(access: Access, program: str) -> None:
     raise PermanentError(f"{program!r} may not be started; the settings allow {', '.join(sorted(access.shell))}")
 
 
+def _check_variables(access: Access, given: Mapping[str, str]) -> None:
+    """Refuse variables with which an allowed name would run another program, or other code."""
+    for name in given:
+        if not _NAME.fullmatch(name):
+            raise PermanentError(f"env: {name[:100]!r} cannot be the name of a variable: use letters, digits and _")
+        if access.shell is not True and _DECIDES.fullmatch(name):
+            raise PermanentError(
+                f"env: {name} may not be given: it can decide what a program loads or runs, and the settings allow only some "
+                f"programs; start a script that sets it"
+            )
+
+
+def _found(program: str) -> str:
+    """The program that the worker finds, wherever it is to run: a folder of the PATH may be relative, too."""
+    found = shutil.which(program)
+    if found is None:
+        raise PermanentError(f"{program} cannot be started: No such file or directory, or it is not executable")
+    return os.path.abspath(found)
+
+
 async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
     _check_allowed(access, config.args[0])
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    environment |= {"STEPWELL_IDEMPOTENCY_KEY": key, **resolved(config.env, access.secrets)}
+    given = resolved(config.env, access.secrets)
+    _check_variables(access, given)
+    mark = token_hex(16)
+    environment |= {**given, "STEPWELL_IDEMPOTENCY_KEY": key, MARK: mark}
+    found = _found(config.args[0])
     stdin: str = resolved(config.stdin, access.secrets) or ""
     loop = asyncio.get_running_loop()
-    program = _Program(config.max_bytes, loop.create_future())
+    program = _Program(config.max_bytes, loop.create_future(), mark)
     try:
         await loop.subprocess_exec(
-            lambda: program, *config.args, env=environment, cwd=config.folder, start_new_session=True
+            lambda: program,
+            *config.args,
+            executable=found,
+            env=environment,
+            cwd=config.folder,
+            start_new_session=True,
         )
     except OSError as error:
         raise PermanentError(f"{config.args[0]} cannot be started: {error.strerror or error}") from None
@@ -131,15 +178,17 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
 
 
 class _Program(asyncio.SubprocessProtocol):
-    """A running program. It has ended when its whole process group has."""
+    """A running program. It has ended when all that it has started has."""
 
     transport: asyncio.SubprocessTransport
 
-    def __init__(self, max_bytes: int, ended: asyncio.Future[None]) -> None:
+    def __init__(self, max_bytes: int, ended: asyncio.Future[None], mark: str) -> None:
+        self._mark = mark
         self._max_bytes = max_bytes
         self._written = {1: bytearray(), 2: bytearray()}
         self.ended = ended
         self.wrote_too_much = False
+        self._killing: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.SubprocessTransport", transport)
@@ -174,13 +223,19 @@ class _Program(asyncio.SubprocessProtocol):
                 if self.transport.get_returncode() is not None:
                     break
                 await asyncio.sleep(0.01)
+        if self._killing is not None:
+            await asyncio.shield(self._killing)
 
     def text(self, fd: int) -> str:
         return mask(self._written[fd].decode("utf-8", "replace"))
 
     def _kill(self) -> None:
+        """Kill its group at once, and in a thread what left that: looking for it takes a few milliseconds."""
+        process = self.transport.get_pid()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.transport.get_pid(), signal.SIGKILL)
+            os.killpg(process, signal.SIGKILL)
+        root = process if self.transport.get_returncode() is None else None  # the number may be another process's soon
+        self._killing = asyncio.get_running_loop().run_in_executor(None, kill_descendants, self._mark, root)
 
 
 def _parsed(text: str, program: str) -> Any:
@@ -188,4 +243,4 @@ def _parsed(text: str, program: str) -> Any:
         value = decode_strictly(text)
     except (ValueError, RecursionError):
         raise PermanentError(f"what {program} wrote is no JSON") from None
-    return masked_value(value) if holds_secret(text) else value
+    return masked_data(value)

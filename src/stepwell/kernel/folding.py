@@ -6,7 +6,7 @@ function of the graph and of what its ancestors returned, whatever the timing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..codec import MAX_DEPTH
@@ -141,19 +141,38 @@ class Lineage(NamedTuple):
     """How to compute the state that a node sees."""
 
     base: int
-    """The node whose state is needed first: a join, a root, or one whose state is known."""
-    below: tuple[int, ...]
-    """The nodes from the base on, each the only parent of the next; the last is the only parent of the node in question."""
+    """The node whose state is needed first: one without a dominator, or whose state is known."""
+    before: tuple[int, ...]
+    """The base, and what is between it and the nearest dominator of the node: together what that dominator saw."""
+    dominator: int
+    """The nearest dominator of the node; the node itself if it is the base."""
+    after: tuple[int, ...]
+    """The dominator, and what is between it and the node."""
 
 
-def lineage(graph: Graph, index: int, known: Collection[int]) -> Lineage:
-    """Walk up while there is only one parent: a node sees what its only parent saw, and that parent's delta."""
-    chain: list[int] = []
-    at = index
-    while at not in known and len(graph.parents[at]) == 1:
-        at = graph.parents[at][0]
-        chain.append(at)
-    return Lineage(at, tuple(reversed(chain)))
+def lineage(graph: Graph, index: int, known: Container[int]) -> Lineage:
+    """Walk up past dominators: what is folded before one of them, for itself, is folded first for everything below it."""
+    nearest = graph.dominators.nearest
+    base = dominator = index if index in known or nearest[index] < 0 else nearest[index]
+    while base not in known and nearest[base] >= 0:
+        base = nearest[base]
+    return Lineage(base, _between(graph, base, dominator), dominator, _between(graph, dominator, index))
+
+
+def _between(graph: Graph, dominator: int, index: int) -> tuple[int, ...]:
+    """The dominator and what is below it and above a node, in the order of the graph."""
+    if dominator == index:
+        return ()
+    ranks = graph.ranks
+    lowest = ranks[dominator]
+    found: set[int] = {dominator}
+    stack = [index]
+    while stack:
+        for parent in graph.parents[stack.pop()]:
+            if ranks[parent] > lowest and parent not in found:
+                found.add(parent)
+                stack.append(parent)
+    return in_order(graph, found)
 
 
 def ancestors(graph: Graph, index: int) -> tuple[int, ...]:

@@ -21,6 +21,11 @@ UNFIT_DATA = "what is stored does not fit the code: "
 """How the reason begins of a run that is PAUSED because stored data does not fit the annotation of a body."""
 
 
+def way_on(run: RunRow) -> Literal["retry", "resume"]:
+    """The verb with which a paused run goes on with all of its nodes: `resume` would leave out a failed one that paused it."""
+    return "retry" if run.on_failure == "pause" and run.failed > run.tolerated else "resume"
+
+
 def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool = True) -> Arranged:
     """`new`, numbered so that every node that `current` has or had keeps its number.
 

@@ -44,13 +44,13 @@ def cancel(nodes: Sequence[NodeRow], *, grace: int) -> Plan:
     return Plan(changes, Finish(RunStatus.CANCELLING, open_gate=False, grace=grace))
 
 
-def retry(nodes: Sequence[NodeRow], removed: AbstractSet[int] = frozenset()) -> Plan:
-    """Run what did not complete. What completed is kept, also if that was after the failure.
+def retry(nodes: Sequence[NodeRow], removed: AbstractSet[int] = frozenset(), input: bytes | None = None) -> Plan:
+    """Run what did not complete, with another input if one is given. What completed is kept, even after the failure.
 
     A running body may stop or fail before the gate opens; then its node must run again, too.
     """
     changes = [_again(row) for row in nodes if row.status in RETRIED and row.index not in removed]
-    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True), _while_running(nodes))
+    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True, input=input), _while_running(nodes))
 
 
 class NotNow(NamedTuple):

@@ -5,14 +5,14 @@ Lists are paged by key, never by offset: `after` is the cursor of the page befor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ..ids import AttemptId, Digest, RunId, WorkerId
+from ..ids import AttemptId, Digest, NodeId, RunId, WorkerId
 from .lanes import Lane
 from .records import GetRecord, ListRecords
 from .rows import RunRow
-from .status import NodeStatus, RunStatus
+from .status import AttemptStatus, NodeStatus, RunStatus
 from .versions import GetVersion, ListNames, ListVersions
 
 Row = TypeVar("Row")
@@ -85,6 +85,46 @@ class ListAttempts(NamedTuple):
     index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     after: tuple[int, int] = (-1, 0)
     limit: int = 10_000
+
+
+class GetNodeColumns(NamedTuple):
+    """What is shown of nodes when there are very many: `NodeColumns`, in order."""
+
+    run_id: RunId
+    after: int = -1
+    limit: int = 10_000
+
+
+class NodeColumns(NamedTuple):
+    """Neighbouring nodes of a run: columns instead of rows, all equally long."""
+
+    seq: int = 0
+    """The last journal entry of the run when they were read. Pages with the same `seq` were read at one moment."""
+    indexes: Sequence[int] = ()
+    ids: tuple[NodeId, ...] = ()
+    statuses: tuple[NodeStatus, ...] = ()
+    reasons: tuple[str | None, ...] = ()
+    cursor: int | None = None
+
+
+class GetAttemptColumns(NamedTuple):
+    """When all attempts of a run began and ended: `AttemptColumns`, by node and number."""
+
+    run_id: RunId
+    after: tuple[int, int] = (-1, 0)
+    limit: int = 10_000
+
+
+class AttemptColumns(NamedTuple):
+    """Attempts of a run as columns, like `NodeColumns`; `indexes` are the numbers of their nodes."""
+
+    seq: int = 0
+    indexes: Sequence[int] = ()
+    numbers: Sequence[int] = ()
+    statuses: tuple[AttemptStatus, ...] = ()
+    started: Sequence[int] = ()
+    ended: tuple[int | None, ...] = ()
+    cursor: tuple[int, int] | None = None
 
 
 class GetOutputs(NamedTuple):
@@ -207,7 +247,10 @@ class RunPage(NamedTuple):
     """Pass it as `before` for the next page; None at the end."""
 
 
-RunQuery: TypeAlias = CountNodes | ListNodes | ListAttempts | GetOutputs | ListJournal | ListLines | ListMarks
+ColumnQuery: TypeAlias = GetNodeColumns | GetAttemptColumns
+RunQuery: TypeAlias = (
+    CountNodes | ListNodes | ListAttempts | ColumnQuery | GetOutputs | ListJournal | ListLines | ListMarks
+)
 """What is asked of one run, by its `run_id`."""
 Query: TypeAlias = (
     RunQuery

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -64,14 +64,18 @@ def query_to_wire(query: queries.Query) -> dict[str, Any]:
 
 
 def query_from_wire(data: Any) -> queries.Query:
-    if not isinstance(data, dict) or data.get("query") not in _asked():
+    name = data.get("query") if isinstance(data, dict) else None
+    if not isinstance(name, str) or name not in _asked():
         raise Unreadable(f"a query is needed, one of {', '.join(_asked())}")
     given = {name: value for name, value in data.items() if name != "query"}
     kind, _ = _asked()[data["query"]]
     try:
+        _check_numbers(given)
         found: queries.Query = _row_reader(kind)(given)
     except (TypeError, ValueError, KeyError) as error:
         raise Unreadable(f"{data['query']}: {error}") from None
+    if getattr(found, "limit", 1) < 1:
+        raise Unreadable(f"{data['query']}: a limit of at least 1 is needed")
     return found
 
 
@@ -106,6 +110,8 @@ def _asked() -> dict[str, tuple[Any, Reader]]:
         queries.ListRuns: lambda data: queries.RunPage(tuple(map(run, data["rows"])), data["cursor"]),
         queries.ListNodes: page_of(rows.NodeRow),
         queries.ListAttempts: page_of(rows.AttemptRow, tuple),
+        queries.GetNodeColumns: _row_reader(queries.NodeColumns),
+        queries.GetAttemptColumns: _row_reader(queries.AttemptColumns),
         queries.GetOutputs: _outputs,
         queries.GetGraph: _maybe(_bytes_in),
         queries.GetGraphAges: dict,
@@ -164,7 +170,7 @@ def _reader(hint: Any) -> Reader:
         return _maybe(_reader(inner))
     if origin is Literal:
         return _one_of(arguments)
-    if origin is tuple and arguments[-1] is Ellipsis:
+    if origin is Sequence or (origin is tuple and arguments[-1] is Ellipsis):
         read = _reader(arguments[0])
         return lambda value: tuple(map(read, _list(value)))
     if origin is tuple:
@@ -195,6 +201,14 @@ def _one_of(choices: tuple[Any, ...]) -> Reader:
 
 
 _LARGEST = 2**63
+
+
+def _check_numbers(data: Any) -> None:
+    """Refuse what no store can compare with its numbers. Only rows have some without a sign, such as a seed."""
+    if isinstance(data, int) and not -_LARGEST <= data < _LARGEST:
+        raise Unreadable("a number has more than 63 bits and a sign")
+    for each in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        _check_numbers(each)
 
 
 def _plain(kind: Any) -> Reader:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,6 +59,23 @@ def check_together(pipelines: Sequence[PipelineDefinition]) -> None:
             f"the stages {' → '.join(cycle)} of these pipelines need each other's states, so they would run for ever; narrow "
             f"a pattern, or write elsewhere"
         )
+
+
+def in_order(names: Sequence[str], links: Iterable[tuple[str, str]]) -> list[str]:
+    """Names of pipelines, each after those whose states it reads, otherwise in the given order. `links` have stages,
+    `pipeline#stage`; where stages of two pipelines need each other's states in turn, the given order stays.
+
+    >>> in_order(["podcast", "blog"], [("blog#post", "podcast#script")])
+    ['blog', 'podcast']
+    """
+    above: dict[str, set[str]] = {name: set() for name in names}
+    for writer, reader in links:
+        above[reader.partition("#")[0]].add(writer.partition("#")[0])
+    order: list[str] = []
+    while len(order) < len(above):
+        rest = [name for name in above if name not in order]
+        order.append(next((name for name in rest if above[name] <= {name, *order}), rest[0]))
+    return order
 
 
 def drawing(pipelines: Sequence[PipelineDefinition]) -> str:

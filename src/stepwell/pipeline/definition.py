@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
@@ -16,7 +16,6 @@ from ..place import caller
 from ..words import shown
 from .codehash.stages import StageCodes
 from .patterns.paths import name_problem
-from .registry import enter
 from .stage import BACK_OFF, Stage, make_stage
 from .staleness.connections import Connections, connect
 from .states.files.store import FileStates
@@ -25,8 +24,9 @@ if TYPE_CHECKING:
     from ..define.options import JobOptions
     from ..handlers import Handlers
     from .building.arguments import Signature
+    from .patterns.pattern import Pattern
     from .states.port import StateStore
-    from .trigger import Trigger
+    from .trigger import StateTrigger, Watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DATABASES = ("sqlite:///", "postgresql://", "postgres://")
@@ -66,7 +66,10 @@ class PipelineDefinition:
         self.handlers = handlers
         """The handlers that stages may name; by default those of the settings and of Stepwell itself."""
         self.stages: dict[str, Stage] = {}
-        self.triggers: dict[str, Trigger] = {}
+        self.triggers: dict[str, StateTrigger] = {}
+        self.state_types: dict[str, str] = {}
+        """The patterns of states that a document calls by another name than that of their stage."""
+        self._watched: dict[str, Watched] = {}
         self.connections = Connections((), {})
         self.root = checked_root(os.fspath(root))
         self.signatures: dict[str, Signature] = {}
@@ -74,7 +77,6 @@ class PipelineDefinition:
         # It does not know the pipeline, so that a pipeline nobody holds any more is freed at once.
         self._states = functools.cache(functools.partial(open_states, self.root, name))
         self.code = StageCodes(name, self.stages, self.triggers, self._states, (PipelineDefinition,))
-        enter(self)
 
     def __repr__(self) -> str:
         return f"<Pipeline {self.name}>"
@@ -149,6 +151,7 @@ class PipelineDefinition:
 
             checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
         self.signatures[stage.name] = signature or signature_of(stage)
+        self.code.check(stage)
         self.connections = connect([*self.stages.values(), stage], self.name)
         self.stages[stage.name] = stage
 
@@ -157,21 +160,61 @@ class PipelineDefinition:
         name: str,
         *,
         state: str,
-        workflow: Any = None,
+        workflow: Any,
         filter: str | None = None,
         existing: bool = False,
     ) -> None:
-        """Start a workflow once for each new state: `state` is a stage or a pattern, `workflow` the name of a saved document, a
-        Document, or a function that makes a workflow of the event.
+        """Start a workflow once for each new state: `state` is a stage, of this pipeline or another one of its root, or a
+        pattern; `workflow` is the name of a saved document, a Document, or a function that makes a workflow of the event.
 
         `filter` is an expression over `codeHash`, `currentCodeHash`, `contentHash`, `entity`, `stateType` and `path`. States
-        that are there when the trigger is first seen count only with `existing`.
+        that were fresh before the first build with this trigger count only with `existing`.
         """
         from .trigger import make_trigger
 
         if name in self.triggers:
             raise DefinitionError(f"pipeline {self.name!r} has a trigger {name!r} already", where=str(caller()))
-        self.triggers[name] = make_trigger(self.stages, name, state, workflow, filter, existing)
+        if workflow is None:
+            raise DefinitionError(f"trigger {name!r} starts nothing: workflow=None", where=str(caller()))
+        self.triggers[name] = make_trigger(name, state, workflow, filter, existing, self.stages)
+
+    def look_for_types(self) -> None:
+        """Find out anew what triggers wait for: other pipelines of the root may have been changed."""
+        self._watched.clear()
+
+    def watched(self, trigger: StateTrigger) -> Watched:
+        """The states that a trigger waits for."""
+        from .trigger import types_of_root, watched
+
+        found = self._watched.get(trigger.kind)
+        if found is None:
+            found = watched(trigger.kind, self.own_types(), lambda: types_of_root(self.store))
+            self._watched[trigger.kind] = found
+        return found
+
+    def unknown_states(self) -> dict[str, str]:
+        """Triggers that wait for states of a type that no pipeline of the root is known to make, and that type."""
+        return {name: each.kind for name, each in self.triggers.items() if not self.watched(each).is_known}
+
+    def own_types(self) -> dict[str, str]:
+        """The patterns of the states it makes, by their type: the stage, or what a document calls them."""
+        stages = {name: next(iter(stage.outputs.values())).pattern.text for name, stage in self.stages.items()}
+        return {**self.state_types, **stages}
+
+    def _trigger_patterns(self) -> list[Pattern]:
+        return [pattern for each in self.triggers.values() for pattern in self.watched(each).patterns]
+
+    def wanted(self, components: Sequence[str]) -> bool:
+        """Whether something of this pipeline, or that its triggers wait for, can be in or below this directory."""
+        names = list(components)
+        return self.connections.wanted(names) or any(each.leads_to(names) for each in self._trigger_patterns())
+
+    def concerns(self, path: str) -> bool:
+        """Whether a file is, or is part of, an input or output of a stage, or of a state that a trigger waits for."""
+        return self.connections.concerns(path) or self.triggered_by(path)
+
+    def triggered_by(self, path: str) -> bool:
+        return any(pattern.covers(path) for pattern in self._trigger_patterns())
 
 
 def checked_root(root: str) -> str:

@@ -24,15 +24,16 @@ def load_pipeline(
     root: str | None = None,
     handlers: Handlers | None = None,
     jobs: Iterable[str] = (),
-    check_handlers: bool = False,
+    strict: bool = False,
 ) -> Pipeline:
     """Read the pipeline in a file. `root` replaces its `stateRoot`; functions that it names must be in modules of `jobs`.
 
-    Handlers are looked up at their first use; with `check_handlers`, a missing one is a problem of the document.
+    Handlers are looked up at their first use; `strict` also refuses what cannot work here as it is: a
+    handler that is missing, a trigger that starts nothing.
     """
     from .document.load import read_pipeline
 
-    return read_pipeline(Pipeline, path, root=root, handlers=handlers, jobs=jobs, check_handlers=check_handlers)
+    return read_pipeline(Pipeline, path, root=root, handlers=handlers, jobs=jobs, strict=strict)
 
 
 def stored_pipeline(

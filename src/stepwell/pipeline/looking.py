@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from .codehash.code import changed_parts
+from .foreseen import Foreseen
 from .staleness.model import Model
 from .staleness.standing import FRESH, STATUSES, Cause, Standing
 from .staleness.units import Unit
@@ -123,13 +124,18 @@ class View:
         *,
         folders: Sequence[Folder] | None = None,
         only: Collection[str] | None = None,
+        foreseen: Foreseen | None = None,
     ) -> None:
         self.pipeline = pipeline
+        self.foreseen = foreseen or Foreseen()
         pipeline.code.refresh()
+        pipeline.look_for_types()
         with no_collections():
-            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.connections.wanted, folders, only)
+            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders, only)
+            self.foreseen.enter(self.snapshot)
             self.model = self.make_model()
             self._trust()
+            self.model.touch(self.foreseen.makers)
 
     def _trust(self) -> None:
         """Use what the last scan found wherever nothing has changed since."""
@@ -210,13 +216,17 @@ class View:
                 stages[each.stage]["orphan"] += 1
                 shown.append(each)
         ambiguous = [(path, f"it matches {text} in more than one way") for path, text in self.model.ambiguous]
+        awaited = [
+            (f"trigger {name}", f"no stage of a pipeline in this root is known to make {state!r}")
+            for name, state in self.pipeline.unknown_states().items()
+        ]
         return PipelineStatus(
             self.pipeline.name,
             len(entities),
             dict(counts),
             self._in_order(shown),
             {name: dict(each) for name, each in stages.items()},
-            (*self.snapshot.problems, *ambiguous),
+            (*self.snapshot.problems, *ambiguous, *awaited),
         )
 
     def chosen(self, targets: Iterable[str]) -> set[int] | None:
@@ -269,6 +279,14 @@ class View:
             if chosen is not None and id(unit) not in chosen:
                 continue
             standing = self.model.standing(unit)
+            if awaited := self.foreseen.input_of(unit.input_paths()):
+                if standing.status not in ("unrecorded", "blocked"):
+                    below.add(id(unit))
+                    text = f"{awaited} is to be written first ({self.foreseen.makers[awaited]})"
+                    cause = Cause("upstream_stale", text, awaited)
+                    foreseen = Standing("stale", (cause, *standing.causes))
+                    may.append(self.view_of(unit)._replace(standing=foreseen))
+                continue
             runs = id(unit) in forced or (force and not given) or standing.status == "stale"
             if any(id(maker) in below for maker in self._makers(unit)):
                 if standing.status not in ("failed", "unrecorded", "blocked") or force:
@@ -278,7 +296,8 @@ class View:
                 below.add(id(unit))
                 will.append(self.view_of(unit))
                 members = members or any(output.kind != "file" for output in unit.stage.outputs.values())
-        appear = self._below_members({each.stage for each in (*will, *may)}) if members or may else []
+        loose = members or may or self.foreseen.patterns
+        appear = self._below_members({each.stage for each in (*will, *may)}) if loose else []
         return Plan(self._in_order(will), self._in_order(may), tuple(appear))
 
     def _in_order(self, states: Iterable[StateView]) -> tuple[StateView, ...]:
@@ -293,7 +312,9 @@ class View:
         loose = {name for name, outputs in made.items() if any(output.kind != "file" for output in outputs)}
         for stage in self.model.connections.order:
             readings = self.model.connections.readings[stage.name]
-            if any(writer in loose or writer in found for reading in readings for writer in reading.writers):
+            if any(writer in loose or writer in found for reading in readings for writer in reading.writers) or any(
+                each.overlaps(reading.pattern) for each in self.foreseen.patterns for reading in readings
+            ):
                 found.append(stage.name)
         return found
 

@@ -49,9 +49,22 @@ class Pipeline(PipelineDefinition):
         """Explain the status of a state, named by its path."""
         return self.view().why(state)
 
-    def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> Plan:
-        """What `build` will run, and what it may run because it is below that."""
-        return self.view().plan(targets, force=force)
+    def plan(
+        self, targets: Iterable[str] = (), *, force: bool = False, after: Iterable[PipelineDefinition] = ()
+    ) -> Plan:
+        """What `build` will run, and what it may run because it is below that: `after` other pipelines were built."""
+        from .foreseen import Foreseen
+        from .looking import View
+
+        given, foreseen = list(targets), Foreseen()
+        for pipeline in after:
+            if pipeline.root == self.root:
+                plan = View(pipeline, foreseen=foreseen).plan(given, force=force)
+                for state in (*plan.will_run, *plan.may_run):
+                    foreseen.add_state(pipeline, state.stage, state.entity, state.outputs)
+                for stage in plan.may_appear:
+                    foreseen.add_stage(pipeline, stage)
+        return View(self, foreseen=foreseen).plan(given, force=force)
 
     def build(
         self,
@@ -85,7 +98,7 @@ class Pipeline(PipelineDefinition):
         }
         if changes:
             self.store.records.change(changes)
-            change_failures(self.store.notes, {unit.id: None for unit in units})
+            change_failures(self.store.notes, self.name, {unit.id: None for unit in units})
         return list(changes)
 
     def invalidate(self, *targets: str, stage: str | None = None) -> list[str]:
@@ -109,11 +122,11 @@ class Pipeline(PipelineDefinition):
 
     def retry(self, *targets: str) -> list[str]:
         """Let the next scan try failed states again, whatever their back-off: all of them, or those named."""
-        failures = read_failures(self.store.notes)
+        failures = read_failures(self.store.notes, self.name)
         wanted = {unit.id for unit in self.view().find_all(targets)} if targets else set(failures)
         changed: dict[str, Failure | None] = {name: None for name in failures if name in wanted}
         if changed:
-            change_failures(self.store.notes, changed)
+            change_failures(self.store.notes, self.name, changed)
         return list(changed)
 
     def clean(self, *, dry_run: bool = False) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from ..errors import InputError
-from ..masking import mask
+from ..masking import mask, mask_any_case
 from ..words import shown
 from .effects.recorder import Call
 from .effects.repeatable import current
@@ -150,7 +150,8 @@ def _unpacked(data: dict[str, Any]) -> httpx.Response:
 
 def _stored(data: dict[str, Any]) -> dict[str, Any]:
     """What may be stored of a response."""
-    return {**data, "headers": [each for each in data["headers"] if each[0].lower() not in SECRET_HEADERS]}
+    headers = [[mask_any_case(name), value] for name, value in data["headers"] if name.lower() not in SECRET_HEADERS]
+    return {**data, "headers": headers}
 
 
 def _without_secrets(data: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -26,13 +27,14 @@ from .checking import (
     checked_limit,
     checked_list,
     checked_modules,
+    checked_pipelines,
     checked_queues,
     checked_seconds,
     checked_workflows,
     refuse_while_importing_main,
 )
 from .code.code import Code
-from .code.registering import register_workflows
+from .code.registering import KnownHandlers, register_handlers, register_workflows
 from .code.serving import Serving
 from .code.versions import Versions
 from .documents import Documents
@@ -86,6 +88,7 @@ class BlockingEngine(Working, SharedCalls):
         *,
         workflows: Iterable[type[Workflow]] = (),
         jobs: Iterable[str] = (),
+        pipelines: Iterable[Any] = (),
         handlers: Handlers | Iterable[Handler | str] = (),
         runner: Literal["local", "celery"] | None = "local",
         broker: Any = None,
@@ -121,13 +124,14 @@ class BlockingEngine(Working, SharedCalls):
         self._lock = threading.Lock()
         worker = new_worker_id() if runner == "local" else None
         registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
-        self.code = Code(self.store, given, allowed, registered)
-        self.documents = Documents(self.store, registered)
+        self.code = Code(self.store, given, allowed, registered, checked_pipelines(pipelines))
+        self.documents = Documents(self.store, KnownHandlers(registered, self.store))
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints by their keys, as far as they are known."""
         self._versions = Versions(self.store, self.code, worker)
         self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
+        self._opener = None if runner == "celery" else os.getpid()
         self._closed = False
         self._started = False
         self._runner: LocalRunner | None = None
@@ -145,7 +149,7 @@ class BlockingEngine(Working, SharedCalls):
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
                 follower=lambda: self._follower,
-                waited=self._watch.runs,
+                waited=self._watch.waited,
                 graphs=self.code.graphs.known,
                 queues=taken,
                 guarded=guard,
@@ -188,6 +192,7 @@ class BlockingEngine(Working, SharedCalls):
 
     def use_loop(self, loop: asyncio.AbstractEventLoop) -> LoopBodies | None:
         """Run the async bodies that begin from now on, on this loop."""
+        self._check_process()
         if self._closed:
             raise EngineClosed("the engine is closed; open a new one")
         if self._runner is None:
@@ -204,6 +209,8 @@ class BlockingEngine(Working, SharedCalls):
     def close(self, timeout: Duration | None = None) -> None:
         """Let running bodies end for up to `timeout` seconds (by default `close_seconds`), then give back the rest."""
         limit = checked_limit("timeout", timeout)  # before anything is closed
+        if self._opener not in (None, os.getpid()):
+            return  # A forked child must not close what its parent still uses.
         with self._lock:  # the runner has started, or never will
             if self._closed:
                 return
@@ -266,6 +273,7 @@ class BlockingEngine(Working, SharedCalls):
         return Run(self, started)
 
     def _definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        self._check_process()
         if isinstance(workflow, str):
             workflow = self.documents.find(workflow)
         works = self._runner is not None
@@ -296,6 +304,7 @@ class BlockingEngine(Working, SharedCalls):
     @property
     def metrics(self) -> EngineMetrics:
         """What this engine holds now and has done since it was opened; see also `run.metrics`."""
+        self._check_process()
         return IDLE if self._runner is None else self._runner.metrics()
 
     def on(self, event: EventName, callback: Callable[[Any], None], *, every: Duration | None = None) -> None:
@@ -307,6 +316,7 @@ class BlockingEngine(Working, SharedCalls):
         a slow one delays the next event, but no work. What a listener raises is logged and changes nothing. `close()` waits up
         to 5 s until they have heard everything.
         """
+        self._check_process()
         self.events.on(event, callback, checked_limit("every", every, positive=True))
 
     # Working
@@ -323,6 +333,7 @@ class BlockingEngine(Working, SharedCalls):
         given = checked_workflows(workflows)
         self.code.introduce(given)
         register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
+        register_handlers(self.store, self.code.handlers)
         self.serving.everything = True
         self._require_runner().announce()
         self._discover()

@@ -161,6 +161,13 @@ def checked_modules(modules: Any) -> tuple[str, ...]:
     raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
 
 
+def checked_pipelines(pipelines: Any) -> Iterable[Any]:
+    """The pipelines, which are not looked at before a node names one: making them may take long."""
+    if isinstance(pipelines, Iterable) and not isinstance(pipelines, str):
+        return pipelines
+    raise _wrong("pipelines", pipelines, "a list of pipelines is needed")
+
+
 def check_limits(*, queue_depth: int, **limits: int) -> None:
     check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
     for name, value in limits.items():

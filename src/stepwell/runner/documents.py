@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from ..clock import SECOND
@@ -13,7 +12,7 @@ from ..handlers import Handlers
 from ..model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved, parted
 from ..model.versions import VersionKind
 from ..store import Store, reader
-from ..words import shown
+from ..words import nearest, shown
 from .recent import Recent
 
 
@@ -136,9 +135,9 @@ class Documents:
         if rows and number is not None:
             return InputError(f"there is no version {number} of {name!r}: there are 1 to {rows[-1].number}")
         names = [row.name for row in reader.all_names(self._store, self.kind)]
-        close = get_close_matches(name, names, n=1)
-        if close:
-            rest = f"; did you mean {close[0]!r}?"
+        close = nearest(name, names)
+        if close is not None:
+            rest = f"; did you mean {close!r}?"
         else:
             rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
             other = "a class or a function is" if self.kind == "document" else "one in a module is"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from ..clock import SECOND
-from ..errors import StoreError
+from ..errors import StoreError, StoreReplaced
 from ..graph import Graph
 from ..model import Hint
 from ..store import Store, reader
@@ -52,7 +52,8 @@ class Orchestrator:
         self._told_at: dict[tuple[str, str, str], float] = {}
 
     def run(self, ended: Callable[[], bool]) -> None:
-        """Run until `ended()` is true. A store that cannot be reached is tried again until it answers."""
+        """Run until `ended()` is true. A store that cannot be reached is tried again until it answers; StoreReplaced is
+        raised, because a store that was replaced stays so."""
         in_trouble = False
         while not ended():
             try:
@@ -60,6 +61,8 @@ class Orchestrator:
                 if in_trouble:
                     log.warning("the store answers again")
                 in_trouble = False
+            except StoreReplaced:
+                raise
             except StoreError as error:
                 if not in_trouble:
                     log.warning("%s; it is tried again until it answers", error)

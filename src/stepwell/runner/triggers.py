@@ -11,6 +11,7 @@ from ..clock import SECOND
 from ..define import Builder, Definition, Target, Workflow
 from ..define.document import DocumentError
 from ..define.document.inputs import checked_input
+from ..define.types.input_schema import input_schema
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
 from ..model import Create, parted
 from ..store import Store, reader
@@ -60,8 +61,8 @@ class EngineTriggers(Triggers):
         return self._firing.fire_due() / SECOND
 
     def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
-        if isinstance(trigger, Trigger) and trigger.is_schedule:
-            self._check_input(trigger)
+        if isinstance(trigger, Trigger):
+            (self._check_input if trigger.is_schedule else self._check_template)(trigger)
         return super().add(trigger, paused=paused, declared_in=declared_in)
 
     def _check_input(self, trigger: Trigger) -> None:
@@ -71,10 +72,31 @@ class EngineTriggers(Triggers):
         known = self._engine.code.known_class(trigger.workflow)
         if known is not None:
             known(**start.input)
-        elif (told := self._told_of(start)) is not None:
+        elif (told := self._told_of(start.workflow)) is not None:
             checked_input(told.name, told.input, start.input)
         elif self._is_document(trigger.workflow):
             self._engine.documents.find(trigger.workflow).checked_input(start.input)
+
+    def _check_template(self, trigger: Trigger) -> None:
+        """The same for a trigger whose input is known only when it fires: its fields, and the values that are no templates."""
+        engine, name = self._engine, trigger.workflow
+        known = engine.code.known_class(name)
+        schema: Mapping[str, Any] | None = None
+        if known is not None and issubclass(known, Workflow):
+            schema = input_schema(known)
+        elif (told := self._told_of(name)) is not None:
+            schema = told.input
+        elif known is None and self._is_document(name):
+            schema = engine.documents.find(name).input
+        dynamic = {path[0] if path else None for path, _ in trigger.template.dynamic}
+        if (
+            schema is None
+            or None in dynamic
+            or (dynamic and schema.keys() & {"$ref", "anyOf", "oneOf", "allOf", "not"})
+        ):
+            return
+        left_open = {field: True for field in dynamic if field in schema.get("properties", {})}
+        checked_input(name, {**schema, "properties": {**schema.get("properties", {}), **left_open}}, trigger.input)
 
     def lacks(self, trigger: Trigger) -> str | None:
         """Why it could not start a run now, as far as that can be told without importing anything."""
@@ -104,7 +126,7 @@ class EngineTriggers(Triggers):
             return False
         options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
         try:
-            told = self._told_of(start)
+            told = self._told_of(start.workflow)
             if told is not None:
                 definition = registered_definition(engine.store, told, start.input)
                 engine.start_definition(definition, create_op(definition, **options), fresh=False)
@@ -117,9 +139,9 @@ class EngineTriggers(Triggers):
             return False
         return True
 
-    def _told_of(self, start: Start) -> RegisteredWorkflow | None:
+    def _told_of(self, name: str) -> RegisteredWorkflow | None:
         """A class whose code only workers have, as they registered it. An engine that works needs the code itself."""
-        engine, name = self._engine, start.workflow
+        engine = self._engine
         if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
             return None
         if ":" in name:

@@ -9,7 +9,7 @@ from typing import Any
 from ..codec import decode, encode
 from ..define import ANYTHING, Bodies, Definition
 from ..define.code.handled import RENDERED, HandledBody
-from ..define.code.registry import Registry
+from ..define.code.registry import ForData
 from ..define.document import Document
 from ..errors import InputError
 from ..graph import Graph, NodeSpec
@@ -44,10 +44,9 @@ def tried(
     spec = document.graph.nodes[node]
     parents = tuple(dict.fromkeys((*spec.depends_on, *spec.needs)))
     _check_outputs(parents, outputs)
-    given = [NodeSpec(each, each, job=f"{__name__}:given", args={"output": outputs[each]}) for each in parents]
-    graph = Graph([*given, spec._replace(depends_on=parents)])
-    registry = Registry([*jobs, __name__])
-    bodies = Bodies(finder=registry, handlers=handlers)
+    known = [NodeSpec(each, each, job=f"{__name__}:given", args={"output": outputs[each]}) for each in parents]
+    graph = Graph([*known, spec._replace(depends_on=parents)])
+    bodies = Bodies(jobs={f"{__name__}:given": given}, finder=ForData(jobs), handlers=handlers)
     definition = Definition(document.name, None, graph, document.checked_input(input), "fail_fast", None, bodies)
     with Engine("memory://", handlers=handlers, jobs=jobs) as engine:
         missing = bodies.missing([spec], is_data=True)

@@ -13,14 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..clock import LONGEST_WAIT, SECOND, Duration
-from ..errors import EngineClosed, InputError, RunStillActive
-from ..ids import RunId
-from ..model import RunNews, RunRow, RunStatus, Sweep, Swept
+from ..errors import EngineClosed, InputError, RunStillActive, StoreError
+from ..ids import RunId, new_worker_id
+from ..model import GetRun, RunNews, RunRow, RunStatus, Sweep, Swept
 from ..store import Store, reader
 from .aio.pool import Pool
 from .checking import checked_limit
 from .procedures.gates import GATE_LEASE, finish
-from .procedures.procedure import carry_out
+from .procedures.procedure import carry_out, news_of
+from .worker.housekeeper import AFTER_TROUBLE_SECONDS, HINT_SECONDS
 
 
 class Waiter:
@@ -89,6 +90,11 @@ class Watch:
         with self._lock:
             return tuple(self._waiters)
 
+    @property
+    def waited(self) -> Collection[RunId]:
+        """The runs that are waited for, as they change: `in` says whether one is."""
+        return self._waiters.keys()
+
     def tell(self, news: Iterable[RunNews]) -> None:
         for run in news:
             if run.status is RunStatus.RUNNING:  # as after most commits
@@ -133,6 +139,50 @@ class Look(NamedTuple):
     """Seconds until the next look, unless there is news before."""
 
 
+class HintedLooks:
+    """Looks at the runs that are waited for when a hint tells of one, for an engine without a runner to do so.
+
+    Hints may be lost, so those who wait look now and then all the same.
+    """
+
+    def __init__(self, store: Store, watch: Watch) -> None:
+        self._store, self._watch = store, watch
+        self._name = new_worker_id()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def start(self) -> None:
+        """Hear the hints from now on. A run that ended before is found by looking at it."""
+        with self._starting:
+            # A forked child has the object of the thread, but not the thread.
+            if self._closed.is_set() or not self._store.needs_hints or (self._thread and self._thread.is_alive()):
+                return
+            with contextlib.suppress(StoreError):
+                self._store.wait_for_hint((), self._watch.waited, self._name, 0)
+            self._thread = threading.Thread(target=self._serve, name="stepwell-waiting", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Its thread ends when the store is closed, or soon after."""
+        self._closed.set()
+
+    def _serve(self) -> None:
+        while not self._closed.is_set():
+            try:
+                if self._store.wait_for_hint((), self._watch.waited, self._name, HINT_SECONDS):
+                    self._closed.wait(self._look())
+            except StoreError:  # those who wait find that out themselves
+                self._closed.wait(AFTER_TROUBLE_SECONDS)
+
+    def _look(self) -> float:
+        """Wake those whose run has ended; as many seconds as that took, so that it takes half of the time at most."""
+        began = time.monotonic()
+        rows = self._store.read([GetRun(run_id) for run_id in self._watch.runs()])
+        self._watch.tell(news_of(row) for row in rows if row is not None)
+        return time.monotonic() - began
+
+
 class Waiting:
     """Those who wait for runs of one engine."""
 
@@ -159,6 +209,7 @@ class Waiting:
         """Whether a runner brings news of runs."""
         self._looking: Pool | None = None
         """One thread in which all coroutines look at the store; they wait on their loops."""
+        self._hints = None if news else HintedLooks(store, watch)
         self._closed = False
 
     def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
@@ -181,6 +232,7 @@ class Waiting:
         self._begin()
         began = time.monotonic()
         with self._watch.waiting(run_id, Waiter()) as waiter:
+            self._expect_hints()
             if just_started and self._works_on(run_id):
                 waiter.wait(LOOK_EVERY if timeout is None else min(LOOK_EVERY, timeout))
                 if waiter.completed:
@@ -209,6 +261,7 @@ class Waiting:
         await self._elsewhere(self._begin)
         began = time.monotonic()
         with self._watch.waiting(run_id, LoopWaiter()) as waiter:
+            await self._elsewhere(self._expect_hints)
             while True:
                 look = await self._elsewhere(self._look, run_id, began)
                 if look.done:
@@ -226,8 +279,14 @@ class Waiting:
             time.sleep(LOOK_SOON)
         return row
 
+    def _expect_hints(self) -> None:
+        if self._hints is not None:
+            self._hints.start()
+
     def close(self) -> None:
         self._closed = True
+        if self._hints is not None:
+            self._hints.close()
         self._watch.trouble(EngineClosed("the engine was closed while this run was still going on"))
         if self._looking is not None:
             self._looking.close()

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from ..commands import command, either
 from ..errors import EngineClosed, InputError, RunStillActive, StepwellError, StoreError
 from ..ids import RunId
+from ..kernel.healing import way_on
 from ..model import GetRun, ListRecords, RunRow, RunStatus, Unfinished
 from ..store import Store, reader
+from ..store.rules.processes import check_process
 from ..words import count
 from .bodies.held import RunFacts
 from .code.code import Code, Outdated
@@ -55,6 +57,8 @@ class Working:
     _follower: Follower
     _runner: LocalRunner | None
     _lock: threading.Lock
+    _opener: int | None
+    """The process that alone may use it; None: also those that are forked from it."""
     _closed: bool
     _started: bool
     _declared: frozenset[str] = frozenset()
@@ -65,13 +69,14 @@ class Working:
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
         """The error when waiting ended before the run: it says whether the run goes on by itself."""
         if row.status is RunStatus.PAUSED:
-            more = f"{either('run.resume()', f'resume {row.id}', self.store.url)} goes on with it"
+            verb = way_on(row)
+            more = f"{either(f'run.{verb}()', f'{verb} {row.id}', self.store.url)} goes on with it"
         elif self._is_worked_on(row):
             more = "it goes on"
         else:
             works = either(f"engine.adopt({row.id!r})", f"resume {row.id}", self.store.url)
             more = f"no worker is alive that works on it: {works} does"
-        return RunStillActive(f"{told}; {more}", run_id=row.id)
+        return RunStillActive(f"{told}; {more}", run_id=row.id, told=told)
 
     def _works_on(self, run_id: RunId) -> bool:
         return self._runner is not None and run_id in self._runner.scheduler.facts
@@ -107,12 +112,25 @@ class Working:
 
     def _work(self) -> None:
         """Start the runner, once."""
+        self._check_process()
+        if self._runner is None and not self._closed:
+            return  # without a lock, which another thread may have held during a fork
         with self._lock:
             if self._closed:
                 raise EngineClosed("the engine is closed; open a new one")
             if self._runner is not None and not self._started:
                 self._runner.start()
                 self._started = True
+
+    def _check_process(self) -> None:
+        """Called before any lock is taken. A process that was forked has none of the threads."""
+        if self._opener is not None:
+            check_process(self._opener, "this engine")
+
+    def check_works(self) -> None:
+        """Raise StoreReplaced if the engine has given up: what it worked for is gone, and its store will not come back."""
+        if self._runner is not None and self._runner.stopped is not None:
+            raise self._runner.stopped
 
     def _require_runner(self) -> LocalRunner:
         if self._runner is None:
@@ -229,7 +247,8 @@ def told_of_unfinished(rows: list[RunRow], store: str) -> str:
     named = ", ".join(f"{row.id} ({row.status})" for row in rows[:NAMED])
     number = count(len(rows), "run") if len(rows) < LOOKED_AT else f"at least {LOOKED_AT} runs"
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-    typed = command(f"resume {rows[0].id}", store)
+    verb = way_on(rows[0]) if rows[0].status is RunStatus.PAUSED else "resume"
+    typed = command(f"{verb} {rows[0].id}", store)
     if typed is None:
         rest = "they are gone with it, because its store was in memory; run.wait() before the end waits for them"
     else:

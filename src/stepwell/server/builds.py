@@ -15,6 +15,7 @@ from ..pipeline.building.build_once import build_once
 from ..pipeline.building.report import BuildReport, Tally
 from ..runner import Engine
 from ..words import error_text
+from .problems import public_text
 
 log = logging.getLogger("stepwell")
 
@@ -43,9 +44,9 @@ class Build:
         try:
             self._report = self._build()
         except Exception as error:  # reported to clients that ask for the scan
-            self._error = error_text(error)
-            if not isinstance(error, StepwellError):
-                log.exception("the scan of %s failed", self._pipeline.name)
+            self._error = public_text(error)
+            trace = None if isinstance(error, StepwellError) else error
+            log.error("the scan of %s failed: %s", self._pipeline.name, error_text(error), exc_info=trace)
         finally:
             self.running = False
 

@@ -18,7 +18,7 @@ from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receiv
 from .problems import Problem, log
 
 WRONG_PER_MINUTE = 60
-"""Refused requests from one address per minute, before it is blocked for a while."""
+"""Refused requests from one address to one webhook per minute, before it is blocked there for a while."""
 UNKNOWN = "there is no such webhook, or its secret or signature is wrong"
 
 
@@ -38,8 +38,12 @@ class Hooks:
         self, name: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str], client: str
     ) -> Received:
         """Start the run of a request. Without the secret, a sender does not even learn whether the webhook exists."""
-        found = self._find(name)
+        guesser = f"{client} {name}"
         try:
+            wait = self._wrong.admit(guesser, WRONG_PER_MINUTE, cost=0)
+            if wait is not None:  # also a right guess
+                raise HookRefused(429, "too many requests that were refused", wait)
+            found = self._find(name)
             if found is None:
                 raise HookRefused(401, UNKNOWN)
             trigger, state, when = found
@@ -54,8 +58,7 @@ class Hooks:
             )
         except HookRefused as error:
             if error.status == 401:
-                wait = self._wrong.admit(client, WRONG_PER_MINUTE)
-                error = error if wait is None else HookRefused(429, "too many requests that were refused", wait)
+                self._wrong.admit(guesser, WRONG_PER_MINUTE)
             headers_of = {} if error.retry_after is None else {"Retry-After": str(max(1, round(error.retry_after)))}
             raise Problem(error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of) from None
 
@@ -90,4 +93,4 @@ def start_by(worker: Engine | None, other: Engine, start: Start) -> bool:
             return engine.triggers.start_run(start)
         except NotHere as error:
             reason: StepwellError = error
-    raise InputError(f"{start.workflow} cannot be started here: {reason}")
+    raise InputError(f"{start.workflow} cannot be started here: {reason.public_message}")

@@ -36,7 +36,7 @@ def _lines(service: Service) -> Iterator[str]:
     yield from _head("stepwell_workers_idle", "gauge", "Workers that claim nothing though work is ready for them.")
     yield f"stepwell_workers_idle {sum(map(is_idle, alive))}"
     yield from _head("stepwell_streams", "gauge", "Streams of events that are open.")
-    yield f"stepwell_streams {service.feed.streams + service.state_feed.streams}"
+    yield f"stepwell_streams {service.feed.streams}"
     requests = service.requests
     if requests is not None:
         yield from _request_lines(requests)

@@ -130,6 +130,9 @@ class Scan(Targets):
     force: bool = Field(default=False, description="Also what is fresh, and what nobody recorded.")
     existing: bool = Field(default=False, description="Fire triggers also for states that were there before them.")
     dry_run: bool = Field(default=False, description="Only say what would run.")
+    after: list[str] = Field(
+        default_factory=list, max_length=100, description="With dry_run: pipelines that are scanned first."
+    )
 
 
 class Clean(Body):

@@ -18,7 +18,7 @@ from .. import errors
 from ..codec import clean, encode_checked, json_path
 from ..define.document import DocumentError
 from ..triggers import TriggerError
-from ..words import message_of, short_name, shown
+from ..words import message_of, short_name
 
 log = logging.getLogger("stepwell")
 
@@ -80,23 +80,32 @@ def problem_of(error: BaseException) -> Problem:
         return error
     if isinstance(error, TriggerError):
         found = [{"path": json_path(each.path), "message": clean(each.message)} for each in error.problems]
-        return Problem(422, clean(str(error)), problems=found)
+        return Problem(422, clean(error.public_message), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
-        return Problem(422, clean(str(error)), problems=_listed(error.problems))
+        return Problem(422, clean(error.public_message), problems=_listed(error.problems))
     if isinstance(error, ValidationError):  # of what a route made of its parameters
         message = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
         return Problem(422, clean(f"the request is refused: {message}"))
-    if isinstance(error, errors.RunNotFound):  # its message tells where the store is
-        message = f"there is no run {shown(error.run_id)}; GET /api/v1/runs lists those there are"
+    if isinstance(error, errors.RunNotFound):
+        message = f"{error.public_message}; GET /api/v1/runs lists those there are"
         return Problem(404, clean(message), error="RunNotFound", run_id=clean(error.run_id))
     for kind, status in _STATUS:
         if isinstance(error, kind):
             more = {"run_id": clean(error.run_id)} if isinstance(error, errors.RunError) else {}
             passes = isinstance(error, errors.RunBusy | errors.PipelineBusy | errors.StoreError)
             headers = {"Retry-After": RETRY_AFTER[status]} if passes and status in RETRY_AFTER else {}
-            return Problem(status, clean(str(error)), error=short_name(type(error)), headers=headers, **more)
+            if isinstance(error, errors.StoreError):
+                log.warning("a request failed: %s: %s", short_name(type(error)), message_of(error))
+            detail = clean(error.public_message)
+            return Problem(status, detail, error=short_name(type(error)), headers=headers, **more)
     log.error("a request failed: %s: %s", short_name(type(error)), message_of(error), exc_info=error)
     return Problem(500, "an error in Stepwell itself; the log of the server has more")
+
+
+def public_text(error: BaseException) -> str:
+    """The error of something that went on by itself, as clients may read it."""
+    told = error.public_message if isinstance(error, errors.StepwellError) else "the log of the server has more"
+    return f"{short_name(type(error))}: {told}"
 
 
 def _listed(problems: Sequence[object]) -> list[dict[str, Any]]:

@@ -27,7 +27,9 @@ from .service import Given, Service
 JSON = "application/json"
 
 
-def bound(endpoint: Callable[..., Any], service: Service, options: dict[str, Any]) -> Callable[..., Any]:
+def bound(
+    endpoint: Callable[..., Any], service: Service, options: dict[str, Any], *, commits: bool
+) -> Callable[..., Any]:
     """The function that FastAPI calls for an endpoint: it has the same parameters except the service."""
     hints = get_type_hints(endpoint, include_extras=True)
     own = [name for name, hint in hints.items() if hint is Given]
@@ -43,9 +45,11 @@ def bound(endpoint: Callable[..., Any], service: Service, options: dict[str, Any
         model = options.get("response_model", returns)
         written = _Written(model, options.get("status_code", 200), validate="response_model" in options)
 
-        def made(**values: Any) -> Response:
+        def answer(**values: Any) -> Response:
             response = next((each for each in values.values() if type(each) is Response), None)
             return written.answer(endpoint(**given, **values), response)
+
+        made = functools.partial(service.commit, answer) if commits else answer
 
     functools.update_wrapper(made, endpoint)
     made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
@@ -181,7 +185,10 @@ class Routes:
 
     def add_to(self, app: FastAPI) -> None:
         for path, endpoint, options in self._declared:
-            called = bound(endpoint, app.state.service, options)
+            scope = options["openapi_extra"].get(SCOPE)
+            called = bound(
+                endpoint, app.state.service, options, commits=scope in SCOPES[1:] and options["methods"] != ["GET"]
+            )
             app.router.add_api_route(self._prefix + path, called, route_class_override=GuardedRoute, **options)
 
     def get(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:

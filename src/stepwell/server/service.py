@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter, to_thread
 
 from ..graph import Graph
 from ..handlers import Handlers
 from ..ids import Digest, RunId
 from ..model import RunRow
 from ..runner import Engine, Run
+from ..runner.code.registering import KnownHandlers
 from ..runner.runs.stored import StoredRun
 from ..store import Store, reader
 from .access.callers import Callers
 from .builds import Builds
 from .hooks import Hooks
 from .problems import Problem
+from .readiness import Readiness
 from .streams.states import StateFeed
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
     from .counting import Requests
     from .streams.feed import Feed
+
+
+COMMITTING_THREADS = 16
+"""How many requests may commit at once; the others wait. Reads, and the tokens of callers, have the other threads."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Service:
@@ -40,20 +51,36 @@ class Service:
 
         self.store = store
         self.worker = worker
-        self.handlers = Handlers() if handlers is None else handlers
-        self.engine = Engine(store, runner=None, jobs=jobs, handlers=self.handlers)
+        here = Handlers() if handlers is None else handlers
+        self.handlers = KnownHandlers(here, store)
+        self.engine = Engine(store, runner=None, jobs=jobs, handlers=here)
         self.builds = Builds()
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self.handlers, self.engine, worker)
         self.callers = Callers(store)
+        self.readiness = Readiness(store)
         self.state_feed = StateFeed()
         self.requests: Requests | None = None
         """What counts requests, once there is an application."""
+        self._committing: CapacityLimiter | None = None
+        """Made on the loop that it is used on."""
 
     def close(self) -> None:
         """End the streams. The caller closes the store and the worker."""
         self.feed.close()
+
+    async def commit(self, call: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
+        """Make a call that commits, in a thread. Commits may wait for a busy store for half a minute; they have threads of
+        their own, so that nothing else waits with them."""
+        if self._committing is None:
+            self._committing = CapacityLimiter(COMMITTING_THREADS)
+        return await to_thread.run_sync(partial(call, *args, **keywords), limiter=self._committing)
+
+    def record_put(self, kind: str) -> None:
+        """A record of this kind was put by this process."""
+        if self.callers.put(kind):
+            self.feed.wake()
 
     def row(self, run_id: str) -> RunRow:
         return reader.require_run(self.store, run_id)

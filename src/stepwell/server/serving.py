@@ -13,7 +13,7 @@ import uvicorn
 from anyio import to_thread
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..errors import InputError
+from ..errors import InputError, StoreReplaced
 from ..handlers import Handlers
 from ..runner import Engine
 from ..store import Store
@@ -61,10 +61,17 @@ class Serving:
         self._listening = _listen(host, port)
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._listening.getsockname()[1]}"
         watched = WatchedStore(store)
-        self.worker = None if worker is None else Engine(watched, handlers=handlers or (), jobs=jobs, **worker)
+        pipelines = tuple(pipelines)
+        self.worker = (
+            None
+            if worker is None
+            else Engine(watched, handlers=handlers or (), jobs=jobs, pipelines=pipelines, **worker)
+        )
         self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
         watched.on_commit = self.service.feed.poke
-        watched.on_record = self.service.callers.put
+        watched.on_record = self.service.record_put
+        watched.on_replaced = self._give_up
+        self._replaced: StoreReplaced | None = None
         config = uvicorn.Config(
             make_app(self.service, hosts={*hosts, host, *own_names()}),
             access_log=False,
@@ -79,7 +86,10 @@ class Serving:
         self._server = _Server(config, self.service)
 
     def run(self, on_start: Callable[[], None] = lambda: None) -> None:
-        """Until a signal ends it, or `stop` is called. `on_start` is called once requests are answered."""
+        """Until a signal ends it, or `stop` is called. `on_start` is called once requests are answered.
+
+        Raises StoreReplaced when its store was flushed or exchanged: then it could only refuse what is asked.
+        """
         self._server.on_start = on_start
         try:
             if self.worker is not None:
@@ -91,6 +101,12 @@ class Serving:
             self.service.close()
             if self.worker is not None:
                 self.worker.close()
+        if self._replaced is not None:
+            raise self._replaced
+
+    def _give_up(self, error: StoreReplaced) -> None:
+        self._replaced = error
+        self.stop()
 
     def stop(self) -> None:
         """From any thread: `run` ends soon."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..define import Bodies, Definition, Workflow
+from ..define import Definition, Workflow
 from ..define.document import Document
 from ..define.document.checking import with_templates_read
 from ..errors import InputError, MissingJob
@@ -99,7 +99,13 @@ def start_given(service: Service, asked: StartInline, key: str | None) -> tuple[
         raise InputError("`input` is for documents: the nodes of a graph have their arguments")
     read = with_templates_read(from_frozen(graph or {}), service.handlers)
     definition = Definition(
-        workflow, None, arrange(read, read, pinned=True, trusted=False), {}, "fail_fast", None, Bodies()
+        workflow,
+        None,
+        arrange(read, read, pinned=True, trusted=False),
+        {},
+        "fail_fast",
+        None,
+        service.engine.code.for_data(),
     )
     return _start(service, service.engine, definition, asked, key)
 

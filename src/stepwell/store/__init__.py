@@ -65,9 +65,9 @@ def _open_redis(url: str, clock: Clock | None, connections: int | None) -> Store
     try:
         from .redis.store import RedisStore
     except ModuleNotFoundError as error:
-        if error.name not in ("redis", "hiredis"):
+        if error.name != "redis":
             raise
-        raise InputError("a redis:// store needs redis-py and hiredis: pip install 'stepwell[redis]'") from None
+        raise InputError("a redis:// store needs redis-py: pip install 'stepwell[redis]'") from None
     return RedisStore(url, connections=connections)
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from ..errors import InputError, RunNotFound
 from ..ids import AttemptId, Digest, RunId, WorkerId
 from ..model import (
+    AttemptColumns,
     AttemptRow,
     CountNodes,
+    GetAttemptColumns,
     GetGraph,
     GetGraphAges,
+    GetNodeColumns,
     GetOutputs,
     GetRecord,
     GetRun,
@@ -34,6 +39,7 @@ from ..model import (
     ListVersions,
     ListWorkers,
     NameRow,
+    NodeColumns,
     NodeRow,
     NodeStatus,
     Query,
@@ -164,6 +170,40 @@ def each_attempt(
 ) -> Iterator[AttemptRow]:
     """So many at a time: their outputs need not all be held at once."""
     return rows(store, ListAttempts(RunId(run_id), index, limit=limit))
+
+
+def get_columns(store: Store, run_id: str, limit: int = 10_000) -> tuple[RunRow, NodeColumns, AttemptColumns]:
+    """A run, its nodes and its attempts at one moment, unless it never rests; raises RunNotFound."""
+    asked = RunId(run_id)
+    for _ in range(SETTLED_AFTER):
+        row = require_run(store, run_id)
+        nodes = list(_columns(store, GetNodeColumns(asked, limit=limit)))
+        attempts = list(_columns(store, GetAttemptColumns(asked, limit=limit)))
+        if all(page.seq == row.seq for page in (*nodes, *attempts)):
+            break
+    return row, _joined(nodes), _joined(attempts)
+
+
+def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterator[Any]:
+    """The pages."""
+    while True:
+        (page,) = store.read([query])
+        yield page
+        if page.cursor is None:
+            return
+        query = query._replace(after=page.cursor)
+
+
+_NUMBERS = frozenset({"indexes", "numbers", "started"})
+
+
+def _joined(pages: Sequence[Any]) -> Any:
+    """All pages in one; columns of numbers as arrays, which take a fifth of the memory."""
+    columns: dict[str, Any] = {}
+    for name in pages[0]._fields[1:-1]:
+        values = chain.from_iterable(getattr(page, name) for page in pages)
+        columns[name] = array("q", values) if name in _NUMBERS else tuple(values)
+    return pages[-1]._replace(**columns)
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:

@@ -10,5 +10,6 @@ of it is loaded before a template is compiled that is more than names and fields
 from .config import Config, compile_config
 from .errors import Missing, TemplateError
 from .frames import Reference, Scope
+from .limits import parsing_at_most
 from .template import Expression, Template, compile_expression, compile_template, is_template
-from .values import NodeOutput
+from .values import NodeOutput, TextWithFields

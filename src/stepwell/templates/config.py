@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from ..codec import json_path
 from .errors import TemplateError
 from .frames import Reference, Scope
+from .limits import Budget
 from .template import Template, compile_expression, compile_template, is_template
 
 Path = tuple[str | int, ...]
 MakeSecret = Callable[[str], Any]
 
+_Build = Callable[[Scope, MakeSecret, Budget], Any]
 _SECRET = re.compile(r"secret:([A-Za-z_][A-Za-z0-9_.\-]{0,199})\Z")
 _PLAIN = frozenset({int, float, bool, type(None)})
 
@@ -34,7 +36,7 @@ class Config:
 
     __slots__ = ("_build", "dynamic")
 
-    def __init__(self, build: Callable[[Scope, MakeSecret], Any], dynamic: tuple[Dynamic, ...]) -> None:
+    def __init__(self, build: _Build, dynamic: tuple[Dynamic, ...]) -> None:
         self._build = build
         self.dynamic = dynamic
         """Its templates and expressions, each with its place."""
@@ -49,9 +51,9 @@ class Config:
         """The config with every template rendered.
 
         Where the text itself is exactly `secret:NAME` it is what `make_secret("NAME")` gives. What a template gave is never
-        looked at again: neither as a template nor as a secret.
+        looked at again: neither as a template nor as a secret. All its templates together may cost as much as one.
         """
-        return self._build(scope, make_secret)
+        return self._build(scope, make_secret, Budget())
 
 
 def compile_config(
@@ -71,26 +73,26 @@ class _Compiling:
         self._expressions = expressions
         self._problems = problems
 
-    def value(self, value: Any, path: Path) -> Callable[[Scope, MakeSecret], Any]:
+    def value(self, value: Any, path: Path) -> _Build:
         if isinstance(value, str):
             return self._text(value, path)
         if isinstance(value, Mapping):
             fields = [(key, self.value(each, (*path, key))) for key, each in value.items()]
-            return lambda scope, secret: {key: build(scope, secret) for key, build in fields}
+            return lambda scope, secret, budget: {key: build(scope, secret, budget) for key, build in fields}
         if isinstance(value, list | tuple):
             items = [self.value(each, (*path, place)) for place, each in enumerate(value)]
-            return lambda scope, secret: [build(scope, secret) for build in items]
+            return lambda scope, secret, budget: [build(scope, secret, budget) for build in items]
         assert type(value) in _PLAIN, value
-        return lambda scope, secret: value
+        return lambda scope, secret, budget: value
 
-    def _text(self, text: str, path: Path) -> Callable[[Scope, MakeSecret], Any]:
+    def _text(self, text: str, path: Path) -> _Build:
         found = _SECRET.match(text)
         if found:
             name = found[1]
-            return lambda scope, secret: secret(name)
+            return lambda scope, secret, budget: secret(name)
         is_expression = len(path) == 1 and path[0] in self._expressions
         if not is_expression and not is_template(text):
-            return lambda scope, secret: text
+            return lambda scope, secret, budget: text
         try:
             compiled = compile_expression(text) if is_expression else compile_template(text)
         except TemplateError as error:
@@ -98,12 +100,12 @@ class _Compiling:
             if self._problems is None:
                 raise
             self._problems.append((path, error))
-            return lambda scope, secret: text
+            return lambda scope, secret, budget: text
         self.dynamic.append(Dynamic(path, compiled))
 
-        def build(scope: Scope, secret: MakeSecret) -> Any:
+        def build(scope: Scope, secret: MakeSecret, budget: Budget) -> Any:
             try:
-                return compiled.render(scope)
+                return compiled.render(scope, budget)
             except TemplateError as error:
                 error.path = json_path(path)
                 raise

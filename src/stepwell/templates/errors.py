@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import DefinitionError, PermanentError
 
 
@@ -29,4 +31,23 @@ class TemplateError(DefinitionError, PermanentError):
 
 
 class Missing(TemplateError):
-    """A name or a field is not there, or is null where a value is needed. `default` catches it."""
+    """A name or a field is not there, or is null where a value is needed. `default` catches it.
+
+    `advice` makes the end of the message when somebody reads it: a loop may raise thousands that nobody reads.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        advice: Callable[[], str] | None = None,
+    ) -> None:
+        super().__init__(problem, line=line, column=column)
+        self._advice = advice
+
+    def __str__(self) -> str:
+        if self._advice is not None:
+            self.problem, self._advice = self.problem + self._advice(), None
+        return super().__str__()

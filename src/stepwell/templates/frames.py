@@ -16,8 +16,8 @@ class Reference(NamedTuple):
 
     name: str
     field: str | None
-    line: int = 1
-    column: int = 1
+    line: int
+    column: int
 
 
 class Frame:

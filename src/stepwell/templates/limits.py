@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from .errors import TemplateError
@@ -11,7 +14,8 @@ MAX_TEMPLATE = 100_000
 MAX_NESTING = 100
 """Levels of brackets, operators and statements in one template."""
 MAX_WORK = 1_000_000
-"""Evaluated parts of one rendering: a loop costs its body with every turn, a filter what it looks at. About half a second."""
+"""Evaluated parts of one rendering, of all templates of a node: a loop costs its body with every turn, a filter what it looks
+at. About half a second."""
 MAX_CHARACTERS = 10_000_000
 """Of any text that a rendering makes."""
 MAX_ITEMS = 100_000
@@ -26,10 +30,20 @@ _CHARACTERS_PER_UNIT = 16
 class Budget:
     """What is left for one rendering."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_passed", "left")
 
     def __init__(self) -> None:
         self.left = MAX_WORK
+        self._passed: set[int] = set()
+
+    def for_passed(self, value: Any) -> None:
+        """A value of the scope is handed on as it is. That costs nothing, but a few characters can name it many times."""
+        if type(value) is not str and type(value) is not list and type(value) is not dict:
+            return
+        if id(value) in self._passed:
+            self.for_all_of(value)
+        else:
+            self._passed.add(id(value))
 
     def spend(self, work: int) -> None:
         self.left -= work
@@ -62,3 +76,28 @@ class Budget:
                 self.spend(1 + 2 * len(each))
                 waiting += each
                 waiting += each.values()
+
+
+_allowed: ContextVar[list[int] | None] = ContextVar("_allowed", default=None)
+"""The characters that may still be parsed here; None if any number may."""
+
+
+@contextmanager
+def parsing_at_most(characters: int) -> Iterator[None]:
+    """Limit what is parsed inside of this block, in characters between braces: of templates, each with its own limit, there may
+    be many.
+    """
+    token = _allowed.set([characters])
+    try:
+        yield
+    finally:
+        _allowed.reset(token)
+
+
+def spend_parsing(characters: int) -> None:
+    """This many characters are about to be parsed, which takes about 20 µs each."""
+    allowed = _allowed.get()
+    if allowed is not None:
+        allowed[0] -= characters
+        if allowed[0] < 0:
+            raise TemplateError("the templates before it are too much already: use shorter ones, or jobs")

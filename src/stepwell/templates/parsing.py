@@ -7,6 +7,7 @@ so there is nothing of Python that a template could reach.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -14,9 +15,10 @@ from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from .errors import TemplateError
-from .limits import MAX_TEMPLATE
+from .limits import MAX_TEMPLATE, spend_parsing
 
-_TAG = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
+_TAG = re.compile(r"\{[{%#]")
+_ENDS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 MAX_SHOWN = 80
 _RETURNS = ("\ue00d", "\ue00e", "\ue00f")
 
@@ -39,15 +41,18 @@ def parse_template(text: str) -> nodes.Template:
     kept, stands_for_return = _with_returns(text)
     tree = _parsed(kept)
     if stands_for_return:
-        for data in tree.find_all(nodes.TemplateData):
-            data.data = data.data.replace(stands_for_return, "\r")
+        try:
+            for data in tree.find_all(nodes.TemplateData):
+                data.data = data.data.replace(stands_for_return, "\r")
+        except RecursionError:
+            raise TemplateError("it is nested too deeply") from None
     return tree
 
 
 def parse_expression(text: str) -> nodes.Expr:
     """The syntax tree of one expression."""
     check_length(text)
-    tree = _parsed("{{ " + text + " }}", shift=3)
+    tree = _parsed("{{ " + text + " }}")
     body = tree.body
     if len(body) == 1 and isinstance(body[0], nodes.Output) and len(body[0].nodes) == 1:
         found = body[0].nodes[0]
@@ -61,7 +66,8 @@ def check_length(text: str) -> None:
         raise TemplateError(f"it has {len(text):,} characters; at most {MAX_TEMPLATE:,} are allowed")
 
 
-def _parsed(text: str, shift: int = 0) -> nodes.Template:
+def _parsed(text: str) -> nodes.Template:
+    spend_parsing(sum(end - begin for begin, end in _tags(text)))
     try:
         return _environment().parse(text)
     except TemplateSyntaxError as error:
@@ -88,8 +94,24 @@ def _with_returns(text: str) -> tuple[str, str]:
     if "\r" not in text:
         return text, ""
     unused = next((each for each in _RETURNS if each not in text), "")
-    parts = _TAG.split(text)
-    return "".join(each if place % 2 else each.replace("\r", unused) for place, each in enumerate(parts)), unused
+    parts: list[str] = []
+    done = 0
+    for begin, end in _tags(text):
+        parts += text[done:begin].replace("\r", unused), text[begin:end]
+        done = end
+    return "".join((*parts, text[done:].replace("\r", unused))), unused
+
+
+def _tags(text: str) -> Iterator[tuple[int, int]]:
+    """Where the tags of a template begin and end."""
+    at, without_end = 0, set[str]()
+    while (begin := _TAG.search(text, at)) is not None:
+        end = -1 if begin[0] in without_end else text.find(_ENDS[begin[0]], begin.end())
+        if end < 0:  # nor is there one later on: it is not sought again, so that each text takes linear time
+            without_end.add(begin[0])
+        else:
+            yield begin.start(), end + 2
+        at = begin.start() + 1 if end < 0 else end + 2
 
 
 def described(node: Any) -> str:

@@ -73,12 +73,14 @@ def shaped(text: str, column: int = 1) -> Shaped | None:
             names[number] = word
             places[number] = start
             parts.append(number)
+        elif not token.isascii() and token[0] not in "'\"":
+            return None  # `é` may be a letter of a name, which these tokens would tear apart
         else:
             parts.append(token)
         if not token.isspace():
             before = "is not" if (before, token) == ("is", "not") else token
     shape = _shape("".join(parts))
-    if shape is None:
+    if shape is None or any(each.name not in names for each in shape.references):  # `or` alone is read as a name
         return None
     references = tuple(
         Reference(names[each.name], each.field, 1, column + places[each.name]) for each in shape.references
@@ -87,11 +89,11 @@ def shaped(text: str, column: int = 1) -> Shaped | None:
 
 
 def _is_name(tokens: list[tuple[str, str | None, int]], place: int) -> bool:
-    """Whether a word is the name of a value, and not that of a function or of an argument."""
+    """Whether a word is the name of a value, and not of an argument. That of a function is: calling one fails either way."""
     after = [token for token, _, _ in tokens[place + 1 : place + 4] if not token.isspace()]
     if not after:
         return True
-    return after[0] != "(" and (after[0] != "=" or (len(after) > 1 and after[1] == "="))
+    return after[0] != "=" or (len(after) > 1 and after[1] == "=")
 
 
 @lru_cache(maxsize=2_000)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .errors import Missing, TemplateError
 from .frames import Evaluate, Frame, Reference, Scope
-from .limits import MAX_CHARACTERS, MAX_NESTING, MAX_TEMPLATE, Budget
+from .limits import MAX_CHARACTERS, MAX_NESTING, MAX_TEMPLATE, Budget, spend_parsing
 from .shapes import WORDS, Renamed, shaped
 from .values import field, plain, written
 
@@ -33,16 +33,19 @@ class Template:
 
     __slots__ = ("_render", "references", "text")
 
-    def __init__(self, text: str, references: tuple[Reference, ...], render: Callable[[Scope], Any]) -> None:
+    def __init__(self, text: str, references: tuple[Reference, ...], render: Callable[[Scope, Budget], Any]) -> None:
         self.text = text
         self.references = references
         """The names it reads, in the order of writing."""
         self._render = render
 
-    def render(self, scope: Scope) -> Any:
-        """The JSON value it gives; TemplateError if it cannot be rendered with this scope."""
+    def render(self, scope: Scope, budget: Budget | None = None) -> Any:
+        """The JSON value it gives; TemplateError if it cannot be rendered with this scope.
+
+        `budget` is what may still be spent by the templates of one node; else the template has all of it.
+        """
         try:
-            return self._render(scope)
+            return self._render(scope, Budget() if budget is None else budget)
         except TemplateError as error:
             if error.template is None:
                 error.template = self.text
@@ -88,9 +91,9 @@ def _parsed_template(text: str) -> Template:
         error.template = text
         raise
 
-    def render(scope: Scope) -> str:
+    def render(scope: Scope, budget: Budget) -> str:
         out: list[str] = []
-        write(Frame(scope, Budget(), {}), out)
+        write(Frame(scope, budget, {}), out)
         made = "".join(out)
         if len(made) > MAX_CHARACTERS:
             raise TemplateError(f"it gives {len(made):,} characters; at most {MAX_CHARACTERS:,} are allowed")
@@ -106,11 +109,11 @@ def compile_expression(text: str) -> Expression:
         return _parsed_expression(text)
     evaluate, names = known.shape.evaluate, known.names
 
-    def run(scope: Scope) -> Any:
+    def run(scope: Scope, budget: Budget) -> Any:
         try:
-            return _evaluated(evaluate, Renamed(scope, names))
+            return _evaluated(evaluate, Renamed(scope, names), budget)
         except TemplateError:
-            return _parsed_expression(text).evaluate(scope)  # which says it with its own names
+            return _parsed_expression(text).evaluate(scope, budget)  # which says it with its own names
 
     return Expression(text, known.references, run)
 
@@ -124,11 +127,11 @@ def _shaped_template(text: str) -> Template | None:
         return None
     render, names = _typed(known.shape.evaluate, may_be_null=known.shape.may_be_null), known.names
 
-    def run(scope: Scope) -> Any:
+    def run(scope: Scope, budget: Budget) -> Any:
         try:
-            return render(Renamed(scope, names))
+            return render(Renamed(scope, names), budget)
         except TemplateError:
-            return _parsed_template(text).render(scope)
+            return _parsed_template(text).render(scope, budget)
 
     return Template(text, known.references, run)
 
@@ -141,19 +144,21 @@ def _parsed_expression(text: str) -> Expression:
     except TemplateError as error:
         error.template = text
         raise
-    return Expression(text, references, lambda scope: _evaluated(evaluate, scope))
+    return Expression(text, references, lambda scope, budget: _evaluated(evaluate, scope, budget))
 
 
-def _evaluated(evaluate: Evaluate, scope: Scope | Renamed) -> Any:
-    found = evaluate(Frame(scope, Budget(), {}))
+def _evaluated(evaluate: Evaluate, scope: Scope | Renamed, budget: Budget) -> Any:
+    found = evaluate(Frame(scope, budget, {}))
     if type(found) is list or type(found) is dict:
-        Budget().for_all_of(found)  # a few characters can name the same large list many times
+        budget.for_all_of(found)  # a few characters can name the same large list many times
+    else:
+        budget.for_passed(found)
     return found
 
 
-def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope | Renamed], Any]:
-    def render(scope: Scope | Renamed) -> Any:
-        found = _evaluated(evaluate, scope)
+def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope | Renamed, Budget], Any]:
+    def render(scope: Scope | Renamed, budget: Budget) -> Any:
+        found = _evaluated(evaluate, scope, budget)
         if found is None and not may_be_null:
             raise Missing("it is null: say what stands for it with default(...), for null itself default(none)")
         return found
@@ -177,25 +182,29 @@ def _only_expression(text: str, tree: Any) -> Any:
 def _simple(text: str) -> Template | None:
     parts = _SIMPLE.split(text)
     if len(parts) == 1:
-        return None if is_template(text) else Template(text, (), lambda scope: text)
+        return None if is_template(text) else Template(text, (), lambda scope, budget: text)
     if len(text) > MAX_TEMPLATE or any(is_template(data) for data in parts[::2]):
         return None  # the parser says what is wrong
     paths = [tuple(path.split(".")) for path in parts[1::2]]
     if any(not WORDS.isdisjoint(path) or len(path) > MAX_NESTING for path in paths):
         return None
+    spend_parsing(2 * len(paths))
     references = tuple(_references(text, paths))
     if parts[::2] == ["", ""]:
-        return Template(text, references, _path(paths[0]))
+        return Template(text, references, _whole(_path(paths[0])))
     return Template(text, references, _text_of(parts[::2], [_path(path) for path in paths]))
 
 
 def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:
     found = []
+    line, begin, looked = 1, 0, 0
     for path, match in zip(paths, _SIMPLE.finditer(text), strict=True):
-        before = text[: match.start(1)]
-        line = before.count("\n") + 1
-        column = len(before) - before.rfind("\n")
-        found.append(Reference(path[0], path[1] if len(path) > 1 else None, line, column))
+        at = match.start(1)
+        lines = text.count("\n", looked, at)
+        if lines:
+            line, begin = line + lines, text.rfind("\n", looked, at) + 1
+        looked = at
+        found.append(Reference(path[0], path[1] if len(path) > 1 else None, line, at - begin + 1))
     return found
 
 
@@ -219,9 +228,17 @@ def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
     return find
 
 
-def _text_of(data: list[str], values: list[Callable[[Scope], Any]]) -> Callable[[Scope], str]:
-    def render(scope: Scope) -> str:
-        budget = Budget()
+def _whole(value: Callable[[Scope], Any]) -> Callable[[Scope, Budget], Any]:
+    def render(scope: Scope, budget: Budget) -> Any:
+        found = value(scope)
+        budget.for_passed(found)
+        return found
+
+    return render
+
+
+def _text_of(data: list[str], values: list[Callable[[Scope], Any]]) -> Callable[[Scope, Budget], str]:
+    def render(scope: Scope, budget: Budget) -> str:
         made = [data[0]]
         for value, after in zip(values, data[1:], strict=True):
             made.append(written(value(scope), budget))

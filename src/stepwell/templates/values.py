@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..codec import same
 from ..codec import text as canonical
 from ..errors import NotJson
 from ..words import suggestion
@@ -35,15 +36,27 @@ class NodeOutput:
         return field(value, name, shown)
 
 
+class TextWithFields:
+    """A text in a scope that has fields as well: `entity` is its id, `entity.date` one of its variables."""
+
+    __slots__ = ("fields", "text")
+
+    def __init__(self, text: str, fields: dict[str, Any]) -> None:
+        self.text = text
+        self.fields = fields
+
+
 def field(value: Any, name: str, shown: str) -> Any:
     """`value.name`: a field of an object, and never anything else."""
     kind = type(value)
     if kind is dict:
         if name in value:
             return value[name]
-        raise Missing(f"{shown}: there is no field {name!r}{_nearest(name, value)}")
+        raise Missing(f"{shown}: there is no field {name!r}", advice=lambda: _nearest(name, value))
     if kind is NodeOutput:
         return value.field(name, shown)
+    if kind is TextWithFields:
+        return field(value.fields, name, shown)
     raise Missing(f"{shown}: {described(value)} has no fields")
 
 
@@ -55,6 +68,8 @@ def item(value: Any, key: Any, shown: str) -> Any:
         raise TemplateError(f"{shown}: {described(key)} cannot be looked up; a name or a whole number is needed")
     if type(value) is NodeOutput:
         value = value.value
+    if type(value) is TextWithFields:
+        value = value.text
     if type(value) is not list and type(value) is not str:
         raise Missing(f"{shown}: {described(value)} has no items")
     if not -len(value) <= key < len(value):
@@ -100,6 +115,8 @@ def described(value: Any) -> str:
 
 def plain(value: Any, shown: str) -> Any:
     """A value used as a whole. For a node, the template must say which part of its output is meant."""
+    if type(value) is TextWithFields:
+        return value.text
     if type(value) is NodeOutput:
         raise TemplateError(f"{shown} is a node: write {shown}.output, or {shown}.result for its main field")
     return value
@@ -194,17 +211,6 @@ _CALCULATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "%": operator.mod,
 }
 _COMPARISONS = {"lt": operator.lt, "lteq": operator.le, "gt": operator.gt, "gteq": operator.ge}
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equal as JSON: true is not 1, but 1 is 1.0."""
-    if type(left) is list and type(right) is list:
-        return len(left) == len(right) and all(map(same, left, right))
-    if type(left) is dict and type(right) is dict:
-        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    return bool(left == right) and (type(left) is type(right) or (is_number(left) and is_number(right)))
 
 
 def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:

@@ -58,6 +58,8 @@ class StateStoreConformance:
         assert not store.files.exists("in/b.txt")
         snapshot = open_states().snapshot(everything)
         assert list(snapshot.tree["in"]) == ["a.txt"]
+        store.files.put("in/deep/er/b.txt", b"three")
+        assert set(open_states().snapshot(everything).tree) - {""} == {"in", "in/deep", "in/deep/er"}
         assert snapshot.content_hash("in/a.txt") == content_hash(b"two")
         assert snapshot.content_hash("in/b.txt") is None
         with pytest.raises(FileNotFoundError):
@@ -97,6 +99,24 @@ class StateStoreConformance:
         assert store.files.read("out/a.txt") == b"newer"
         assert store.records.find(["out/a.txt"])["out/a.txt"].content_hash == content_hash(b"newer")
 
+    def test_who_lost_the_lease_meanwhile_publishes_nothing(self, open_states: Open) -> None:
+        """The lease is looked at when nobody else can publish: before that, another process may take it over and publish."""
+        store, other = open_states(), open_states()
+        with store.lease("p", 1) as holds:
+            assert store.publish([Publication(drafted(store, "out/b.txt", b"b"), record_of(b"b"), None)], holds)[0].done
+        late = Publication(drafted(store, "out/a.txt", b"older"), record_of(b"older"), content_hash(b"before"))
+        assert other.publish([Publication(drafted(other, "out/a.txt", b"newer", "t2"), record_of(b"newer"), None)])[
+            0
+        ].done
+
+        def check() -> None:
+            raise PipelineBusy("another process has taken over", pipeline="p")
+
+        with pytest.raises(PipelineBusy):
+            store.publish([late], check)
+        assert open_states().files.read("out/a.txt") == b"newer"
+        assert open_states().records.find(["out/a.txt"]) == {"out/a.txt": record_of(b"newer")}
+
     def test_what_nobody_recorded_is_not_replaced_unasked(self, open_states: Open) -> None:
         store = open_states()
         store.files.put("out/a.txt", b"by hand")
@@ -134,9 +154,13 @@ class StateStoreConformance:
         assert open_states().snapshot(everything).records == {}
         assert store.files.read("out/a.txt") == b"by hand"
         failure = Failure("boom", "ValueError", 2, 1.0, 2.0, None, "code:config:inputs", "run")
-        change_failures(store.notes, {"stage a": failure, "stage b": failure})
-        change_failures(store.notes, {"stage b": None, "stage c": None})
-        assert read_failures(open_states().notes) == {"stage a": failure}
+        change_failures(store.notes, "p", {"stage a": failure, "stage b": failure, "stage": failure})
+        change_failures(store.notes, "q", {"stage a": failure._replace(attempts=1)})
+        change_failures(store.notes, "p", {"stage b": None, "stage c": None})
+        assert read_failures(open_states().notes, "p") == {"stage a": failure, "stage": failure}
+        change_failures(store.notes, "p", {"stage a": None})
+        assert read_failures(open_states().notes, "p") == {"stage": failure}
+        assert read_failures(open_states().notes, "q") == {"stage a": failure._replace(attempts=1)}
 
     def test_many_are_published_at_once(self, open_states: Open) -> None:
         store = open_states()

@@ -276,9 +276,9 @@ class Firing:
 
     def _failed(self, trigger: Trigger, when: str, what: str, error: StepwellError) -> str:
         """Log that a start did not succeed; what went wrong."""
-        problem = one_line(f"{what}: {error}")
-        self._tell(trigger.name, f"trigger {trigger.name} could not start a run {when} {problem}; it is tried again")
-        return problem
+        told = f"trigger {trigger.name} could not start a run {when} {what}: {one_line(str(error))}"
+        self._tell(trigger.name, f"{told}; it is tried again")
+        return one_line(f"{what}: {error.public_message}")
 
     def _explain(self, trigger: Trigger, decision: Decision) -> None:
         if decision.clock_moved:

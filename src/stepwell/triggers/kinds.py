@@ -62,9 +62,9 @@ class StateWritten:
 
     pipeline: str
     state: str
-    """The stage that makes it, or a pattern of paths."""
+    """The stage that makes it, the type of a state in the same root, or a pattern of paths."""
     filter: str | None = None
-    """An expression over codeHash, currentCodeHash, contentHash, entity, stateType and path."""
+    """An expression over the names of `filters.NAMES`."""
 
 
 When: TypeAlias = Cron | Interval | Webhook | RunFinished | StateWritten

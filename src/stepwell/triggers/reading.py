@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, get_args
 
 from ..clock import MAX_SECONDS, SECOND, is_seconds, utc_text
@@ -12,9 +13,10 @@ from ..codec import encode_checked
 from ..errors import InputError
 from ..ids import checked_run_id
 from ..secrets import SecretRef
-from ..templates import TemplateError, compile_config, compile_expression
+from ..templates import TemplateError, compile_config
 from ..types.misfit import Problem
 from ..words import shown, suggestion
+from .filters import compile_filter
 from .kinds import GRACE_SECONDS, KINDS, CatchUp, Interval, Overlap, Path, RunFinished, StateWritten, Webhook, When
 from .schedule import Cron, time_zone
 from .schemes import SCHEMES
@@ -43,6 +45,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "state": ("state", "fire", "trigger"),
 }
 """What templates of the input may name."""
+_SCOPE: Mapping[str, tuple[str, ...]] = {
+    "run": ("id", "workflow", "status", "input", "outputs"),
+    "fire": ("time", "local", "date", "previous"),
+    "trigger": ("name", "version"),
+}
+"""The fields of these names."""
+MAX_UNKNOWN = 100
+"""Unknown fields of one object that are reported."""
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 DEFAULT_INPUT = {"webhook": "{{ body }}", "state": "{{ state }}"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -75,9 +85,8 @@ class Fields:
         return found
 
     def check_names(self, known: Sequence[str], what: str) -> None:
-        for key in self.data:
-            if key not in known:
-                self.refuse(f"{what} has no field {shown(key)}; {suggestion(key, known)}", key)
+        for key in islice((key for key in self.data if key not in known), MAX_UNKNOWN):
+            self.refuse(f"{what} has no field {shown(key)}; {suggestion(key, known)}", key)
 
     def take(self, field: str, default: Any, fits: bool, needed: str) -> Any:
         """The value of a field if it fits; else it is refused, and the default stands in for it."""
@@ -113,6 +122,9 @@ class Fields:
             if reference.name not in names:
                 message = f"the template names {reference.name!r}; there are {', '.join(names)}"
                 self.refuse(message, field, *at)
+            elif reference.field is not None and reference.field not in _SCOPE.get(reference.name, (reference.field,)):
+                known = ", ".join(_SCOPE[reference.name])
+                self.refuse(f"{reference.name} has no {shown(reference.field)}; there are {known}", field, *at)
 
 
 def read(data: Any, problems: list[Problem]) -> dict[str, Any] | None:
@@ -275,7 +287,7 @@ def _state(fields: Fields) -> When | None:
     condition = given.data.get("filter")
     if len(fields.problems) == before and condition is not None:
         try:
-            compile_expression(condition)
+            compile_filter(condition)
         except TemplateError as error:
             given.refuse(str(error), "filter")
     return None if fields.problems else StateWritten(given.data["pipeline"], what[0], condition)

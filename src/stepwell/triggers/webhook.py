@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -82,11 +83,11 @@ def receive(
     try:
         made = make_start(trigger, state, run_id, now, names)
     except StepwellError as error:
-        raise HookRefused(422, f"no input can be made of this: {error}") from None
+        raise HookRefused(422, f"no input can be made of this: {error.public_message}") from None
     try:
         return Received(run_id, start(made))
     except InputError as error:
-        raise HookRefused(422, str(error)) from None
+        raise HookRefused(422, error.public_message) from None
 
 
 def check_sender(when: Webhook, request: Request, secret: str, now: int) -> float | None:
@@ -111,15 +112,29 @@ def read_body(request: Request) -> Any:
     except UnicodeDecodeError:
         raise HookRefused(400, "the body is no UTF-8 text") from None
     if kind == "application/x-www-form-urlencoded":
-        try:
-            return {
-                name: values[-1]
-                for name, values in parse_qs(text, keep_blank_values=True, max_num_fields=1_000).items()
-            }
-        except ValueError as error:
-            raise HookRefused(400, f"the form cannot be read: {error}") from None
-    if kind == "application/json" or kind.endswith("+json") or (not kind and text.lstrip()[:1] in ("{", "[")):
+        return _form(text)
+    if kind == "application/json" or kind.endswith("+json") or (not kind and _looks_like_json(text)):
         return _json(text)
+    return text
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _form(text: str) -> dict[str, str]:
+    try:
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=1_000)
+    except ValueError as error:
+        raise HookRefused(400, f"the form cannot be read: {error}") from None
+    return {name: values[-1] for name, values in fields.items()}
+
+
+def _signed_body(request: Request) -> Any:
+    """The payload as its own bytes say what it is: nobody signs the Content-Type, so a copy may come with another."""
+    text = request.body.decode("utf-8")
+    with suppress(HookRefused):  # then it is a text
+        return _json(text) if _looks_like_json(text) else _form(text) if "=" in text else text
     return text
 
 
@@ -147,6 +162,8 @@ def _delivery(when: Webhook, request: Request, names: Mapping[str, Any], sent_at
     template = when.delivery or scheme.delivery
     found: Any = None
     if template is not None:
+        if scheme.signed:
+            names = {**names, "body": _signed_body(request)}
         try:
             found = compile_template(template).render(names)
         except Missing:
@@ -170,8 +187,8 @@ class RateLimit:
         self._lock = threading.Lock()
         self._left: dict[str, tuple[float, float]] = {}
 
-    def admit(self, name: str, per_minute: int) -> float | None:
-        """None, or the seconds after which to come again."""
+    def admit(self, name: str, per_minute: int, cost: int = 1) -> float | None:
+        """None, or the seconds after which to come again. With `cost=0` it is only asked, and nothing is counted."""
         burst = max(1.0, per_minute / 6)
         with self._lock:
             now = self._now()
@@ -179,8 +196,7 @@ class RateLimit:
                 self._left.clear()
             left, at = self._left.get(name, (burst, now))
             left = min(burst, left + (now - at) * per_minute / 60)
-            if left < 1:
-                self._left[name] = (left, now)
-                return (1 - left) * 60 / per_minute
-            self._left[name] = (left - 1, now)
-            return None
+            wait = (1 - left) * 60 / per_minute if left < 1 else None
+            if cost:
+                self._left[name] = (left if wait is not None else left - cost, now)
+            return wait

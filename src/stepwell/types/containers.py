@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
@@ -41,8 +40,6 @@ class Union(NamedTuple):
         ]
         if form == "object" and len(fitting) > 1:
             fitting = [each for each in fitting if _can_be(data, each[1], [kind for _, kind in fitting])]
-        if form == "int" and len(fitting) > 1:  # also a float is written so
-            fitting.sort(key=lambda each: "float" in each[1].forms)
         if not fitting:
             raise needed(self.text, data)
         return [member for member, _ in fitting]
@@ -50,8 +47,6 @@ class Union(NamedTuple):
     def member_written(self, value: Any) -> Any:
         """The member that a value is an instance of; None if it is of none."""
         for member in self.members:
-            if isinstance(value, Enum) and _is_among(value, frozenset(get_args(unwrapped(member)))):
-                return member  # of a Literal
             if isinstance(value, _class_of(member)) and not (isinstance(value, bool) and member is not bool):
                 return member
         if type(value) is int:  # an int is a float if the union has no int
@@ -83,6 +78,8 @@ def _class_of(member: Any) -> Any:
     origin = get_origin(plain) or plain
     if origin is None:
         return NoneType
+    if origin is Any:  # no class to be an instance of: a value is written by its own
+        return ()
     if origin in LISTS:
         return (list, tuple)
     if origin in SETS:
@@ -93,8 +90,13 @@ def _class_of(member: Any) -> Any:
 
 
 def union_of(annotation: Any) -> Union:
-    members = get_args(annotation)
-    return Union(members, tuple(map(examine, members)), examine(annotation).text)
+    """Python holds `int | float` for equal to `float | int`, so the order of writing must not count. A float may be written as
+    an int is: it comes last.
+    """
+    kinds = [(member, examine(member)) for member in get_args(annotation)]
+    kinds.sort(key=lambda each: ("float" in each[1].text, each[1].text))
+    members, own = zip(*kinds, strict=True)
+    return Union(members, own, examine(annotation).text)
 
 
 def _item(annotation: Any) -> Any:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Document, DocumentError
+from stepwell import Document, DocumentError, Graph, GraphError, InputError
+from stepwell.define.document import checking, document
+from stepwell.define.document import problems as collecting
+from stepwell.define.document.checking import with_templates_read
 from stepwell.define.document.document import FIELDS as TOP_FIELDS
 from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
+from stepwell.define.document.nodes import MEANS
+from stepwell.define.document.schema import document_schema
 from stepwell.handlers import Handlers
 
 HANDLERS = Handlers()
@@ -238,6 +245,7 @@ def test_data_that_is_no_json_is_told_and_what_was_checked_cannot_be_changed() -
     config = {"template": ["a"]}
     document = Document({"name": "x", "nodes": [FINE | {"config": config}]}, HANDLERS)
     before = document.digest
+    assert Document(MappingProxyType(document.canonical), HANDLERS) == document
     config["template"].append("b")
     assert Document.parse(document.content, HANDLERS).digest == before
 
@@ -288,3 +296,258 @@ def test_problems_of_ten_thousand_nodes_are_all_told_and_the_message_stays_reada
     with pytest.raises(DocumentError, match="and 1,900 more") as told:
         Document({"name": "x", "nodes": [FINE | {"id": f"n{i}", "timeout": 0} for i in range(2_000)]}, HANDLERS)
     assert len(str(told.value)) < 20_000
+
+
+def test_the_templates_of_a_document_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "MAX_PARSED", 20_000)
+    for many in (["x{{ 1" + "~1" * 2_000 + " }}"] * 10, ["x" * 9_000 + "{{ run.id }}" * 300] * 50):
+        document = {"name": "x", "nodes": [{"id": "a", "handler": "transform", "config": {"template": many}}]}
+        with pytest.raises(DocumentError, match="the templates before it are too much already"):
+            Document(document)
+        document["nodes"] = [{"id": "a", "handler": "transform", "config": {"template": many[:2]}}]
+        Document(document)
+
+
+NODE_FORMS: dict[str, tuple[list[Any], list[Any]]] = {
+    "id": (["a", "_x1", "A" * 100], ["1a", "a-b", "", "A" * 101, 7, None]),
+    "handler": (["transform", "shop.jobs:load"], [7, "", "tranform", None]),
+    "config": ([{"template": 1}, {"template": "{{ input.x }}"}], [[], 7, {"template": 1, "x": 2}, None]),
+    "dependencies": ([[]], ["a", [7], {}, 7, None]),
+    "timeout_seconds": ([0.5, 30], [0, -1, "30", True, None]),
+    "name": (["x", "a b"], ["", 7, None]),
+    "description": (["", "x"], [7, None]),
+    "retry": (
+        [1, 3, {"max_attempts": 1}, {"max_attempts": 2, "base_delay": 0.5, "max_delay": 0.5, "retry_on": ["a.B"]}],
+        [
+            *(0, 1.5, True, "3", [], None, {}, {"max_attempts": 0}, {"max_attempts": "2"}),
+            *({"max_attempts": 2, **more} for more in ({"base_delay": 0}, {"base_delay": "1"}, {"max_delay": -1})),
+            *({"max_attempts": 2, **more} for more in ({"delay": 1}, {"retry_on": []}, {"retry_on": [7]})),
+            *({"max_attempts": 2, **more} for more in ({"retry_on": "a.B"}, {"max_delay": None})),
+        ],
+    ),
+    "on_lost": (["rerun", "interrupt"], ["retry", "", 7, None]),
+    "queue": (["gpu"], ["", 7, None]),
+    "side_effects": (["pure", "recordable", "opaque"], ["none", 7, None]),
+    "job": (["transform"], [7]),
+    "args": ([{"template": 1}], [[]]),
+    "depends_on": ([[]], ["a"]),
+    "timeout": ([5], [0]),
+    "colour": ([], ["red"]),
+}
+FORMS: dict[str, tuple[list[Any], list[Any]]] = {
+    "name": (["x", "a b"], ["", "a@1", 7, None]),
+    "description": (["x"], [7, None]),
+    "mode": (["workflow"], ["flow", 7, None]),
+    "input": ([{}, {"type": "object"}, {"properties": {"a": {}}}], [[], {"type": "array"}, {"propertys": {}}, None]),
+    "on_failure": (["fail_fast", "finish", "pause"], ["stop", 7, None]),
+    "timeout": ([0.5, 30], [0, -1, "30", True, None]),
+    "tags": ([[], ["a"], {"a": "b"}], [7, "a", ["a", 7], {"a": 7}, None]),
+    "triggers": ([[], [{"every": "1h"}]], [7, {}, [7], [{"evry": "1h"}]]),
+    "nodes": ([[FINE]], [[], {}, 7, [7], None]),
+    "colour": ([], ["red"]),
+}
+WRITTEN = [
+    *(
+        (False, field, value, good)
+        for field, both in FORMS.items()
+        for good in (True, False)
+        for value in both[not good]
+    ),
+    *(
+        (True, field, value, good)
+        for field, both in NODE_FORMS.items()
+        for good in (True, False)
+        for value in both[not good]
+    ),
+]
+
+
+def test_editors_are_told_the_same_as_the_check_says() -> None:
+    """Every field with what it may be and what not: the schema of documents and the check agree."""
+    judge = jsonschema.Draft202012Validator(document_schema(HANDLERS))
+    assert {*NODE_FIELDS, *MEANS} | {"colour"} == set(NODE_FORMS)
+    assert {*TOP_FIELDS, "colour"} == set(FORMS)
+    disagree = []
+    for in_node, field, value, is_good in WRITTEN:
+        node = {key: each for key, each in FINE.items() if MEANS.get(field) != key}
+        if in_node and field in ("handler", "job") and value == "shop.jobs:load":
+            node["config"] = {}
+        data = (
+            {"name": "x", "nodes": [node | {field: value}]} if in_node else {"name": "x", "nodes": [FINE], field: value}
+        )
+        if judge.is_valid(data) is not is_good:
+            disagree.append((field, value))
+        if is_good:
+            made = Document(data, HANDLERS)
+            assert Document.parse(made.content, HANDLERS).canonical == made.canonical
+        else:
+            with pytest.raises(DocumentError) as told:
+                Document(data, HANDLERS)
+            assert all(field in str(each) or each.path in ("$.nodes", "$") for each in told.value.problems), (
+                field,
+                value,
+            )
+    assert disagree == []
+
+
+CANONICAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"retry": 3}, {"retry": 3}),
+    ({"retry": {"max_attempts": 3}}, {"retry": 3}),
+    ({"retry": {"max_attempts": 3, "base_delay": 1, "max_delay": 60.0}}, {"retry": 3}),
+    ({"retry": {"max_attempts": 3, "base_delay": 2.0}}, {"retry": {"max_attempts": 3, "base_delay": 2}}),
+    ({"retry": {"max_attempts": 3, "max_delay": 7.5}}, {"retry": {"max_attempts": 3, "max_delay": 7.5}}),
+    (
+        {"retry": {"max_attempts": 1, "retry_on": ["b.C", "a.B"]}},
+        {"retry": {"max_attempts": 1, "retry_on": ["a.B", "b.C"]}},
+    ),
+    ({"timeout": 5.0}, {"timeout_seconds": 5}),
+    ({"timeout_seconds": 0.5}, {"timeout_seconds": 0.5}),
+    ({"name": "a", "on_lost": "rerun", "queue": "default", "dependencies": []}, {}),
+    ({"name": "b", "on_lost": "interrupt"}, {"name": "b", "on_lost": "interrupt"}),
+    ({"queue": "gpu", "side_effects": "pure"}, {"queue": "gpu", "side_effects": "pure"}),
+    ({"description": "x"}, {"description": "x"}),
+]
+
+
+@pytest.mark.parametrize(("written", "kept"), CANONICAL, ids=[str(each[0]) for each in CANONICAL])
+def test_what_is_kept_of_a_node_is_written_in_one_way_and_is_in_its_graph(
+    written: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    made = Document({"name": "x", "nodes": [FINE | written]}, HANDLERS)
+    assert made.canonical["nodes"] == [FINE | kept]
+    (spec,) = made.graph
+    handler = HANDLERS["transform"]
+    retry = kept.get("retry")
+    attempts = retry.get("max_attempts") if isinstance(retry, dict) else retry
+    assert (spec.name, spec.queue, spec.on_lost) == (
+        kept.get("name", "a"),
+        kept.get("queue", "default"),
+        kept.get("on_lost", "rerun"),
+    )
+    assert spec.timeout == kept.get("timeout_seconds", handler.timeout)
+    assert spec.side_effects == kept.get("side_effects", handler.side_effects)
+    if attempts is not None:
+        assert spec.retry is not None
+        assert spec.retry.max_attempts == attempts
+        assert spec.retry.delays() == (
+            (retry.get("base_delay", 1.0), retry.get("max_delay", 60.0)) if isinstance(retry, dict) else (1.0, 60.0)
+        )
+    else:
+        assert spec.retry == (None if kept.get("on_lost") == "interrupt" else handler.retry)
+
+
+TOP_KEPT: dict[str, tuple[Any, Any]] = {
+    "on_failure": ("pause", "pause"),
+    "timeout": (30.0, 30),
+    "tags": (["b", "a", "b"], ["b", "a"]),
+    "input": ({"properties": {"a": {"type": "integer"}}}, {"properties": {"a": {"type": "integer"}}}),
+    "description": ("what for", "what for"),
+}
+
+
+def test_what_is_kept_of_a_document_is_written_in_one_way() -> None:
+    plain = Document({"name": "x", "nodes": [FINE]}, HANDLERS)
+    assert plain.canonical == {"name": "x", "nodes": [FINE]}
+    for field, (written, kept) in TOP_KEPT.items():
+        made = Document({"name": "x", "nodes": [FINE], field: written}, HANDLERS)
+        assert made.canonical == {**plain.canonical, field: kept}
+        assert made != plain
+        assert made.digest != plain.digest
+    assert Document({"name": "x", "nodes": [FINE], "tags": {"a": "b"}}, HANDLERS).run_tags == {"a": "b"}
+    assert plain.run_tags == {}
+    assert plain.node("a") is plain.nodes[0]
+    assert plain.node("b") is None
+    assert plain != 7
+
+
+INPUTS: list[tuple[Any, dict[str, Any], Any]] = [
+    (None, {"anything": [1]}, {"anything": [1]}),
+    ({"properties": {"n": {"type": "integer", "default": 3}}}, {}, {"n": 3}),
+    ({"properties": {"n": {"type": "integer", "default": 3}}}, {"n": 4}, {"n": 4}),
+    ({"properties": {"n": {}}}, {"m": 1}, "input.m: there is no such field"),
+    ({"properties": {"n": {}}, "additionalProperties": True}, {"m": 1}, {"m": 1}),
+    ({"properties": {"n": {}}, "anyOf": [{"required": ["m"]}]}, {"m": 1}, {"m": 1}),
+    ({"properties": {"n": {}}, "$ref": "#/$defs/m", "$defs": {"m": {}}}, {"m": 1}, {"m": 1}),
+    ({"required": ["m"]}, {"n": 1}, "input.m: it is needed"),
+    ({"properties": {"n": {"type": "integer"}, "m": {"minimum": 2}}}, {"n": "x", "m": 1}, "input.m.*\n.*input.n"),
+]
+
+
+@pytest.mark.parametrize(("schema", "given", "expected"), INPUTS, ids=[str(each[:2]) for each in INPUTS])
+def test_an_input_is_checked_and_gets_its_defaults(schema: Any, given: dict[str, Any], expected: Any) -> None:
+    document = Document({"name": "x", "nodes": [FINE]} | ({} if schema is None else {"input": schema}), HANDLERS)
+    if isinstance(expected, dict):
+        assert document.checked_input(given) == expected
+    else:
+        with pytest.raises(InputError, match=expected):
+            document.checked_input(given)
+    with pytest.raises(InputError, match="an object is needed"):
+        document.checked_input([1])  # type: ignore[arg-type]
+
+
+EDITED: list[tuple[dict[str, Any], tuple[str, ...] | str]] = [
+    ({"template": "{{ a.result }} {{ input.x }} {{ run.id }} {{ a.output }}"}, ("a",)),
+    ({"template": "no template"}, ()),
+    ({"template": "{{ nobody.result }}"}, "names 'nobody', which is no node"),
+    ({"template": "{{ a.result"}, "the template is wrong"),
+    ({"tempalte": 1}, "did you mean 'template'?"),
+]
+
+
+@pytest.mark.parametrize(("config", "expected"), EDITED, ids=[str(each[0]) for each in EDITED])
+def test_the_templates_of_an_edited_graph_are_checked(config: dict[str, Any], expected: Any) -> None:
+    below = FINE | {"id": "b", "dependencies": ["a"], "config": {"template": "{{ a.result }}"}}
+    graph = Document({"name": "x", "nodes": [FINE, below]}, HANDLERS).graph
+
+    def edited(**more: Any) -> Graph:
+        return Graph([graph.nodes["a"], graph.nodes["b"]._replace(**more)], source=graph.source)  # type: ignore[index]
+
+    if isinstance(expected, tuple):
+        read = with_templates_read(edited(args=config, needs=()), HANDLERS)
+        assert (read.nodes["b"].needs, read.source) == (expected, graph.source)  # type: ignore[index]
+    else:
+        with pytest.raises(GraphError, match=expected):
+            with_templates_read(edited(args=config), HANDLERS)
+    with pytest.raises(GraphError, match="tranform"):
+        with_templates_read(edited(job="tranform"), HANDLERS)
+    function = edited(job="shop.jobs:load", args={"x": "{{ a.result }}"}, needs=())
+    assert with_templates_read(function, HANDLERS).nodes["b"].needs == ("a",)  # type: ignore[index]
+    plain = Graph([spec._replace(templated=False) for spec in edited()])
+    assert with_templates_read(plain, HANDLERS) is plain
+
+
+NODES = [FINE | {"id": each, "dependencies": sorted("abc"[:place])} for place, each in enumerate("abc")]
+LIMITS: list[tuple[Any, str, int, Any, Any, str]] = [
+    (document, "MAX_NODES", 3, {"nodes": NODES}, {"nodes": [*NODES, FINE | {"id": "d"}]}, "it has 4 nodes; at most 3"),
+    (
+        *(document, "MAX_EDGES", 3, {"nodes": NODES}),
+        *({"nodes": [*NODES, FINE | {"id": "d", "dependencies": ["a"]}]}, "it has 4 dependencies; at most 3"),
+    ),
+    (document, "MAX_TAGS", 2, {"tags": {"a": "b", "c": "d"}}, {"tags": dict.fromkeys("abc", "d")}, "at most 2 texts"),
+    (document, "MAX_TAG", 3, {"tags": ["abc"]}, {"tags": ["abcd"]}, "of at most 3 characters"),
+    (
+        *(checking, "MAX_CONFIG", 4, {"nodes": [FINE | {"config": {"template": [1, {"a": 2}]}}]}),
+        *({"nodes": [FINE | {"config": {"template": [1, {"a": 2}, 3]}}]}, "it holds more than 4 values"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "most", "fits", "too_much", "message"), LIMITS, ids=[each[1] for each in LIMITS]
+)
+def test_a_document_may_have_as_much_as_is_allowed_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, most: int, fits: Any, too_much: Any, message: str
+) -> None:
+    monkeypatch.setattr(module, name, most)
+    Document({"name": "x", "nodes": [FINE], **fits}, HANDLERS)
+    assert message in str(problems({"name": "x", "nodes": [FINE], **too_much})[0])
+
+
+def test_the_search_for_problems_ends_and_names_are_compared_for_the_first_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [FINE | {"id": f"n{number}", "handler": f"transfor{number}"} for number in range(30)]
+    told = problems({"name": "x", "nodes": nodes})
+    assert [each.nearest for each in told] == ["transform"] * 20 + [None] * 10
+    monkeypatch.setattr(collecting, "MAX_PROBLEMS", 5)
+    assert len(problems({"name": "x", "nodes": nodes[:5]})) == len(problems({"name": "x", "nodes": nodes})) == 5
+    repeated = ",".join(f'"x{number // 2}": 1' for number in range(20))
+    assert len(problems(f'{{"name": "x", {repeated}, "nodes": []}}')) == 5

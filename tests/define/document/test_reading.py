@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Document, DocumentError, Graph
 from stepwell.define.document import text as reading
+from stepwell.define.document import yaml_text
+from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
+from stepwell.define.document.yaml_text import read_yaml
 from stepwell.handlers import Handlers
 from tests import processor_time
 
@@ -67,6 +71,53 @@ def test_yaml_means_what_version_1_2_says() -> None:
         "folded": "one line",
         "quoted": "7",
     }
+
+
+WORDS: dict[str, Any] = {
+    **dict.fromkeys(("~", "null", "Null", "NULL", "")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{
+        word: word
+        for word in ("y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF")
+    },
+    **{word: word for word in ("nULL", "tRUE", "fALSE", "None", "nil", "none", "undefined")},
+    **{"0": 0, "-0": 0, "+7": 7, "007": 7, "-12": -12, "0o17": 15, "0x1f": 31, "0xFF": 255},
+    **{"1.": 1.0, ".5": 0.5, "-.5": -0.5, "1e3": 1000.0, "1E-2": 0.01, "+1.5": 1.5, "0.0": 0.0},
+    **{
+        word: word for word in ("1_000", "0b1", "0o8", "0xg", "1e", "e3", ".", "+", "+-1", "1.2.3", "1:30", "190:20:30")
+    },
+    **{
+        word: word
+        for word in ("2026-01-15", "12:30", "1,5", "1 2", "0o", "0x", "-0x1", "inf", "nan", "NaN", "Infinity")
+    },
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_of_yaml_means_one_thing_and_in_quotes_a_text(word: str) -> None:
+    def read(text: str) -> Any:
+        repeated: list[Any] = []
+        return read_yaml(text, repeated)[0]
+
+    found = read(f"value: {word}")["value"]
+    assert (type(found), found) == (type(WORDS[word]), WORDS[word])
+    if word:
+        assert read(f"- {word}\n- {word}") == [found, found]
+    assert read(f'value: "{word}"') == read(f"value: '{word}'") == {"value": word}
+    if isinstance(found, str):
+        assert read(f"{word}: 1") == {word: 1}
+    elif word:
+        with pytest.raises(Unreadable, match="a key must be a text: write"):
+            read(f"{word}: 1")
+        assert read(f'"{word}": 1') == {word: 1}
+
+
+@pytest.mark.parametrize("word", [".inf", "-.inf", "+.Inf", ".INF", ".nan", ".NaN", ".NAN", "1e999", "-1e999"])
+def test_a_number_that_json_does_not_have_is_refused_unless_it_is_a_text(word: str) -> None:
+    with pytest.raises(Unreadable, match="JSON number"):
+        read_yaml(f"value: {word}", [])
+    assert read_yaml(f"value: '{word}'", [])[0] == {"value": word}
 
 
 # libyaml reads no pairs of escapes, and a key of YAML has at most 1,024 characters, escapes counted.
@@ -158,6 +209,57 @@ def test_a_bad_file_gets_one_clear_message_soon(
     assert len(str(told.value)) < 3_000
 
 
+MARKED: list[tuple[str, str]] = [
+    ("json", '{\n "a": §NaN}'),
+    ("json", '{"x": 1,\n\n  "a": §-Infinity}'),
+    ("json", '{"x": 1, "a": §1e999}'),
+    ("json", '{"a": 1}\n §{"b": 2}'),
+    ("json", '{"a": 1 §2}'),
+    ("json", '{"b": 1,\n "a": [1, §"\\ud800"]}'),
+    ("json", '[{"a": 1}§'),
+    ("yaml", "b: 1\na: §&a [1]"),
+    ("yaml", "b: §*a"),
+    ("yaml", "a:\n  - §!!set {x}"),
+    ("yaml", "a: 1\n§---\nb: 2"),
+    ("yaml", "b: 1\n§1: a"),
+    ("yaml", "x:\n  ? §[a]\n  : b"),
+    ("yaml", "a: [1, §1e999]"),
+    ("yaml", "a: §.nan"),
+    ("yaml", "a: 1\nb: x§\x01"),
+    ("yaml", "a: 1\nb: \t\xa0\xad§\x02"),
+    ("yaml", "§   "),
+]
+
+
+@pytest.mark.parametrize(("form", "marked"), MARKED, ids=[repr(each[1]) for each in MARKED])
+def test_what_cannot_be_read_is_told_where_it_stands(form: Any, marked: str) -> None:
+    before = marked.partition("§")[0]
+    with pytest.raises(Unreadable) as told:
+        read_text(marked.replace("§", ""), form)
+    assert (told.value.line, told.value.column) == (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    with pytest.raises(Unreadable) as told:
+        read_text(b"a: 1\nb: x\xff", form)
+    assert (told.value.line, told.value.column) == (2, 5)
+
+
+def test_a_text_may_hold_as_many_values_as_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_VALUES", 6)
+    monkeypatch.setattr(reading, "MAX_CONTAINERS", 3)
+    assert read_text('[1, 2, 3, {"a": []}]', "json").data == [1, 2, 3, {"a": []}]
+    for text in ("[1, 2, 3, 4, 5, 6, 7, 8]", "[[], [], []]"):
+        with pytest.raises(Unreadable, match="it holds too many values"):
+            read_text(text, "json")
+    text = "a: [1, 2]\nb: 1\n"
+    events = len(list(yaml.parse(text)))
+    for most in range(events + 1):
+        monkeypatch.setattr(yaml_text, "MAX_EVENTS", most)
+        if most < events - 1:
+            with pytest.raises(Unreadable, match=f"it has more than {most} values"):
+                read_text(text, "yaml")
+        else:
+            assert read_text(text, "yaml").data == {"a": [1, 2], "b": 1}
+
+
 def test_a_file_of_100_megabytes_is_not_read(tmp_path: Path) -> None:
     file = tmp_path / "large.json"
     with file.open("wb") as opened:
@@ -236,6 +338,19 @@ def test_both_names_of_a_field_are_one_and_defaults_are_not_written() -> None:
     chain = Document({"name": "x", "nodes": [one, twice]}, HANDLERS)
     assert chain.graph.nodes["b"].depends_on == ("a",)
     assert chain.canonical["nodes"][1]["dependencies"] == ["a"]
+
+
+def test_a_document_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
+    nodes = [{"id": "a", "handler": "transform", "config": {"template": 1}}]
+    file = tmp_path / "weekly-report.json"
+    file.write_text(json.dumps({"nodes": nodes}))
+    document = Document.load(file, HANDLERS)
+    assert document == Document({"name": "weekly-report", "nodes": nodes}, HANDLERS)
+    file.write_text(json.dumps({"name": "monthly", "nodes": nodes}))
+    assert Document.load(file, HANDLERS).name == "monthly"
+    file.with_name("a@b.json").write_text(json.dumps({"nodes": nodes}))
+    with pytest.raises(DocumentError, match="without @"):
+        Document.load(file.with_name("a@b.json"), HANDLERS)
 
 
 def test_the_graph_of_a_document_is_the_same_when_it_is_loaded_again() -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import html
 import random
 from collections import Counter
+from urllib.parse import unquote
+
+import pytest
 
 from stepwell.errors import PermanentError, TransientError
+from stepwell.secrets import SecretRef
 from tests.handlers.conftest import Bench
-from tests.handlers.servers import Asked, Server
+from tests.handlers.servers import Asked, Server, answer
 
 FIRST = [b"HTTP/1.1 200 OK"] * 6 + [
     b"HTTP/1.0 200",
@@ -89,3 +95,49 @@ def test_every_answer_is_one_or_one_of_two_kinds_of_failure() -> None:
                 longest = max(longest, len(str(error)))
     assert set(ended) == {"answer", "PermanentError", "TransientError"}, ended
     assert longest < 1_000
+
+
+def escaped(value: str) -> bytes:
+    return "".join(f"\\u{ord(character):04x}" for character in value).encode()
+
+
+SECRET = "Sword-Fish.7"
+ECHOES = {
+    "JSON with escapes": b"Content-Type: application/json\r\n\r\n{%b: [%b]}"
+    % (b'"' + escaped(SECRET) + b'"', b'"' + escaped(SECRET) + b'"'),
+    "JSON as text": b'Content-Type: text/plain\r\n\r\n{"a": "%b"}' % escaped(SECRET),
+    "JSON in JSON": b'Content-Type: application/json\r\n\r\n{"a": "{\\"b\\": \\"%b\\"}"}'
+    % escaped(SECRET).replace(b"\\", b"\\\\"),
+    "name of a header": b"%b: 1\r\n\r\n" % SECRET.encode(),
+    "value of a header": b"X: %b\r\n\r\n" % escaped(SECRET),
+    "content type": b"Content-Type: application/%b+json\r\n\r\n{" % SECRET.encode(),
+    "content encoding": b"Content-Encoding: %b\r\n\r\n{" % SECRET.encode(),
+}
+REDIRECTS = [f"http://{SECRET}.example/", f"ftp://{SECRET}/"]
+
+
+@pytest.mark.parametrize("echo", [*ECHOES, *REDIRECTS])
+def test_a_secret_that_comes_back_in_another_form_is_masked(echo: str) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise OSError(f"no such host {host}")
+
+    if echo in ECHOES:
+        raw = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + ECHOES[echo]
+    else:
+        raw = b"HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: %b\r\n\r\n" % echo.encode()
+    with Server(lambda asked: raw) as server:
+        bench = Bench(private=("127.0.0.0/8",), secrets={"K": SECRET}, resolve=resolve)
+        try:
+            found = repr(bench.call("http_request", url=server.url, bearer=SecretRef("K")))
+        except (PermanentError, TransientError) as error:
+            found = str(error)
+    told = f"{found} {bench.ctx.recorded} {bench.ctx.outcome}"
+    assert "***" in told
+    assert SECRET.lower() not in told.lower()
+    assert SECRET not in html.unescape(unquote(codecs.decode(told, "unicode_escape")))
+
+
+def test_a_number_that_is_a_secret_is_masked_however_it_is_written() -> None:
+    with Server(lambda asked: answer(200, b"[1234567.8e1]", "application/json")) as server:
+        bench = Bench(private=("127.0.0.0/8",), secrets={"K": "12345678"})
+        assert bench.call("http_request", url=server.url, bearer=SecretRef("K"))["result"] == ["***"]

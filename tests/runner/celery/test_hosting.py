@@ -14,7 +14,9 @@ from celery.utils.dispatch import Signal
 
 from stepwell import InputError
 from stepwell.celery import install
-from stepwell.runner.celery.app import check_pool, problems
+from stepwell.runner.celery import install as home
+from stepwell.runner.celery.app import POOLS, check_pool, make_app, problems
+from stepwell.runner.celery.host import Plan
 from stepwell.runner.celery.sender import broker_queue
 from tests.runner.celery import work
 from tests.runner.waiting import eventually
@@ -72,6 +74,51 @@ def test_a_worker_declares_queues_as_those_do_who_send_hints() -> None:
         assert wanted.name in app.amqp.queues.consume_from
 
 
+@pytest.mark.parametrize(
+    ("consumed", "pool", "limit", "hosted"),
+    [
+        ("celery", "prefork", None, None),
+        ("celery,stepwell.gpu", "threads", None, (("gpu",), 6)),
+        ("stepwell.gpu,stepwell.default", "threads", 3, (("default", "gpu"), 3)),
+        ("stepwell.default,billing", "solo", None, (("default",), 1)),
+        ("stepwell.default", "prefork", None, None),
+    ],
+)
+def test_a_worker_hosts_what_its_queues_and_its_pool_say(
+    consumed: str,
+    pool: str,
+    limit: int | None,
+    hosted: object,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Queues of the application are none of ours; the parent of prefork hosts nothing itself."""
+    opened: list[object] = []
+
+    class Opened:
+        def __init__(self, plan: Plan, name: str, slots: int, **_: object) -> None:
+            opened.append((plan.queues, slots))
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(home, "Host", Opened)
+    app = Celery("shop", broker="memory://")
+    installed = install(app, "memory://", max_concurrent_nodes=limit)
+    app.amqp.queues.select(consumed.split(","))
+    pool_class = f"celery.concurrency.{POOLS[pool]}"
+    worker = SimpleNamespace(app=app, pool_cls=pool_class, hostname="w@here", concurrency=6)
+    installed._begin(worker)
+    assert opened == ([] if hosted is None else [hosted])
+    installed._begin_child()
+    forked = pool == "prefork" and "stepwell." in consumed
+    assert len(opened) == (1 if hosted or forked else 0)
+    installed._begin(SimpleNamespace(app=Celery("other"), pool_cls=pool_class, hostname="o", concurrency=1))
+    assert len(opened) == (1 if hosted or forked else 0), "a worker of another application"
+    installed._ends_soon()
+    if "stepwell." not in consumed:
+        assert "runs no workflows; name one with -Q: stepwell.default" in caplog.text
+
+
 @pytest.mark.parametrize("ends", [signals.worker_process_shutdown, signals.worker_shutdown], ids=lambda ends: ends.name)
 def test_a_process_that_ends_closes_its_host_before_it_is_gone(ends: Signal) -> None:
     """The lifeline closes it in a thread that nobody waits for."""
@@ -105,6 +152,27 @@ def test_settings_that_would_not_do_are_reported() -> None:
     assert problems(app) == []
     app.conf.update(worker_prefetch_multiplier=4)
     assert "1 is better" in problems(app)[0]
+
+
+def test_a_worker_of_ours_has_settings_that_are_safe_for_hints() -> None:
+    """Hints are read as JSON by workers that keep one each, end no body, and obey nobody who can write to the broker."""
+    app = make_app("memory://")
+    assert problems(app) == []
+    safe = {
+        "accept_content": ["json"],
+        "result_accept_content": ["json"],
+        "task_serializer": "json",
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_acks_late": False,
+        "task_create_missing_queues": True,
+        "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        "worker_send_task_events": False,
+        "worker_enable_remote_control": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
+    }
+    assert {name: app.conf[name] for name in safe} == safe
 
 
 @pytest.mark.parametrize("pool", ["celery.concurrency.gevent:TaskPool", "eventlet", "custom"])

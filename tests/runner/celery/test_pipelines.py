@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.pipeline.building.found import HOMES, JOBS
-from stepwell.runner.celery.host import with_pipelines
 from tests.pipeline.blog import write
 from tests.runner.celery import states
 from tests.servers.fleet import Fleet
@@ -30,13 +28,3 @@ def test_a_worker_makes_what_a_scanner_elsewhere_found_stale(
     made = [(root / f"pids/{number}").read_text().rpartition(" ") for number in range(20)]
     assert {int(pid) for _, _, pid in made} <= set(worker.children)
     assert made[7][0] == "ANOTHER"
-
-
-def test_an_application_allows_the_jobs_of_pipelines_that_its_modules_make(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(HOMES, "")  # restored at the end
-    made = states.make(tmp_path)
-    assert with_pipelines(("shop.orders",)) == ("shop.orders",)
-    assert with_pipelines((states.__name__,)) == (states.__name__, JOBS)
-    assert made.home == states.__name__

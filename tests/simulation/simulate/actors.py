@@ -216,11 +216,6 @@ class Worker(Actor):
                 _, rejected = self.scheduler.rejected(batch, answer, self.now())
                 self.world.saw("an op that cannot be applied is refused alone", rejected is not None)
                 return
-            granted = self.scheduler.linked(batch, answer, self.now()) if batch.link else None
-            if granted is not None:
-                self.bodies.waiting.append(granted)
-                self.world.saw("a link of a chain")
-                return
             for receipt in answer:
                 if isinstance(receipt, Claimed):
                     for grant in receipt.grants:
@@ -289,11 +284,7 @@ class Worker(Actor):
             return
         if settlement.status is AttemptStatus.CANCELLED:
             self.world.saw("a body stops")
-        link = None if "main" in self.calls else self.scheduler.next_link(held, settlement, self.now())
-        if link is None:
-            self.scheduler.finished(held, settlement, self.now())
-        else:
-            self._commit(link)
+        self.scheduler.finished(held, settlement, self.now())
 
 
 def _no_reads(run_id: RunId, indexes: tuple[int, ...]) -> dict[int, Completion]:

@@ -181,7 +181,6 @@ SOMETIMES = (
     "a worker serves some queues only",
     "a body ends its process",
     "a worker drains for a suspect",
-    "a link of a chain",
 )
 """States that a survey of thousands of seeds must have reached, or it proves little."""
 

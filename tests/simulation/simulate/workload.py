@@ -56,7 +56,7 @@ class Workload(NamedTuple):
 
 
 def speaks(index: int) -> bool:
-    """Whether the body of a node logs something. Every other one does not: its end may be a link of a chain."""
+    """Whether the body of a node logs something."""
     return index % 2 == 1
 
 

@@ -8,6 +8,7 @@ from stepwell.ids import RunId, WorkerId
 from stepwell.model import Hint
 from stepwell.store.redis.store import RedisStore
 from stepwell.testing import ops
+from tests.runner.waiting import in_time
 from tests.servers.redis_server import RedisServer
 from tests.store.listening import closes_while_it_begins_to_listen
 
@@ -70,3 +71,17 @@ def test_a_store_that_is_closed_sends_no_hint(url: str) -> None:
 def test_a_store_that_is_closed_while_it_begins_to_listen_closes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RedisStore(url)
     closes_while_it_begins_to_listen(store, "stepwell-hints", monkeypatch)
+
+
+def test_a_store_that_listens_closes_at_once(url: str) -> None:
+    def close() -> float:
+        store = RedisStore(url)
+        assert not store.wait_for_hint(None, (), WORKER, 0)
+        assert store._hints._listening.wait(SECONDS)
+        began = time.monotonic()
+        store.close()
+        assert store._hints._thread is not None
+        assert not store._hints._thread.is_alive()
+        return time.monotonic() - began
+
+    in_time(0.02, close)

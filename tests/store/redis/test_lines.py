@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from redis.exceptions import ResponseError
 
 from stepwell import Builder, Engine
 from stepwell.errors import StoreError, StoreReplaced
 from stepwell.model import Claimed, Created, Settled
 from stepwell.store import reader
-from stepwell.store.redis import calling
 from stepwell.store.redis.store import RedisStore
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, add_graph, claim_op, completed, create, enlist, graph
@@ -27,28 +25,8 @@ def proxy(server: RedisServer) -> Iterator[Proxy]:
     proxy.close()
 
 
-@pytest.fixture(params=["socket", "methods"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How a line is used: by its socket, or, should the client name that otherwise, by the methods of the client."""
-    if request.param == "methods":
-        monkeypatch.setattr(calling, "open_line", calling.ClientLine)
-    return str(request.param)
-
-
-def test_the_socket_of_a_connection_is_where_it_is_looked_for(server: RedisServer, url: str) -> None:
-    """If not, this version of the client has another name for it, and every call takes longer than it need."""
+def test_a_store_that_was_exchanged_is_told(server: RedisServer, url: str) -> None:
     store = RedisStore(url)
-    enlist(store)
-    assert isinstance(store._calls._free[0], calling.Line)
-    store.close()
-    assert isinstance(calling.open_line(object()), calling.ClientLine)
-
-
-@pytest.mark.usefixtures("way")
-def test_what_the_server_refuses_is_told_however_lines_are_used(server: RedisServer, url: str) -> None:
-    store = RedisStore(url)
-    with pytest.raises(ResponseError, match="wrong number of arguments"):
-        store._calls.call(("TIME",), ("GET",), ("TIME",))
     with server.client() as client:
         client.delete(store._marker_key)
     with pytest.raises(StoreReplaced, match="gone or was exchanged"):
@@ -57,7 +35,6 @@ def test_what_the_server_refuses_is_told_however_lines_are_used(server: RedisSer
     store.close()
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("cut", ["request", "reply"])
 def test_a_batch_whose_line_is_cut_is_sent_again_and_applied_once(
     server: RedisServer, url: str, proxy: Proxy, cut: str

@@ -172,14 +172,14 @@ def test_a_commit_waits_for_the_disk_if_that_is_asked_for(server: RedisServer, u
 def test_a_commit_that_the_disk_does_not_have_in_time_has_failed(url: str, kept: int) -> None:
     """What a server of any version is asked, and how its answer is read."""
     with closing(RedisStore(url)) as store:
-        call, asked = store._calls.call, list[Any]()
+        asked: list[Any] = []
 
         def answer(command: Any, waiting: Any) -> list[Any]:
             asked.append(waiting)
-            return [*call(command), [kept, 0]]
+            return [store._client.execute_command(*command), [kept, 0]]
 
         store._address = store._address._replace(wait="aof", wait_seconds=2)
-        store._calls.call = answer  # type: ignore[method-assign, assignment]
+        store._send_together = answer  # type: ignore[method-assign, assignment]
         with nullcontext() if kept else pytest.raises(StoreError, match="was not on the disk 2 seconds later"):
             enlist(store)
         assert asked == [("WAITAOF", 1, 0, 2_000)]

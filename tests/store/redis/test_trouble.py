@@ -4,6 +4,7 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,14 @@ import redis
 
 from stepwell import Builder, Context, Engine
 from stepwell.clock import SECOND
-from stepwell.errors import StoreError, StoreFull, StoreReplaced
+from stepwell.errors import NotStored, StepwellError, StoreCorrupt, StoreError, StoreFull, StoreReplaced
 from stepwell.ids import RunId, WorkerId
 from stepwell.model import Enlist, GetRun, Settle, Sweep
 from stepwell.store import open_store, reader
 from stepwell.store.redis.library import library
 from stepwell.store.redis.store import LAYOUT, RedisStore
 from stepwell.testing.audit import audit
-from stepwell.testing.ops import claim, completed, enlist, fan, graph, serve, start, work
+from stepwell.testing.ops import RUN, claim, completed, enlist, fan, graph, serve, start, work
 from tests.runner import jobs
 from tests.runner.waiting import eventually
 from tests.servers.redis_server import RedisServer
@@ -208,4 +209,36 @@ def test_a_commit_waits_for_a_replica_if_that_is_asked_for(server: RedisServer, 
         patient.close()
     finally:
         replica.stop()
+    store.close()
+
+
+def test_keys_that_were_damaged_end_in_our_errors(server: RedisServer, url: str) -> None:
+    """Each key in turn is deleted, gets another type, or other contents."""
+    store = RedisStore(url)
+    serve(store, fan(5))
+    work(store, limit=3)
+    uses: list[Callable[[], object]] = [
+        lambda: (reader.require_run(store, RUN), reader.all_nodes(store, RUN), reader.get_outputs(store, RUN)),
+        lambda: (reader.list_attempts(store, RUN), reader.list_journal(store, RUN), reader.all_runs(store)),
+        lambda: claim(store),
+        lambda: store.commit([Sweep()]),
+    ]
+    told = set[type[Exception]]()
+    with server.client() as client:
+        for key in client.keys(f"{{{url.partition('namespace=')[2]}}}:*"):
+            kind, before = client.type(key), client.dump(key)
+            for content in (None, "text", "garbage"):
+                client.delete(key)
+                if content == "text" or (content == "garbage" and kind == b"string"):
+                    client.set(key, b"\xff\x00garbage")
+                elif content == "garbage" and kind == b"hash":
+                    client.hset(key, mapping=dict.fromkeys((*map(str, range(9)), "name", "status"), b"\xff\x01"))
+                for use in uses:
+                    try:
+                        use()
+                    except StepwellError as error:
+                        told.add(type(error))
+            client.delete(key)
+            client.restore(key, 0, before)
+    assert {StoreCorrupt, NotStored} <= told
     store.close()

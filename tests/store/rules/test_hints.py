@@ -1,8 +1,13 @@
 """Who looks when work is heard of, and who need not."""
 
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from stepwell.ids import RunId, WorkerId
 from stepwell.model import Hint
-from stepwell.store.rules.hints import LONGEST_SPREAD_SECONDS, Looking, spread, together
+from stepwell.store.rules.hints import LONGEST_SPREAD_SECONDS, Heard, Looking, hint_of, spread, together
 
 ME, OTHER = WorkerId("me"), WorkerId("other")
 FIRST, SECOND = RunId("r-1"), RunId("r-2")
@@ -62,3 +67,23 @@ def test_the_more_workers_and_the_slower_the_store_the_longer_they_wait_for_each
     assert spread(1, 0.1) == 0.0
     assert 0 < spread(2, 0.0) < spread(10, 0.0) < spread(10, 0.01)
     assert spread(1_000, 1.0) == LONGEST_SPREAD_SECONDS
+
+
+PARTS = st.lists(st.sampled_from(["default", FIRST, ME, 7, None, ["default"], {}]), max_size=3)
+
+
+@given(st.lists(PARTS, max_size=7))
+def test_whatever_is_sent_in_place_of_a_hint_harms_no_one_who_waits(parts: list[object]) -> None:
+    heard = Heard()
+    heard.wait(("default",), (FIRST,), ME, 0)
+    hint = hint_of(json.dumps(parts))
+    if hint is not None:
+        heard.note(hint)
+    heard.wait(("default",), (FIRST,), ME, 0)
+    if hint is not None:
+        assert hint_of(json.dumps(hint)) == hint
+
+
+def test_what_is_no_json_is_no_hint() -> None:
+    for text in ("", "not json", "7", "null", b"\xff", "[" * 100_000, '[["a"],[[1]]]'):
+        assert hint_of(text) is None, text

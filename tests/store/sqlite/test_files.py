@@ -1,6 +1,8 @@
 """The file of a store, and everything that can be wrong with it: said in our words, and nothing is lost."""
 
+import os
 import sqlite3
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from stepwell.errors import SchemaTooNew, StoreCorrupt, StoreError, StoreFull, S
 from stepwell.model import Created, Settled
 from stepwell.store import open_store, reader
 from stepwell.store.sqlite import SqliteStore, database
-from stepwell.store.sqlite.database import migrations
+from stepwell.store.sqlite.database import SCHEMA
 from stepwell.testing.audit import audit
 from stepwell.testing.ops import RUN, claim, completed, create, enlist, graph, start, statuses, work
 from tests.store.sqlite.mounts import read_only, run, small_disk
@@ -72,17 +74,19 @@ def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_migrations_are_numbered_and_applied_once(tmp_path: Path) -> None:
-    numbers = [number for number, _ in migrations()]
-    assert numbers == list(range(1, len(numbers) + 1))
+def test_a_store_from_before_the_first_release_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    for _ in range(3):
-        store = SqliteStore(path)
-        assert store._writer.pragma("user_version") == numbers[-1]
-        store.close()
+    SqliteStore(path).close()
+    db = apsw.Connection(str(path))
+    db.pragma("user_version", SCHEMA - 1)
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"from before the first release.*nothing was changed"):
+        SqliteStore(path)
+    assert path.read_bytes() == before
 
 
-def test_a_file_that_another_process_migrates_first_is_used_as_it_is(
+def test_a_file_that_another_process_makes_first_is_used_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, begin, others = tmp_path / "runs.db", database._begin, list[SqliteStore]()
@@ -275,3 +279,28 @@ def test_no_space_for_a_workers_lock_says_so(tmp_path: Path) -> None:
         enlist(store)
         assert len(claim(store)) == 1
         store.close()
+
+
+def test_only_its_user_may_read_a_new_store(tmp_path: Path) -> None:
+    """Whatever the umask says: also the log, the locks of workers, and the folder that is made for it."""
+    before = os.umask(0)
+    try:
+        store = SqliteStore(tmp_path / "made" / "runs.db")
+        start(store, graph(a=""))
+        enlist(store, seconds=600)
+        modes = {str(each.relative_to(tmp_path)): stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
+    finally:
+        os.umask(before)
+    files = {name: mode for name, mode in modes.items() if not (tmp_path / name).is_dir()}
+    assert {"made/runs.db", "made/runs.db-wal", "made/runs.db-shm"} < files.keys()
+    assert set(files.values()) == {0o600}, files
+    assert {name: modes[name] for name in modes.keys() - files.keys()} == {"made": 0o700, "made/runs.db-workers": 0o700}
+    store.close()
+
+
+def test_the_mode_of_a_file_that_was_there_is_kept(tmp_path: Path) -> None:
+    """Its user may have given it to a group."""
+    (path := tmp_path / "runs.db").touch()
+    path.chmod(0o660)
+    SqliteStore(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660

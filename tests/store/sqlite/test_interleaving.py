@@ -20,6 +20,8 @@ from stepwell.model import (
     Delete,
     Dismiss,
     Finish,
+    GetAttemptColumns,
+    GetNodeColumns,
     GetOutputs,
     ListAttempts,
     ListJournal,
@@ -81,7 +83,10 @@ QUERIES: list[Query] = [
     *(
         query(run)
         for run in RUNS
-        for query in (ListNodes, ListAttempts, GetOutputs, ListJournal, ListLines, ListMarks, CountNodes)
+        for query in (
+            *(ListNodes, ListAttempts, GetNodeColumns, GetAttemptColumns, GetOutputs),
+            *(ListJournal, ListLines, ListMarks, CountNodes),
+        )
     ),
 ]
 

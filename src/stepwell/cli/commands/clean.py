@@ -47,7 +47,6 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
 def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
     from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
-    connection.need_store("gc")
     age = parse_age(older_than)
     with connection.store() as store:
         now = store.now()

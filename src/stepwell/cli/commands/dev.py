@@ -31,12 +31,11 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
         from ...server.serving import Serving
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
-    connection.need_store("dev")
     documents = [each for each in what or () if is_file(each)]
     modules = [each for each in what or () if not is_file(each)]
     with connection.store(make=True) as store:
         serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
-        worker = WorkerProcess(modules, connection.settings.store)
+        worker = WorkerProcess(modules, connection.settings.store, connection.settings.jobs)
         watching = Watching(connection, serving.service.engine, documents, worker)
         for file in watching.documents:
             watching.save(file)
@@ -55,8 +54,9 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
 class WorkerProcess:
     """`stepwell work` in a process of its own: changed code is loaded by a new process, never reloaded."""
 
-    def __init__(self, modules: Sequence[str], store: str) -> None:
-        self._command = [sys.executable, "-m", "stepwell", "work", *modules, "--store", store]
+    def __init__(self, modules: Sequence[str], store: str, jobs: Sequence[str] = ()) -> None:
+        allowed = [word for module in jobs for word in ("--jobs", module)]
+        self._command = [sys.executable, "-m", "stepwell", "work", *modules, "--store", store, *allowed]
         self._process: subprocess.Popen[bytes] | None = None
         self._told = True
 

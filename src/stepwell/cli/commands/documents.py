@@ -48,12 +48,14 @@ def _checked(connection: Connection, file: str, handlers: Handlers) -> dict[str,
             return {"file": file, "name": document.name, "nodes": len(document.nodes), "problems": []}
         from ...pipeline.finding import load_pipeline
 
-        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
+        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True)
     except DocumentError as error:
         return {"file": file, "problems": [each.as_json() for each in error.problems if isinstance(each, Problem)]}
     unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
     stages = list(pipeline.stages)
-    return {"file": file, "name": pipeline.name, "stages": stages, "problems": [], "notFollowed": unknown}
+    awaited = {} if "://" in pipeline.root else pipeline.unknown_states()
+    found = {"file": file, "name": pipeline.name, "stages": stages, "problems": []}
+    return {**found, "notFollowed": unknown, "awaited": awaited}
 
 
 def _tell(found: dict[str, Any]) -> None:
@@ -62,6 +64,8 @@ def _tell(found: dict[str, Any]) -> None:
     if not found["problems"]:
         parts = count(found["nodes"], "node") if "nodes" in found else count(len(found["stages"]), "stage")
         say(f"{plain(found['file'])}: {plain(found['name'])}, {parts}, nothing is wrong")
+    for trigger, state in found.get("awaited", {}).items():
+        say(plain(f"  {trigger}: no stage here makes {state!r}, nor one of a pipeline that was built in this root"))
     for stage, unknown in found.get("notFollowed", {}).items():
         for what, where in unknown.items():
             say(plain(f"  {stage}: changes of {what} are not noticed ({where})"))
@@ -108,7 +112,7 @@ def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None
     handlers = connection.handlers()
     pipelines = [file for file in files if is_pipeline_file(file)]
     for file in pipelines:
-        load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, check_handlers=True)
+        load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True)
     documents = {file: load_file(connection, file, handlers) for file in files if file not in pipelines}
     with connection.worker() as engine:
         saved = [

@@ -16,7 +16,7 @@ from ...store import Store, open_store, public
 from ..connect import Connection
 from ..show.words import ago, count, duration, plain
 from ..streams import json_text, say
-from .run import import_all, served_modules
+from .run import NamedPipelines, import_all
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 POOLS = ("prefork", "threads", "solo")
@@ -49,7 +49,10 @@ def worker(
         message = "--broker redis://localhost:6379/1, STEPWELL_BROKER, or `broker` in stepwell.toml"
         raise InputError(f"a Celery worker needs a broker: {message}. `stepwell work` needs none")
     app = make_app(broker)
-    options = connection.settings.for_workers | {"jobs": (*connection.settings.jobs, *served_modules(modules or ()))}
+    options = connection.settings.for_workers | {
+        "jobs": (*connection.settings.jobs, *(modules or ())),
+        "pipelines": NamedPipelines(connection),
+    }
     installed = install(
         app,
         connection.settings.store,

@@ -46,10 +46,13 @@ class LocalPipeline:
     def failures(self) -> Mapping[str, Mapping[str, Any]]:
         from ...pipeline.states.notes import read_failures
 
-        return {unit: failure.to_json() for unit, failure in sorted(read_failures(self.pipeline.store.notes).items())}
+        failures = read_failures(self.pipeline.store.notes, self.pipeline.name)
+        return {unit: failure.to_json() for unit, failure in sorted(failures.items())}
 
-    def plan(self, targets: Sequence[str] = (), *, force: bool = False) -> Mapping[str, Any]:
-        return self.pipeline.plan(targets, force=force).to_json()
+    def plan(
+        self, targets: Sequence[str] = (), *, force: bool = False, after: Sequence[LocalPipeline] = ()
+    ) -> Mapping[str, Any]:
+        return self.pipeline.plan(targets, force=force, after=[each.pipeline for each in after]).to_json()
 
     def build(
         self,
@@ -77,6 +80,22 @@ def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipe
 
         return remote_pipelines(transport, named or ())
     return [LocalPipeline(each, place.settings) for each in find_pipelines(place, named)]
+
+
+def _in_order(place: Connection, pipelines: Sequence[Any]) -> Sequence[Any]:
+    """The pipelines, each after those whose states it reads."""
+    from ...pipeline.connected import in_order, links
+
+    if len(pipelines) < 2:
+        return pipelines
+    if (transport := place.transport) is not None:
+        from ...client.pipelines import remote_links
+
+        found = [(each["writer"], each["reader"]) for each in remote_links(transport, pipelines)[0]]
+    else:
+        found = [(link.writer, link.reader) for link in links([each.pipeline for each in pipelines])]
+    names = in_order([each.name for each in pipelines], found)
+    return sorted(pipelines, key=lambda each: names.index(each.name))
 
 
 def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipeline]:
@@ -154,10 +173,10 @@ def build(
 ) -> None:
     from ..show.pipeline import BuildProgress, plan_text, report_text
 
-    pipelines = _asked(place, named)
+    pipelines: Sequence[Any] = _in_order(place, _asked(place, named))
     targets = targets or ()
     if dry_run:
-        plans = [pipeline.plan(targets, force=force) for pipeline in pipelines]
+        plans = [each.plan(targets, force=force, after=pipelines[:place]) for place, each in enumerate(pipelines)]
         if as_json:
             _tell(plans)
         else:
@@ -180,7 +199,6 @@ def scan(place: Connection, *, named: Sequence[str] | None, dry_run: bool, exist
 
 
 def watch(place: Connection, *, named: Sequence[str] | None, interval: float | None) -> None:
-    place.need_store("pipeline watch")
     from ...pipeline.building.reloading import Reloader
     from ...pipeline.building.watch import Watcher
     from ..show.pipeline import report_text
@@ -247,7 +265,6 @@ def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -
 
 
 def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None) -> None:
-    place.need_store("pipeline put")
     (pipeline, *others) = find_pipelines(place, named)
     if others:
         raise InputError("name one pipeline: -p module:name")

@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -17,8 +17,16 @@ import typer
 
 from ...define import Builder, Workflow
 from ...define.document import Document
-from ...errors import DefinitionError, InputError, RunCancelled, RunConflict, RunFailed, RunPaused, StoreError
-from ...model import ACTIVE_NODES, UNFINISHED_RUNS, ListJournal, RunRow, RunStatus
+from ...errors import (
+    DefinitionError,
+    InputError,
+    RunCancelled,
+    RunConflict,
+    RunFailed,
+    RunPaused,
+    StoreError,
+)
+from ...model import ACTIVE_NODES, UNFINISHED_RUNS, GetRun, ListJournal, RunRow, RunStatus
 from ...model.origin import origin_of
 from ...runner import Engine, Run
 from ...runner.events import RunEvent
@@ -80,10 +88,11 @@ def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | N
 
 
 @advised
-def retry(connection: Connection, text: str, *, accept: bool, no_wait: bool) -> None:
+def retry(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no_wait: bool) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-    _go_on(connection, lambda engine: engine.get(row.id).retry(accept=accept), wait=not no_wait)
+        given = _changes(connection.engine(store), row, inputs) if inputs else {}
+    _go_on(connection, lambda engine: engine.get(row.id).retry(accept=accept, input=given), wait=not no_wait)
 
 
 @advised
@@ -153,7 +162,7 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
 def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, status: str = "{} again") -> None:
     """Continue a run: work on it here to its end, or only record the request."""
     if wait:
-        with _kept(connection) as begun, connection.worker() as engine:
+        with _kept(connection) as begun, connection.worker(pipelines=NamedPipelines(connection)) as engine:
             begun.append(ask(engine))
             _work_to_the_end(connection, engine, begun[0].row)
         return
@@ -164,12 +173,11 @@ def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, 
 
 
 def work(connection: Connection, modules: Sequence[str] | None, *, queues: str | None, once: bool) -> None:
-    connection.need_store("work")
     taken = None if queues is None else [name.strip() for name in queues.split(",")]
     modules = modules or ()
     workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), connection.worker(served_modules(modules), taken) as engine:
+    with _terminated_as_interrupted(), connection.worker(modules, taken, NamedPipelines(connection)) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.serve(workflows)
@@ -180,6 +188,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
                 _say_what_ended(engine, ended)
                 if not left:
                     break
+                engine.check_works()
                 time.sleep(0.1)
         except KeyboardInterrupt:
             _say_what_ended(engine, ended)
@@ -296,33 +305,41 @@ def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
     return list(found)
 
 
-def served_modules(modules: Sequence[str]) -> tuple[str, ...]:
-    """The modules whose jobs a worker may run: those given, and ours if one of them defines pipelines."""
-    if "stepwell.pipeline.registry" not in sys.modules:
-        return tuple(modules)
-    from ...pipeline.building.found import jobs_of
+class NamedPipelines:
+    """The pipelines of the settings. They are loaded when the engine first works on a run of a pipeline."""
 
-    return (*modules, *jobs_of(modules))
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._connection.settings.pipelines:
+            from .pipeline import find_pipelines
+
+            yield from find_pipelines(self._connection, None)
 
 
 def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     end = "until nothing is left" if once else "until Ctrl-C"
     typer.echo(f"serving {engine.store.url} {end}", err=True)
-    for needed in reader.list_unfinished(engine.store):
-        if engine.serving.can_serve(needed) is False:
-            reason, *_ = (engine.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
-            typer.echo(f"not served: {plain(f'{needed.workflow}: {reason}')}", err=True)
+    with suppress(StoreError):  # the engine warns of a store that is away, and goes on
+        for needed in reader.list_unfinished(engine.store):
+            if engine.serving.can_serve(needed) is False:
+                reason, *_ = (engine.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
+                typer.echo(f"not served: {plain(f'{needed.workflow}: {reason}')}", err=True)
 
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
-    """Whether there are runs to work on here. With `queues`, nodes of other queues do not count."""
+    """Whether there are runs to work on here, or the store cannot say. With `queues`, nodes of other queues do not count."""
     moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # a paused run waits for a person, not for a worker
-    for needed in reader.list_unfinished(engine.store):
-        if engine.serving.can_serve(needed) is not False:
-            for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):
-                active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
-                if queues is None or any(node.lane.queue in queues for node in active):
-                    return True
+    try:
+        for needed in reader.list_unfinished(engine.store):
+            if engine.serving.can_serve(needed) is not False:
+                for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):
+                    active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
+                    if queues is None or any(node.lane.queue in queues for node in active):
+                        return True
+    except StoreError:
+        return True
     return False
 
 
@@ -331,12 +348,13 @@ def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     engine.events.wait_until_heard()
     while not ended.empty():
         events.append(ended.get())
-    for event in events[:LINES_AT_ONCE]:
-        row = reader.get_run(engine.store, event.run_id)
-        if row is not None:
-            taken = duration(StoredRun(engine.store, row).seconds)
-            say(f"{event.status:<9}  {row.id}  {plain(row.workflow)}  {taken}")
+    shown = events[:LINES_AT_ONCE]
+    rows: list[RunRow | None] = [None] * len(shown)
+    with suppress(StoreError):  # it is away: then a line has only what the event says
+        rows = engine.store.read([GetRun(event.run_id) for event in shown])
+    for event, row in zip(shown, rows, strict=True):
+        more = "" if row is None else f"  {plain(row.workflow)}  {duration(StoredRun(engine.store, row).seconds)}"
+        say(f"{event.status:<9}  {event.run_id}{more}")
     if len(events) > LINES_AT_ONCE:
         counted: Counter[Any] = Counter(event.status for event in events[LINES_AT_ONCE:])
-        shown = ", ".join(f"{number:,} {status}" for status, number in counted.items())
-        say(f"and {shown}")
+        say(f"and {', '.join(f'{number:,} {status}' for status, number in counted.items())}")

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...store import open_store, public
 from ..connect import Connection
 from .fleet import hinting_store
-from .run import import_all, served_modules
+from .run import import_all
 
 
 def serve(
@@ -30,7 +30,6 @@ def serve(
         from ...server.serving import Serving
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
-    connection.need_store("serve")
     workflows = import_all(modules or ())
     settings = connection.settings
     worker: dict[str, Any] | None = None
@@ -50,7 +49,7 @@ def serve(
             hosts=(*settings.allowed_hosts, *(allow_host or ())),
             worker=worker,
             handlers=connection.handlers(),
-            jobs=(*settings.jobs, *served_modules(modules or ())),
+            jobs=(*settings.jobs, *(modules or ())),
             pipelines=pipelines,
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -40,6 +41,7 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
         from ...runner.show.run import print_run
         from ..show.screen import console
 
+        gc.disable()  # looking for garbage among 100,000 nodes takes longer than showing them, and the process ends soon
         print_run(console(), run, connection.command, tracebacks=traceback, whole=whole)
 
 

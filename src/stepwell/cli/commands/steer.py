@@ -79,7 +79,7 @@ def import_graph(connection: Connection, text: str, file: str) -> None:
     say(f"run {run.id} goes on with the graph of {file}: {count(len(after), 'node')} ({changes(before, after)})")
     if not after.trusted:
         say(
-            "it names code that the run did not name before: whoever works on it allows its modules, with --jobs or `jobs`"
+            "its code or arguments are new to the run: allow their modules where it is worked on, with --jobs or `jobs`"
         )
     advise(connection, next_steps(row))
 

@@ -59,7 +59,6 @@ def copy(
 
 
 def migrate(connection: Connection, *, show: bool) -> None:
-    connection.need_store("migrate")
     url = connection.settings.store
     if not url.startswith(("postgresql://", "postgres://")):
         raise InputError(f"store {public(url)}: only a postgresql:// store has a schema to migrate")

@@ -14,7 +14,6 @@ from ..streams import json_text, say
 
 
 def create(connection: Connection, *, scope: Sequence[str] | None, name: str, days: float, as_json: bool) -> None:
-    connection.need_store("token")
     with connection.store(make=True) as store:
         text, token = create_token(store, scope or ("read",), name=name, days=days)
         now = store.now()
@@ -30,7 +29,6 @@ def create(connection: Connection, *, scope: Sequence[str] | None, name: str, da
 
 
 def ls(connection: Connection, *, as_json: bool) -> None:
-    connection.need_store("token")
     with connection.store() as store:
         found, now = list(all_tokens(store)), store.now()
     if as_json:
@@ -50,7 +48,6 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
 
 def revoke(connection: Connection, identity: str) -> None:
-    connection.need_store("token")
     with connection.store() as store:
         token = revoke_token(store, identity)
     say(f"token {token.id} is revoked")

@@ -56,6 +56,8 @@ def advised(
             with connection.store() as store:
                 row = reader.get_run(store, conflict.run_id)
             if row is not None:
+                if UNFIT in str(conflict):  # noticed just now: the run may be paused for another reason
+                    row = row._replace(reason=UNFIT)
                 advise(connection, next_steps(row, possible_rename=POSSIBLE_RENAME in str(conflict)))
             raise typer.Exit(code) from None
 

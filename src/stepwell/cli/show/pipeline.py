@@ -51,7 +51,7 @@ def show_status(told: Mapping[str, Any]) -> None:
         if len(told["states"]) > SHOWN_UP_TO:
             screen.print(f"and {len(told['states']) - SHOWN_UP_TO:,} more; --json has all of them", style="dim")
     for problem in told["problems"][:SHOWN_UP_TO]:
-        screen.print(Text(f"left out: {plain(problem['path'])}: {plain(problem['problem'])}", style="yellow"))
+        screen.print(Text(f"problem: {plain(problem['path'])}: {plain(problem['problem'])}", style="yellow"))
 
 
 def show_matrix(stages: Sequence[str], states: Iterable[Mapping[str, Any]]) -> None:

@@ -7,8 +7,8 @@ from rich.text import Text
 from ...model import RunStatus
 from ...runner.runs.stored import StoredRun
 from ...runner.show.drawing import Screen, print_tree
-from ...runner.show.run import PAGE
-from ...runner.show.tree import Row, tree
+from ...runner.show.run import PAGE, details_of
+from ...runner.show.tree import row_of, tree
 from ..streams import results
 from .screen import coloured, console, counted, print_json
 from .words import duration
@@ -24,12 +24,12 @@ _MARKS = {
 def print_end(run: StoredRun) -> None:
     """The nodes as a tree, or of a large run those that failed, and how many ended in which way."""
     to = console(err=True)
-    nodes = run.telling_nodes(PAGE)
-    whole = run.row.nodes <= PAGE
-    rows = tree(nodes, run.graph, fold=False) if whole else [Row("", "", (node,), "") for node in nodes]
+    nodes = run.overview(PAGE)
+    places = range(len(nodes))
+    rows = tree(nodes, fold=False) if run.row.nodes <= PAGE else [row_of(nodes, (place,)) for place in places]
     to.print()
-    if nodes:
-        print_tree(Screen(to), rows, run.graph, run.store.now())
+    if rows:
+        print_tree(Screen(to), rows, nodes, details_of(run, nodes, rows))
         to.print()
     status = run.row.status
     mark, style = _MARKS.get(status, ("•", ""))  # it may just have been retried

@@ -4,6 +4,7 @@ What is in the main module gets the name under which another process can import 
 
     python -m shop.orders    shop.orders:OrderWorkflow
     python orders.py         orders:OrderWorkflow
+    python shop/orders.py    shop.orders:OrderWorkflow
     python, python -c, ...   __main__:OrderWorkflow
 
 As with `multiprocessing`, what such a module does when it is *run* belongs below `if __name__ == "__main__":`.

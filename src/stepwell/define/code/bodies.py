@@ -23,7 +23,8 @@ from ..types.state import StateType, checked_state
 from .address import loaded, predicate_at
 from .handled import HandledBody, function_handler
 from .invoke import Job, JobBody, MethodBody, said_to_return
-from .registry import ANYTHING, Finder
+from .jobs import refuse_workflow
+from .registry import ANYTHING, Finder, OwnJobs, is_own
 
 if TYPE_CHECKING:
     from ..document import Document
@@ -48,8 +49,11 @@ class Bodies:
         inputs: Mapping[str, Input] = _NOTHING,
         handlers: Handlers | None = None,
         predicates: Mapping[tuple[NodeId, str], Predicate] | None = None,
+        own_jobs: Callable[[], OwnJobs] | None = None,
     ) -> None:
         self._finder = finder
+        self.own_jobs = own_jobs
+        """Finds jobs of Stepwell itself; None for what came from elsewhere, which never reaches them."""
         self._predicates = predicates or {}
         """Functions in `retry_on` of nodes of the class, by node and name."""
         self._handlers = handlers
@@ -79,10 +83,18 @@ class Bodies:
         """Whether only registered code is found."""
         return self._finder is not ANYTHING
 
-    def by(self, finder: Finder) -> Bodies:
+    def by(self, finder: Finder, own_jobs: Callable[[], OwnJobs] | None = None) -> Bodies:
         """The same bodies with another finder for names."""
         found = copy(self)
-        found._finder, found._handled, found._jobs = finder, {}, {}
+        found._finder, found.own_jobs, found._handled, found._jobs = finder, own_jobs, {}, {}
+        return found
+
+    def for_data(self, finder: Finder) -> Bodies:
+        """The same bodies for a graph that came from elsewhere: its author chose the arguments of jobs, so it gets only
+        those that the finder finds.
+        """
+        found = self.by(finder)
+        found._functions = _NOTHING
         return found
 
     def find(self, spec: NodeSpec) -> Body:
@@ -132,7 +144,11 @@ class Bodies:
         function = self._functions.get(address)
         if function is None:
             try:
-                function = self._finder.find(address)
+                if is_own(address) and self.own_jobs is not None:
+                    function = self.own_jobs().job(address, spec.args)
+                else:
+                    function = self._finder.find(address)
+                refuse_workflow(function)
             except DefinitionError as error:
                 raise _missing(spec, str(error)) from error
         if not callable(function):
@@ -283,13 +299,14 @@ def bodies_for(
     state: str | None = None,
     finder: Finder = ANYTHING,
     handlers: Handlers | None = None,
+    own_jobs: Callable[[], OwnJobs] | None = None,
 ) -> Bodies:
     """The bodies of a stored run: those of the class at `target`, or without one the jobs that its nodes name.
 
     `state` is the address of the state of a dynamic workflow; a class has its own.
     """
     if target is None:
-        return Bodies(state=state, finder=finder, handlers=handlers)
+        return Bodies(state=state, finder=finder, handlers=handlers, own_jobs=own_jobs)
     found = load_class(target, finder) if isinstance(target, str) else target
     return _class_bodies(found).by(finder)
 

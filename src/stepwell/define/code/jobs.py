@@ -24,14 +24,28 @@ class NamedJob(NamedTuple):
         return self.address.rpartition(":")[2].rpartition(".")[2]
 
 
+def refuse_workflow(job: object) -> None:
+    """A node runs a function; a DefinitionError if it is given a workflow instead."""
+    if hasattr(job, "workflow_name"):  # the class itself is defined above this module
+        name = getattr(job, "__name__", None) or shown(job)
+        raise DefinitionError(
+            f"job={name}: it is a workflow, and a node runs a function. Start the workflow as a run of its own: "
+            f"`engine.start(...)`, or with a trigger `run_finished`"
+        )
+
+
 def named_job(job: Callable[..., Any] | str) -> NamedJob:
-    """The address of a job. Only the form of a given address is checked: writing a workflow imports nothing."""
+    """The address of a job. Of a given address its form is checked, and what it leads to if that is loaded: writing a
+    workflow imports nothing.
+    """
     if isinstance(job, str):
         if not is_address(job):
             raise DefinitionError(
                 f"job={shown(job)}: the form package.module:function is needed, or the function itself"
             )
+        refuse_workflow(loaded(job))
         return NamedJob(job, None, False)
+    refuse_workflow(job)
     if not callable(job) or not hasattr(job, "__qualname__") or not isinstance(getattr(job, "__module__", None), str):
         raise DefinitionError(
             f"job={shown(job)}: a function of a module is needed, or its address package.module:function; "

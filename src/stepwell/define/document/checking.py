@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from ...codec import json_path
@@ -13,12 +14,16 @@ from ...graph.check import above_all, inspect
 from ...handlers import Handler, Handlers
 from ...ids import NodeId
 from ...secrets import PREFIX, SecretRef
-from ...templates import Config, Reference, TemplateError, compile_config, is_template
+from ...templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
 from ..code.address import is_address
 from .nodes import UNREADABLE, Node
-from .problems import Collected, Path, nearest_to
+from .problems import Collected, Path
 
 ALWAYS = ("input", "run")
+MAX_PARSED = 500_000
+"""Characters inside the braces of all templates of one document, expressions that differ in names only counted once."""
+MAX_CONFIG = 100_000
+"""Values in the config of one node."""
 _OF_RUN = ("id",)
 _OF_ANY_NODE = ("output", "result")
 
@@ -37,9 +42,10 @@ def check_nodes(
     _check_promises(nodes, problems)
     reading = _References(known, found, schema, problems)
     needs: dict[str, tuple[NodeId, ...]] = {}
-    for node in nodes:
-        config = _check_config(node, found.get(node.handler), problems)
-        needs[node.id] = reading.check(node, config)
+    with parsing_at_most(MAX_PARSED):
+        for node in nodes:
+            config = _check_config(node, found.get(node.handler), problems)
+            needs[node.id] = reading.check(node, config)
     if reading.far:
         _check_ancestors(known, reading.far, problems)
     return needs
@@ -72,7 +78,7 @@ def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], proble
         for name in node.dependencies:
             if name not in known:
                 path = node.path("dependencies")
-                problems.unknown(path, f"{name!r} is no node", name, [each for each in known if each != node.id])
+                problems.unknown(path, f"{name!r} is no node", name, _Others(known, node.id))
             elif name == node.id:
                 problems.add(node.path("dependencies"), f"{name!r} depends on itself", found=name)
     specs = [_shape(node, known) for node in known.values()]
@@ -101,6 +107,11 @@ def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collecte
 
 
 def _check_config(node: Node, handler: Handler | None, problems: Collected) -> Config:
+    if sum(1 for _ in islice(_values_in(node.config), MAX_CONFIG + 1)) > MAX_CONFIG:
+        problems.add(
+            node.path("config"), f"it holds more than {MAX_CONFIG:,} values: give them as input, or read them in a job"
+        )
+        return compile_config({})
     wrong: list[tuple[Path, TemplateError]] = []
     expressions = handler.expressions if handler is not None else frozenset[str]()
     config = compile_config(node.config, expressions, wrong)
@@ -140,6 +151,22 @@ def _names_no_secret(value: Any) -> bool:
     return looks_so and SecretRef.of(value) is None and not is_template(value)
 
 
+class _Others(Collection[str]):
+    """All names but one; copied only by those who look at them."""
+
+    def __init__(self, names: Collection[str], without: str) -> None:
+        self._names, self._without = names, without
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._names if name != self._without)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name != self._without and name in self._names
+
+
 class _References:
     """Checks what templates read. `far` collects nodes that are not direct dependencies."""
 
@@ -154,6 +181,7 @@ class _References:
         self._handlers = handlers
         self._inputs = _input_names(schema)
         self._problems = problems
+        self._names = (*known, *ALWAYS)
         self._fields: dict[str, frozenset[str] | None] = {}
         self.far: list[tuple[Node, Path, Reference]] = []
 
@@ -171,7 +199,7 @@ class _References:
                     message = f"the template reads input.{field}, which the input does not have"
                     self._problems.unknown(node.path("config", *path), message, field, self._inputs)
             elif name not in self._known:
-                close = nearest_to(name, [*(each for each in self._known if each != node.id), *ALWAYS])
+                close = self._problems.nearest("node", name, _Others(self._names, node.id))
                 rest = f"did you mean {close!r}?" if close else "there are input, run and the ancestors of the node"
                 message = f"the template names {name!r}, which is no node; {rest}"
                 self._problems.add(node.path("config", *path), message, found=name, nearest=close)
@@ -228,7 +256,8 @@ def with_templates_read(graph: Graph, handlers: Handlers) -> Graph:
     if not any(spec.templated for spec in graph):
         return graph
     problems: list[GraphProblem] = []
-    specs = [_checked_templates(spec, graph, handlers, problems) if spec.templated else spec for spec in graph]
+    with parsing_at_most(MAX_PARSED):
+        specs = [_checked_templates(spec, graph, handlers, problems) if spec.templated else spec for spec in graph]
     if problems:
         raise GraphError(problems)
     return Graph(specs, state=graph.state, source=graph.source)

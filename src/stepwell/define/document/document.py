@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, get_args
@@ -31,7 +32,7 @@ from .nodes import (
     read_node,
     seconds,
 )
-from .problems import Collected, DocumentError, Problem, Unreadable
+from .problems import Collected, DocumentError, Problem, TooManyProblems, Unreadable
 from .text import Form, Read, read_document, read_text
 
 if TYPE_CHECKING:
@@ -60,16 +61,20 @@ class Document:
         self, data: Mapping[str, Any], handlers: Handlers | None = None, *, source: str = "the document"
     ) -> None:
         problems = Collected()
-        self._read(_copied(data, problems), Handlers() if handlers is None else handlers, problems)
+        with suppress(TooManyProblems):
+            self._read(_copied(data, problems), Handlers() if handlers is None else handlers, problems)
         if problems:
             raise DocumentError(source, [each for _, each in problems.found])
         self.source = source
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], handlers: Handlers | None = None) -> Document:
-        """The document in a file: JSON, or YAML if it is called .yaml or .yml."""
+        """The document in a file: JSON, or YAML if it is called .yaml or .yml. Without a name it has that of the file."""
         file = FilePath(path)
-        return cls._of(read_document(file), handlers, str(file))
+        read = read_document(file)
+        if isinstance(read.data, dict) and file.name != "-":
+            read = read._replace(data={"name": file.stem, **read.data})
+        return cls._of(read, handlers, str(file))
 
     @classmethod
     def parse(
@@ -91,7 +96,8 @@ class Document:
     def _of(cls, read: Read, handlers: Handlers | None, source: str) -> Document:
         made = cls.__new__(cls)
         problems = Collected(read.repeated)
-        made._read(read.data, Handlers() if handlers is None else handlers, problems)
+        with suppress(TooManyProblems):
+            made._read(read.data, Handlers() if handlers is None else handlers, problems)
         if problems:
             raise DocumentError(source, problems.placed(read.marks()))
         made.source = source

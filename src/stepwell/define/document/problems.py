@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from ...codec import json_path
 from ...errors import GraphError
-from ...words import briefly
+from ...words import briefly, nearest
 
 Path = tuple[str | int, ...]
+MAX_PROBLEMS = 20_000
+"""Of one document. The search for more ends here."""
+MAX_NEAREST = 20
+"""Unknown names of one document for which the nearest is looked for."""
 
 
 class Problem(NamedTuple):
@@ -55,6 +58,10 @@ class Unreadable(Exception):
         return DocumentError(source, [Problem("$", self.message, self.line, self.column)])
 
 
+class TooManyProblems(DocumentError):
+    """A document has so many problems that the search for more has ended."""
+
+
 class Marks(Protocol):
     """Where the values of a text stand."""
 
@@ -69,7 +76,9 @@ class Collected:
     def __init__(self, repeated: Iterable[Path] = ()) -> None:
         """`repeated` are keys that an object has more than once."""
         self.found: list[tuple[Path, Problem]] = []
-        for path in repeated:
+        self._nearest: dict[tuple[str, str], str | None] = {}
+        """By unknown name and what it should be: the nearest that there is. Many nodes may have the same mistake."""
+        for path in islice(repeated, MAX_PROBLEMS):
             self.add(path, "this key is there more than once", found=path[-1])
 
     def add(
@@ -82,18 +91,27 @@ class Collected:
         nearest: str | None = None,
     ) -> None:
         told = None if found is ... else shown(found)
+        if len(self.found) >= MAX_PROBLEMS:
+            raise TooManyProblems("the document", [each for _, each in self.found])
         self.found.append((path, Problem(json_path(path), message, None, None, told, expected, nearest)))
 
     def needed(self, path: Path, expected: str, found: Any) -> None:
         self.add(path, f"{expected} is needed, not {shown(found)}", found=found, expected=expected)
 
-    def unknown(self, path: Path, what: str, name: str, known: Iterable[str]) -> None:
+    def nearest(self, kind: str, name: str, known: Collection[str]) -> str | None:
+        """What of its kind may have been meant, for the first few names: comparing one with thousands takes a while."""
+        asked = (kind, name)
+        if asked not in self._nearest and len(self._nearest) < MAX_NEAREST:
+            self._nearest[asked] = nearest(name, known)
+        return self._nearest.get(asked)
+
+    def unknown(self, path: Path, what: str, name: str, known: Collection[str]) -> None:
         """Report an unknown name, with a suggestion."""
-        names = list(known)
-        close = nearest_to(name, names)
+        close = self.nearest(what, name, known)
         if close is not None:
             rest = f"; did you mean {close!r}?"
         else:
+            names = list(islice(known, 21))
             rest = f"; there are {', '.join(names[:20])}{' and more' if len(names) > 20 else ''}" if names else ""
         self.add(path, f"{what}{rest}", found=name, nearest=close)
 
@@ -107,17 +125,6 @@ class Collected:
 
     def __bool__(self) -> bool:
         return bool(self.found)
-
-
-def nearest_to(name: str, known: Sequence[str]) -> str | None:
-    return None if len(name) > 100 or len(known) > 5_000 else _nearest(name, tuple(known))
-
-
-@lru_cache(maxsize=256)
-def _nearest(name: str, known: tuple[str, ...]) -> str | None:
-    """Cached, because many nodes may have the same mistake."""
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
-    return close[0] if close else None
 
 
 def shown(value: Any) -> str:

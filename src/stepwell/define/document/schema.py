@@ -44,11 +44,15 @@ def document_schema(handlers: Handlers) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Stepwell document",
         "type": "object",
-        "required": ["name", "nodes"],
+        "required": ["nodes"],
         "additionalProperties": False,
         "properties": {
             "mode": {"enum": ["workflow"], "default": "workflow"},
-            "name": {"type": "string", "minLength": 1, "description": "what it is started by"},
+            "name": {
+                "type": "string",
+                "pattern": "^[^@]+$",
+                "description": "what it is started by; by default the name of the file",
+            },
             "description": {"type": "string"},
             "input": {
                 "$ref": "#/$defs/input",
@@ -84,7 +88,7 @@ _RETRY: dict[str, Any] = {
             "additionalProperties": False,
             "properties": {
                 "max_attempts": {"type": "integer", "minimum": 1},
-                "base_delay": {"type": "number", "minimum": 0, "default": 1},
+                "base_delay": {**_SECONDS, "default": 1},
                 "max_delay": {"type": "number", "minimum": 0, "default": 60},
                 "retry_on": {"type": "array", "items": {"type": "string"}, "minItems": 1},
             },

@@ -9,12 +9,14 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
 
 from ...codec import MAX_DEPTH
-from ...graph.parse import Objects, too_deep
+from ...graph.parse import Objects, too_deep, too_many
 from .marks import JsonMarks
 from .problems import Marks, Path, Unreadable
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of a document: some hundred thousand nodes."""
+MAX_VALUES, MAX_CONTAINERS = 3_000_000, 1_000_000
+"""Values of a JSON text, and those of them that are lists or objects: a few bytes of text are a hundred of memory."""
 Form = Literal["json", "yaml"]
 _FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
@@ -89,8 +91,9 @@ def _decoded(data: bytes) -> str:
         raise Unreadable(f"it is not UTF-8: byte 0x{data[error.start]:02x}", line, column) from None
 
 
-_IN_JSON = re.compile(r'"(?:[^"\\\n]|\\.)*"|(//[^\n]*|/\*.*?\*/)', re.DOTALL)
-"""A string, which may contain what looks like a comment, or a comment."""
+_IN_JSON = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?|(//[^\n]*+|/\*.*?(?:\*/|\Z))', re.DOTALL)
+"""A string, which may contain what looks like a comment, or a comment. Without its end it goes on as far as it can, so that
+each character is looked at once."""
 
 
 def _json(text: str) -> Read:
@@ -108,11 +111,15 @@ def _json(text: str) -> Read:
 
 
 def _without_comment(found: re.Match[str]) -> str:
-    """Blanks for a comment, so that everything else keeps its line and column."""
-    return re.sub(r"[^\n]", " ", found[0]) if found[1] else found[0]
+    """Blanks for a comment, so that everything else keeps its line and column. One without its end stays, and is refused."""
+    has_end = found[1] and (found[1][1] == "/" or (len(found[1]) >= 4 and found[1].endswith("*/")))
+    return re.sub(r"[^\n]", " ", found[0]) if has_end else found[0]
 
 
 def _plain_json(text: str) -> Read:
+    if too_many(text, MAX_VALUES, MAX_CONTAINERS):
+        most = f"at most {MAX_VALUES:,} are allowed, {MAX_CONTAINERS:,} of them lists or objects"
+        raise Unreadable(f"it holds too many values: {most}")
     if too_deep(text, MAX_DEPTH):
         raise Unreadable(f"it is nested deeper than {MAX_DEPTH} levels")
     objects = Objects()

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import yaml
+from yaml.reader import Reader
 
 from ...codec import MAX_DEPTH
 from .marks import Mark
@@ -25,6 +26,8 @@ _WORDS = {
 _INTEGER = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_JSON = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
+MAX_EVENTS = 1_000_000
+"""Each takes ten times as long as in JSON, and has a place in the text that is kept. JSON may hold more."""
 _MAY_BE_NUMBER = frozenset("0123456789+-.")
 
 
@@ -43,11 +46,9 @@ def read_yaml(text: str, repeated: list[Path]) -> tuple[Any, Mark]:
 
 
 def _first_forbidden(text: str) -> tuple[int, int]:
-    for number, line in enumerate(text.split("\n"), 1):
-        for place, each in enumerate(line, 1):
-            if not (each.isprintable() or each in "\t\r\x85"):
-                return number, place
-    return 1, 1
+    forbidden = Reader.NON_PRINTABLE.search(text)
+    offset = 0 if forbidden is None else forbidden.start()
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 class _Open:
@@ -71,8 +72,10 @@ class _Reading:
         self._documents = 0
 
     def read(self, text: str) -> tuple[Any, Mark]:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
             kind = type(event)
+            if count > MAX_EVENTS:
+                raise _unreadable(event, f"it has more than {MAX_EVENTS:,} values and ends of lists and objects")
             if kind is yaml.ScalarEvent:
                 _refuse_extras(event)
                 self._scalar(event)
@@ -131,7 +134,7 @@ class _Reading:
 
 def _meaning(event: Any) -> Any:
     text: str = event.value
-    if not event.implicit[0] or (event.style and event.style != ""):
+    if not event.implicit[0]:  # it has quotes, or is a block
         return text
     if text in _WORDS:
         return _WORDS[text]

@@ -21,7 +21,7 @@ import httpcore
 import httpx
 
 from ...errors import MissingSecret, PermanentError, TransientError
-from ...masking import hide, mask
+from ...masking import hide, mask_any_case
 from ...secrets import SecretRef, references, resolved
 from ...services import Text
 from ...version import __version__
@@ -50,11 +50,11 @@ async def exchange(access: Access, outgoing: Outgoing) -> dict[str, Any]:
     except MissingSecret:
         raise
     except PermanentError as error:
-        raise PermanentError(f"{place}: {error}") from None
+        raise PermanentError(f"{place}: {mask_any_case(str(error))}") from None
     except TransientError as error:
-        raise TransientError(f"{place}: {error}", retry_after=error.retry_after) from None
+        raise TransientError(f"{place}: {mask_any_case(str(error))}", retry_after=error.retry_after) from None
     except (httpcore.LocalProtocolError, httpcore.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:
-        raise PermanentError(f"{place}: the request cannot be sent: {mask(str(error))}") from None
+        raise PermanentError(f"{place}: the request cannot be sent: {mask_any_case(str(error))}") from None
     except (httpcore.TimeoutException, TimeoutError) as error:
         raise TransientError(f"{place}: no answer in time ({type(error).__name__})") from None
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as error:
@@ -68,9 +68,9 @@ def _network_error(place: str, error: BaseException) -> TransientError | Permane
         if isinstance(cause, OSError) and cause.errno is not None and cause.errno > 0:
             reason = os.strerror(cause.errno)  # the last of them is what happened
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return PermanentError(f"{place}: the certificate is refused: {cause.verify_message}")
+            return PermanentError(f"{place}: the certificate is refused: {mask_any_case(cause.verify_message)}")
         cause = cause.__cause__ or cause.__context__
-    said = mask(reason or str(error)) or "the connection was lost"
+    said = mask_any_case(reason or str(error)) or "the connection was lost"
     return TransientError(f"{place}: {said} ({type(error).__name__})")
 
 
@@ -131,7 +131,7 @@ class _Exchange:
             "result": result,
             "status_code": response.status_code,
             "headers": shown_headers(response),
-            "url": mask(_shown(url)),
+            "url": _shown(url),
             "encoding": encoding,
         }
         wait = retry_after(response.headers, time.time())
@@ -211,4 +211,4 @@ def _port(url: httpx.URL) -> int:
 
 def _shown(url: httpx.URL) -> str:
     """Without the query, which may hold anything, and without user and password."""
-    return str(url.copy_with(query=None, fragment=None, userinfo=b""))
+    return mask_any_case(str(url.copy_with(query=None, fragment=None, userinfo=b"")))

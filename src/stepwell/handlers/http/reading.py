@@ -12,8 +12,8 @@ import httpx
 
 from ...codec import MAX_DEPTH, decode_strictly
 from ...errors import PermanentError
-from ...masking import holds_secret, mask
-from ...replay.effects.record import masked_value
+from ...masking import holds_secret, mask, mask_any_case
+from ...replay.effects.record import masked_data
 from ...replay.httpx import SECRET_HEADERS
 from .config import Parse
 
@@ -39,7 +39,7 @@ async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool =
     if encoding in ("", "identity"):
         return await _read(response, max_bytes)
     if encoding not in ("gzip", "x-gzip"):
-        raise PermanentError(f"the answer is packed as {encoding[:40]!r}, which was not asked for")
+        raise PermanentError(f"the answer is packed as {mask_any_case(encoding)[:40]!r}, which was not asked for")
     return await _unpacked(response, max_bytes)
 
 
@@ -117,15 +117,15 @@ def _json(content: bytes, kind: str) -> Any:
     except RecursionError:
         raise PermanentError(f"the answer is JSON of more than {MAX_DEPTH} levels") from None
     except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
-        said = f"says that it is {kind} and" if kind else "was expected to be JSON and"
+        said = f"says that it is {mask_any_case(kind)} and" if kind else "was expected to be JSON and"
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is no text, or has numbers without end"
         raise PermanentError(f"the answer {said} is not: {reason}. `parse: text` takes it as text") from None
-    return masked_value(value) if holds_secret(text) else value
+    return masked_data(value)
 
 
 def shown_headers(response: httpx.Response) -> dict[str, str]:
     """What a document may see of the headers: nothing that is a credential, nothing of the connection."""
-    return {name: mask(value) for name, value in response.headers.items() if name.lower() not in _HIDDEN}
+    return {mask_any_case(name): mask(value) for name, value in response.headers.items() if name not in _HIDDEN}
 
 
 def retry_after(headers: httpx.Headers, now: float) -> float | None:

@@ -25,7 +25,10 @@ def attempt_cause(facts: Facts, known: Known, attempt: AttemptRow, because: tupl
     """How an attempt ended that did not complete."""
     said = {} if attempt.error is None else error_of(attempt)
     node = known.row.id
-    return Cause(_KINDS[attempt.status], node, facts.name(node), attempt.number, attempt.ended_at, said, because)
+    kind, later = _KINDS[attempt.status], _record(attempt).get("later")
+    if later is not None:
+        kind, said = CauseKind.ATTEMPT_POSTPONED, {**said, "later": later}
+    return Cause(kind, node, facts.name(node), attempt.number, attempt.ended_at, said, because)
 
 
 def error_of(attempt: AttemptRow) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
 from ...clock import SECOND
-from ...graph import Graph
+from ...graph import Graph, Outline
 from ...ids import NodeId
 from ...model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
 from ..healing import REMOVED
@@ -85,7 +85,7 @@ def _pending(facts: Facts, known: Known) -> Cause:
     return _cause(facts, known, CauseKind.WAITS_FOR_PARENTS, detail, because)
 
 
-def above(graph: Graph, node: str) -> dict[NodeId, NodeId]:
+def above(graph: Graph | Outline, node: str) -> dict[NodeId, NodeId]:
     """Every ancestor of a node, with the next node on a shortest path down to it."""
     below: dict[NodeId, NodeId] = {}
     queue = deque([NodeId(node)])
@@ -311,7 +311,7 @@ _WHY: Mapping[NodeStatus, Callable[[Facts, Known], Cause]] = {
 }
 
 
-def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph) -> str:
+def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph | Outline) -> str:
     """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
 
     A node that is gone from the graph is cancelled for that, and one that is back no longer is.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from ...graph import Graph, NodeSpec
+from ...graph import Graph, NodeSpec, Outline
 from ...ids import NodeId, WorkerId
 from ...model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow, WorkerRow
 from ...words import iso
@@ -29,6 +29,7 @@ class CauseKind(StrEnum):
     INTERRUPTED = "interrupted"
     # How an attempt ended, and what else made a node run.
     ATTEMPT_FAILED = "attempt_failed"
+    ATTEMPT_POSTPONED = "attempt_postponed"
     ATTEMPT_TIMED_OUT = "attempt_timed_out"
     ATTEMPT_LOST = "attempt_lost"
     ATTEMPT_RELEASED = "attempt_released"
@@ -134,7 +135,8 @@ class Facts:
     """What was read to explain a run or one of its nodes: never all of a large one."""
 
     run: RunRow
-    graph: Graph
+    load_graph: Callable[[], Graph | Outline]
+    """The graph of a large run takes longer to read than all the rest, and an ended run is mostly explained without it."""
     now: int
     workers: tuple[Worker, ...] = ()
     """Those that are alive."""
@@ -151,6 +153,10 @@ class Facts:
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)
     """For a run: its nodes by status."""
 
+    @property
+    def graph(self) -> Graph | Outline:
+        return self.load_graph()
+
     def spec(self, node: str) -> NodeSpec | None:
         """None for a node that is no longer part of the graph."""
         return self.graph.nodes.get(node)
@@ -160,8 +166,7 @@ class Facts:
         spec = self.spec(node)
         if spec is None or spec.name == node:
             return node
-        alike = (other for other in self.graph if other.name == spec.name)
-        return spec.name if next(alike) and next(alike, None) is None else f"{spec.name} ({node})"
+        return spec.name if self.graph.alike(spec.name) == 1 else f"{spec.name} ({node})"
 
     def parents(self, node: str) -> tuple[NodeId, ...]:
         spec = self.spec(node)

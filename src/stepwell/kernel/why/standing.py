@@ -69,6 +69,6 @@ def _no_worker(facts: Facts) -> Cause:
 
 def _module(facts: Facts) -> str | None:
     """The module to start a worker with; "" if handlers of documents need none."""
-    jobs = [spec.job for spec in facts.graph if spec.job is not None]
+    jobs = [job for job in facts.graph.jobs if job is not None]
     address = facts.run.target or next((job for job in jobs if ":" in job), "" if jobs else None)
     return None if address is None else address.partition(":")[0]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, assert_never
 from ...clock import SECOND
 from ...model import NodeStatus, RunRow, RunStatus
 from ...words import count, duration, error_line, one_line, ways_out
-from ..healing import REMOVED, UNFIT, UNFIT_DATA
+from ..healing import REMOVED, UNFIT, UNFIT_DATA, way_on
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -137,7 +137,7 @@ def sentence(cause: Cause, times: Times) -> str:
             return f"{name} was cancelled {'' if number else 'before it began, '}{reason}"
         case K.INTERRUPTED:
             return f"{name} was interrupted: it may have done part of its work, and is not run again by itself"
-        case K.ATTEMPT_FAILED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST:
+        case K.ATTEMPT_FAILED | K.ATTEMPT_POSTPONED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST:
             return _attempt(cause, times)
         case K.ATTEMPT_RELEASED | K.ATTEMPT_CANCELLED | K.ATTEMPT_SUPERSEDED:
             return _attempt(cause, times)
@@ -257,6 +257,8 @@ def _attempt(cause: Cause, times: Times) -> str:
         K.ATTEMPT_CANCELLED: f"was stopped{at}",
         K.ATTEMPT_SUPERSEDED: f"had completed{at}",
         K.ATTEMPT_TIMED_OUT: f"took too long{at}: {one_line(message)}",
+        K.ATTEMPT_POSTPONED: f"asked{at} to be tried again in {duration(float(cause.detail.get('later') or 0))}: "
+        f"{one_line(message) or error}",
         K.ATTEMPT_FAILED: f"failed{at}: {error_line(error, message) if error else 'its error cannot be read'}",
     }
     return f"attempt {number} {said[cause.kind]}"
@@ -338,24 +340,25 @@ def _either(call: str, typed: str | None) -> str:
 
 
 def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
-    resume = _either("run.resume()", command(f"resume {run.id}"))
+    verb = way_on(run)
+    go_on = _either(f"run.{verb}()", command(f"{verb} {run.id}"))
     match run.reason:
         case "paused" | None:
-            return [f"{resume} goes on"]
+            return [f"{go_on} goes on"]
         case "node_failed":
             return [
                 f"{_either('run.retry()', command(f'retry {run.id}'))} runs again what failed",
-                f"{resume} goes on without it",
+                f"{_either('run.resume()', command(f'resume {run.id}'))} goes on without it",
             ]
         case reason if reason.startswith(UNFIT):
-            given = _either("run.resume(input={...})", command(f"resume {run.id} --input NAME=VALUE"))
+            given = _either(f"run.{verb}(input={{...}})", command(f"{verb} {run.id} --input NAME=VALUE"))
             return [f"{given} gives what is needed, and goes on"]
         case reason if reason.startswith(UNFIT_DATA):
-            return [f"give what is missing a default, or correct the annotation; then {resume} goes on"]
+            return [f"give what is missing a default, or correct the annotation; then {go_on} goes on"]
         case _:
             return [
-                f'if a node was renamed, say so with `@step(was="old_name")`; then {resume} goes on',
-                f"if not, {_either('run.resume(accept=True)', command(f'resume {run.id} --accept'))} goes on",
+                f'if a node was renamed, say so with `@step(was="old_name")`; then {go_on} goes on',
+                f"if not, {_either(f'run.{verb}(accept=True)', command(f'{verb} {run.id} --accept'))} goes on",
             ]
 
 

@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..looking import View, no_collections
-from ..registry import enter
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
+from ..states.notes import note_types
 from .recovery import Recovery
 from .report import BuildReport, Outcome, StateEvent
+from .triggers import BuildTriggers
 from .verdict import Listed, concerned, list_everything, nothing_to_do, save_verdict
 from .wave import Progress, Wave
 from .work import Runs
@@ -44,6 +45,10 @@ class Scanner:
         self._progress = progress
         self._on_state = on_state
         self._runs.tell_states = on_state is not None
+        self._triggers = BuildTriggers(pipeline, self._runs)
+        self._has_baselines = False
+        """Whether those of all triggers were noted in this pass."""
+        self._runs.before_start = self._note_stored_baselines
 
     def __enter__(self) -> Scanner:
         return self
@@ -70,9 +75,9 @@ class Scanner:
         everything = force or existing
         if not given and not everything and self.view is None and (done := nothing_to_do(pipeline, listed)):
             return done._replace(seconds=time.monotonic() - began)
-        with self._lease() as holds:
+        with self._lease():
             if number % 2 or pipeline.store.lease_number(pipeline.name) != number + 1:  # somebody else was scanning
-                folders = pipeline.store.files.walk(pipeline.connections.wanted)
+                folders = pipeline.store.files.walk(pipeline.wanted)
             recovery = Recovery(self._runs)
             folders = self._recovered(recovery, folders, number if number % 2 else None)
             part = (
@@ -82,17 +87,22 @@ class Scanner:
             )
             self.view = View(pipeline, folders=folders, only=part)
             recovery.note_failures(self.view)
-            outcome = self._work(holds, given, force=force)
-            self._conclude(existing=existing, saves=not given)
+            if pipeline.store.cache.read().verdict.get("unfired"):
+                self._runs.open_engine()
+            note_types(pipeline.store.notes, pipeline.name, pipeline.own_types())
+            self._note_baselines()
+            outcome = self._work(given, force=force)
+            self._conclude(outcome, existing=existing, saves=not given)
         return self._report(outcome, began)
 
     @contextmanager
-    def _lease(self) -> Iterator[Callable[[], bool]]:
+    def _lease(self) -> Iterator[None]:
         """Scan under the lease, with this pipeline's code, whatever others of its name this process has."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
-            enter(self.pipeline)
+            self._runs.give()
+            self._runs.holds = holds
             self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
-            yield holds
+            yield
 
     def _recovered(self, recovery: Recovery, folders: list[Folder], died: int | None) -> list[Folder]:
         """The view after finishing what a crash interrupted."""
@@ -100,20 +110,22 @@ class Scanner:
         drafts = [f"{folder.path}/{name}" for folder in folders for name in folder.temporary]
         finished = store.finish(folders)
         published = recovery.recover(drafts, died)
-        return store.files.walk(self.pipeline.connections.wanted) if finished or published else folders
+        return store.files.walk(self.pipeline.wanted) if finished or published else folders
 
     def changed(self, paths: Iterable[str]) -> BuildReport:
         """Some paths changed: look at these, and make what is stale because of them."""
         began = time.monotonic()
         if self.view is None:
             return self.scan()
+        paths = list(paths)
         touched = self._take_in(paths)
         stale = touched is None or any(self.view.model.standing(unit).status == "stale" for unit in touched)
         outcome = Outcome()
-        if stale:
-            with self._lease() as holds:
-                outcome = self._work(holds, (), units=touched)
-                self._conclude()
+        if stale or any(map(self.pipeline.triggered_by, paths)):
+            with self._lease():
+                self._note_baselines()
+                outcome = self._work((), units=touched)
+                self._conclude(outcome)
         return self._report(outcome, began, units=touched)
 
     def _take_in(self, paths: Iterable[str]) -> list[Unit] | None:
@@ -122,11 +134,12 @@ class Scanner:
         snapshot, store = self.view.snapshot, self.pipeline.store
         same: list[str] = []
         structural = False
-        for path in self._files_of(paths):
+        given = list(paths)
+        for path in self._files_of(given):
             folder, _, name = path.rpartition("/")
             if name in MANIFEST_FILES:
                 structural = self.view.reload_records(folder) or structural
-            elif name[:1] == "." or not self.pipeline.connections.concerns(path):
+            elif name[:1] == "." or not self.pipeline.concerns(path):
                 continue
             else:
                 before = snapshot.tree.get(folder, {}).get(name)
@@ -136,10 +149,36 @@ class Scanner:
                 snapshot.changed(path, now)
                 structural = structural or before is None or now is None
                 same.append(path)
-        if structural:
+                if self.pipeline.triggered_by(
+                    path
+                ):  # another pipeline may have made it, or the directory that it is in
+                    above = folder.split("/")
+                    for depth in range(len(above) + 1):
+                        self.view.reload_records("/".join(above[:depth]))
+        folders = {*given, *(path.rpartition("/")[0] for path in same)} - {""}
+        if self._take_in_folders(folders) or structural:
             self.view.model = self.view.make_model()
             return None
         return self.view.model.touch(same)
+
+    def _take_in_folders(self, paths: Iterable[str]) -> bool:
+        """Enter those of these directories that are there, with all above them, and remove the others. Return whether any was
+        new or is gone: a directory can be an entity without having a file.
+        """
+        assert self.view is not None
+        tree = self.view.snapshot.tree
+        before = set(tree)
+        for path in paths:
+            names = path.split("/")
+            if self.pipeline.store.files.exists(f"{path}/"):
+                above = (
+                    "/".join(names[:depth]) for depth in range(1, len(names) + 1) if self.pipeline.wanted(names[:depth])
+                )
+                tree.update({folder: {} for folder in above if folder not in tree})
+            else:
+                for folder in [each for each in tree if each == path or each.startswith(f"{path}/")]:
+                    del tree[folder]
+        return tree.keys() != before
 
     def _files_of(self, paths: Iterable[str]) -> list[str]:
         """The files among these paths, and of a directory that came or went all that are or were in it: of a new directory the
@@ -162,37 +201,40 @@ class Scanner:
 
     def _work(
         self,
-        holds: Callable[[], bool],
         targets: tuple[str, ...],
         *,
         force: bool = False,
         units: Sequence[Unit] | None = None,
     ) -> Outcome:
         assert self.view is not None
-        wave = Wave(self.pipeline, self.view, self._runs, holds, targets, force=force, progress=self._progress)
+        wave = Wave(self.pipeline, self.view, self._runs, targets, force=force, progress=self._progress)
         wave.work(units)
         if self._on_state is not None:
             for event in wave.outcome.events:
                 self._on_state(event)
         return wave.outcome
 
-    def _conclude(self, *, existing: bool = False, saves: bool = True) -> None:
+    def _note_baselines(self) -> None:
+        """Note what was there before triggers, before anything is built. Stored ones are known once there is an engine."""
+        assert self.view is not None
+        self._has_baselines = self._runs.has_engine
+        self._triggers.note_baselines(self.view)
+
+    def _note_stored_baselines(self) -> None:
+        if not self._has_baselines:
+            self._note_baselines()
+
+    def _conclude(self, outcome: Outcome, *, existing: bool = False, saves: bool = True) -> None:
         """Fire triggers, and save what is known for the next scan."""
         assert self.view is not None
-        self._fire(existing=existing)
+        if existing:
+            self._runs.open_engine()
+        self._triggers.fire(self.view, existing=existing)
+        outcome.failed.update(self._triggers.problems)
         with no_collections():
             self.pipeline.store.tidy()
             if saves:
-                save_verdict(self.pipeline, self.view, self._runs.paused)
-
-    def _fire(self, *, existing: bool = False) -> None:
-        """Start what new states trigger. If nothing ran there are none, and no engine is opened."""
-        if self.view is not None and (self.pipeline.triggers or self._runs.has_engine or existing):
-            from .triggers import fire_stored_triggers, fire_triggers
-
-            fire_triggers(self.pipeline, self.view, lambda: self._runs.engine, existing=existing)
-            if self._runs.has_engine or existing:
-                fire_stored_triggers(self.pipeline, self.view, self._runs.engine, existing=existing)
+                save_verdict(self.pipeline, self.view, self._runs.paused, self._triggers.problems)
 
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None

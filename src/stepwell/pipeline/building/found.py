@@ -1,87 +1,82 @@
-"""Finding the pipeline that a node names. A worker that does not have it imports its module, or reads its document."""
+"""The pipelines that an engine was given. The bodies of its runs find these, and no others."""
 
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ...errors import DefinitionError, OtherRoot
 from ...importable import loaded_module
 from ..definition import PipelineDefinition
 from ..document.names import STORED
-from ..registry import homes, living
-
-HOMES = "STEPWELL_PIPELINE_HOMES"
-"""A variable of a worker and the processes it starts: the only modules that a node may have imported."""
-JOBS = "stepwell.pipeline.building.jobs"
-"""The module with the jobs of nodes."""
-_loaded: dict[str, PipelineDefinition] = {}
-"""Pipelines that were read from files for a node, which nobody else holds."""
 
 
-def find_pipeline(home: str, name: str, root_id: str, stage: str) -> PipelineDefinition:
-    """Return the pipeline with this home, name, stage and root."""
-    alike = _with_stage(home, name, stage)
-    if not alike:
-        _load(home)
-        alike = _with_stage(home, name, stage)
-    if not alike:
-        raise DefinitionError(
-            f"pipeline {name!r} in {home} has no stage {stage!r} any more"
-            if _alive(home, name)
-            else f"there is no pipeline {name!r} in {home}; was it renamed, or is it made only when {home} is run as a program?"
+class GivenPipelines:
+    """Pipelines that were given as objects, and those of allowed modules, which are imported at their first use."""
+
+    def __init__(self, pipelines: Iterable[PipelineDefinition], allows_module: Callable[[str], bool]) -> None:
+        self._pipelines = list(pipelines)
+        self._allows_module = allows_module
+
+    def add(self, pipeline: PipelineDefinition) -> None:
+        """Nodes that name this pipeline and its root now find this object, not an older one with other code."""
+        others = [each for each in self._pipelines if _place_of(each) != _place_of(pipeline)]
+        self._pipelines = [pipeline, *others]
+
+    def find(self, home: str, name: str, root_id: str, stage: str) -> PipelineDefinition:
+        """Return the pipeline with this home, name, stage and root."""
+        alike = [each for each in self._pipelines if (each.home, each.name) == (home, name)]
+        alike += [each for each in self._of_module(home) if each.name == name]
+        if not alike:
+            raise DefinitionError(
+                f"pipeline {name!r} of {home} was not given to this process: allow its module (`stepwell work {home}`, "
+                f"`jobs`), or give the pipeline itself (`pipelines` in the settings, Engine(pipelines=[...]))"
+            )
+        whole = [each for each in alike if stage in each.stages]
+        if not whole:
+            raise DefinitionError(f"pipeline {name!r} in {home} has no stage {stage!r} any more")
+        for pipeline in whole:
+            if pipeline.store.root_id == root_id:
+                return pipeline
+        raise OtherRoot(
+            f"pipeline {name!r}: the root here, {whole[0].store.url}, is not the one that the work was planned for; mount the "
+            f"same folder at the root, or plan the work here",
+            pipeline=name,
         )
-    for pipeline in alike:
-        if pipeline.store.root_id == root_id:
-            return pipeline
-    raise OtherRoot(
-        f"pipeline {name!r}: the root here, {alike[0].store.url}, is not the one that the work was planned for; mount the same "
-        f"folder at the root, or plan the work here",
-        pipeline=name,
-    )
+
+    def _of_module(self, home: str) -> list[PipelineDefinition]:
+        """The pipelines at the top level of a module, if it is allowed."""
+        if not self._allows_module(home):
+            return []
+        module = loaded_module(home)
+        if module is None or module.__name__ == home:
+            module = importlib.import_module(home)  # waits if another thread is importing it
+        return [each for each in vars(module).values() if isinstance(each, PipelineDefinition) and each.home == home]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For a child process, which makes the same pipelines from their modules and documents."""
+        return _of_homes, (type(self), list(dict.fromkeys(each.home for each in self._pipelines)))
 
 
-def jobs_of(modules: Iterable[str]) -> tuple[str, ...]:
-    """Return the modules that a worker has to allow if one of the modules it serves contains pipelines.
-
-    From then on nodes can only have these modules, and those below them, imported: whoever can write to the store chooses
-    the names.
-    """
-    given = tuple(modules)
-    if not any(_is_below(home, given) for home in homes()):
-        return ()
-    os.environ[HOMES] = ",".join(given)
-    return (JOBS,)
+def _of_homes(kind: type[GivenPipelines], homes: list[str]) -> GivenPipelines:
+    modules = [home for home in homes if not _is_document(home)]
+    return kind((_read(home) for home in homes if _is_document(home)), modules.__contains__)
 
 
-def _is_below(home: str, modules: Iterable[str]) -> bool:
-    return any(home == module or home.startswith(f"{module}.") for module in modules)
+def _is_document(home: str) -> bool:
+    return home.startswith(STORED) or home.endswith((".json", ".yaml", ".yml"))
 
 
-def _with_stage(home: str, name: str, stage: str) -> list[PipelineDefinition]:
-    """Another thread may just be making the newest one, which has no stages yet."""
-    return [each for each in _alive(home, name) if stage in each.stages]
-
-
-def _alive(home: str, name: str) -> list[PipelineDefinition]:
-    return [each for each in living(home, name) if isinstance(each, PipelineDefinition)]
-
-
-def _load(home: str) -> None:
-    """Make the pipelines of a module or document, which enter themselves in the registry."""
-    if home.endswith((".json", ".yaml", ".yml")):
-        from ..document.load import read_pipeline
-
-        _loaded[home] = read_pipeline(PipelineDefinition, home)
-    elif home.startswith(STORED):
+def _read(home: str) -> PipelineDefinition:
+    if home.startswith(STORED):
         from ..document.stored import read_home
 
-        _loaded[home] = read_home(PipelineDefinition, home)
-    else:
-        there = loaded_module(home)
-        allowed = os.environ.get(HOMES)
-        if there is None and allowed is not None and not _is_below(home, allowed.split(",")):
-            raise DefinitionError(f"the pipelines of {home} are not served here; name it when you start the worker")
-        if there is None or there.__name__ == home:
-            importlib.import_module(home)  # waits if another thread is importing it
+        return read_home(PipelineDefinition, home)
+    from ..document.load import read_pipeline
+
+    return read_pipeline(PipelineDefinition, home)
+
+
+def _place_of(pipeline: PipelineDefinition) -> tuple[str, str, str]:
+    return pipeline.home, pipeline.name, pipeline.root

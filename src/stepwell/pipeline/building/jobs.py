@@ -9,12 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...clock import utc_text
-from ...errors import RetryLater
+from ...define.code.address import address_of
+from ...errors import DefinitionError, OtherRoot, RetryLater
 from ...importable import exception_name
 from ...words import message_of
 from ..entity import Entity
@@ -24,7 +26,7 @@ from ..states.port import Draft
 from ..states.records import EXISTS
 from ..states.single import Stamp
 from .arguments import Signature, converted, entities_of
-from .found import find_pipeline
+from .found import GivenPipelines
 from .made import FilesMade, Source, UnitMade, files_settled, many_settled, one_settled
 from .outputs import checked_hash, described, file_content, store_result
 
@@ -44,7 +46,7 @@ def produce(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """Make the outputs of one stage for one entity."""
-    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
+    job = _Job(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
     work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}
@@ -68,7 +70,7 @@ def produce_many(
 
     Without `inputs`, what each reads follows from the patterns.
     """
-    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
+    job = _Job(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
     if inputs is None and job.is_plain:
         return _produce_plain(job, entities)
     made: list[UnitMade] = []
@@ -167,7 +169,7 @@ async def produce_async(
     home: str, pipeline: str, root: str, stage: str, key: list[str], inputs: dict[str, list[str]], ctx: Context
 ) -> Any:
     """The same for a stage that is an `async def`."""
-    job = _Job(find_pipeline(home, pipeline, root, stage), stage, ctx)
+    job = _Job(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
     work = _Work(job, key, inputs)
     if not work.begin():
         return {"gone": True}
@@ -176,6 +178,21 @@ async def produce_async(
     except BaseException:
         work.discard()
         raise
+
+
+class PipelineJobs(GivenPipelines):
+    """What an engine runs for the nodes of pipelines: these jobs, for the pipelines that it was given."""
+
+    def job(self, address: str, args: Mapping[str, Any]) -> Callable[..., Any]:
+        """The job at this address; a DefinitionError if the pipeline that a node names was not given."""
+        jobs: dict[str, Callable[..., Any]] = {
+            address_of(each): each for each in (produce, produce_many, produce_async)
+        }
+        if address not in jobs:
+            raise DefinitionError(f"{address} is not a job of a pipeline")
+        with suppress(OtherRoot):  # the body says so: the run was planned elsewhere
+            self.find(*(str(args.get(name)) for name in ("home", "pipeline", "root", "stage")))
+        return jobs[address]
 
 
 class _Job:
@@ -308,10 +325,11 @@ class _Work:
 
     def end(self, result: Any) -> UnitMade:
         """Check the outputs, and that the inputs have not changed. Return what to settle."""
-        contents = store_result(self.stage, result, self.drafts)
+        contents = store_result(self.stage, result, self.drafts, self.store.drafts)
         outputs = []
         for name, draft in self.drafts.items():
-            digest, members = described(self.stage, self.stage.outputs[name], draft, contents.get(draft.address))
+            content = contents.get(draft.address)
+            digest, members = described(self.stage, self.stage.outputs[name], draft, self.store.drafts, content)
             outputs.append((draft.address, self.store.drafts.keep(draft), digest, members))
         self._check_inputs()
         return UnitMade("/".join(self.key), self.hashes, outputs)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...define.code.registry import is_own
+from ...graph import MAX_NAME, NodeSpec
 from ...model import NodeStatus
 from ..staleness.judge import Current
 from ..staleness.units import split_entity, unit_id
@@ -146,7 +149,7 @@ def read_many(output: Mapping[str, Any], drafts: Drafts) -> list[Made]:
         return _read_files(source, output, drafts)
     return [
         Made(
-            f"{stage} {entity}".rstrip(),
+            unit_id(stage, split_entity(entity)),
             drafts.named(address, place),
             source.record(entity, inputs, digest, members, common),
         )
@@ -176,28 +179,64 @@ def _read_files(source: Source, output: Mapping[str, Any], drafts: Drafts) -> li
     return found
 
 
+def node_units(node: NodeSpec) -> list[str]:
+    """The units that a node of a pipeline's run makes. Its name may be another one than theirs (`node_name`)."""
+    args: dict[str, Any] = dict(node.args)
+    keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
+    return [unit_id(args["stage"], key) for key in keys]
+
+
+def node_name(unit: str) -> str:
+    """The name of the node for a unit: what is not printable is escaped, and what is too long is cut and told apart by a hash.
+
+    >>> node_name("summary a\u00a0b")
+    'summary a\\xa0b'
+    """
+    name = unit if unit.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in unit)
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 20]}... {sha256(unit.encode()).hexdigest()[:16]}"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _unit_of(record: Record) -> str:
+    return unit_id(record.produced_by.partition("#")[2], split_entity(record.entity))
+
+
 class Results(NamedTuple):
     made: list[Made]
     failed: dict[str, tuple[str, str]]
     """The type of the error, and its message, by unit."""
     seconds: float
     """How long all bodies took together."""
+    not_begun: frozenset[str] = frozenset()
+    """The units that only waited for one that failed, as the nodes of a stage with a limit do."""
+
+
+def is_own_run(run: Run) -> bool:
+    """Whether a scanner planned every node of a run. Who may post or edit graphs chooses names, tags, arguments and outputs."""
+    return run.graph.trusted and all(is_own(spec.job or "") for spec in run.graph.nodes.values())
 
 
 def results_of(run: Run, drafts: Drafts) -> Results:
-    """What the nodes of a run made, and what failed."""
+    """What the nodes of a run made, and what failed; nothing if not all of them are a scanner's."""
+    if not is_own_run(run):
+        return Results([], {}, 0.0)
     outputs = run.outputs
     made: list[Made] = []
     failed: dict[str, tuple[str, str]] = {}
     seconds = 0.0
-    for name, output in outputs.items():
+    not_begun: list[str] = []
+    for output in outputs.values():
         if not isinstance(output, dict):
             continue
         seconds += output.get("seconds", 0.0)
         if "made" in output:
             made += [
-                Made(name, drafts.named(address, each["place"]), record_from(each["record"]))
+                Made(_unit_of(record), drafts.named(address, each["place"]), record)
                 for address, each in output["made"].items()
+                for record in [record_from(each["record"])]
             ]
         elif "units" in output:
             made += read_many(output, drafts)
@@ -207,5 +246,7 @@ def results_of(run: Run, drafts: Drafts) -> Results:
             if view.status in (NodeStatus.FAILED, NodeStatus.INTERRUPTED):
                 error = view.error
                 told = ("Interrupted", "its worker was lost") if error is None else (error.type, error.message)
-                failed[view.name] = told
-    return Results(made, failed, seconds)
+                failed |= dict.fromkeys(node_units(run.graph.nodes[view.id]), told)
+            elif view.status == NodeStatus.UPSTREAM_FAILED:
+                not_begun += node_units(run.graph.nodes[view.id])
+    return Results(made, failed, seconds, frozenset(not_begun))

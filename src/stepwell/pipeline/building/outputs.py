@@ -16,9 +16,8 @@ from ...words import count, shown
 from ..patterns.paths import checked_path
 from ..stage import SOLE, Output, Stage
 from ..states.address import split_address
-from ..states.port import Draft
+from ..states.port import Draft, Drafts
 from ..states.records import members_hash
-from ..states.single import write_file
 
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -45,12 +44,12 @@ class InvalidOutputValue(InvalidOutput):
         super().__init__(message, pipeline="")
 
 
-def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft]) -> dict[str, bytes]:
+def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft], store: Drafts) -> dict[str, bytes]:
     """Write what a body returned into its drafts; what it wrote itself stays. Return the contents of single files."""
     if result is None:
         return {}
     if SOLE in drafts:
-        return _store(stage, stage.outputs[SOLE], drafts[SOLE], result)
+        return _store(stage, stage.outputs[SOLE], drafts[SOLE], result, store)
     if not isinstance(result, Mapping) or not set(result) <= set(drafts):
         raise InvalidOutputValue(
             f"stage {stage.name!r} has several outputs, so a dict of {', '.join(drafts)} is needed; it returned {shown(result)}"
@@ -58,15 +57,15 @@ def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft]) -> dict
     written: dict[str, bytes] = {}
     for name, value in result.items():
         if value is not None:
-            written |= _store(stage, stage.outputs[name], drafts[name], value)
+            written |= _store(stage, stage.outputs[name], drafts[name], value, store)
     return written
 
 
-def _store(stage: Stage, output: Output, draft: Draft, value: Any) -> dict[str, bytes]:
+def _store(stage: Stage, output: Output, draft: Draft, value: Any, store: Drafts) -> dict[str, bytes]:
     what = f"stage {stage.name!r}"
     if output.kind == "file":
         content = as_bytes(value, what)
-        write_file(draft.place, content)
+        store.write(draft, content)
         return {draft.address: content}
     pairs = value.items() if isinstance(value, Mapping) else value
     if isinstance(value, str | bytes) or not isinstance(pairs, Iterable):
@@ -76,9 +75,7 @@ def _store(stage: Stage, output: Output, draft: Draft, value: Any) -> dict[str, 
     _, key = split_address(draft.address)
     for name, content in pairs:
         relative = str(name) if output.kind == "directory" else _member_name(output, key, name, what)
-        path = os.path.join(draft.place, *checked_path(relative).split("/"))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_file(path, as_bytes(content, what))
+        store.write(draft, as_bytes(content, what), checked_path(relative))
     return {}
 
 
@@ -110,34 +107,29 @@ def checked_hash(stage: Stage, draft: Draft, content: bytes) -> str:
 
 
 def described(
-    stage: Stage, output: Output, draft: Draft, content: bytes | None = None
+    stage: Stage, output: Output, draft: Draft, store: Drafts, content: bytes | None = None
 ) -> tuple[str, dict[str, str] | None]:
     """The content hash of a draft, and of several files that of each; InvalidOutput if it must not be recorded. `content` is
     what was just written to it, if it was not the body that did.
     """
-    if output.kind == "file":
-        if content is None:
-            if os.path.islink(draft.place):
-                raise _refused(stage, draft, "it is a symbolic link")
-            if not os.path.exists(draft.place):
-                raise _not_made(stage, draft)
-            content = Path(draft.place).read_bytes()
-        return checked_hash(stage, draft, content), None
-    members: dict[str, str] = {}
-    for folder, _, names in os.walk(draft.place):
-        for name in names:
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, draft.place).replace(os.sep, "/")
-            checked_path(relative)
-            if os.path.islink(path):
-                raise _refused(stage, draft, f"{relative} is a symbolic link")
-            content = Path(path).read_bytes()
+    try:
+        if output.kind == "file":
+            return checked_hash(stage, draft, store.read(draft) if content is None else content), None
+        members: dict[str, str] = {}
+        size = 0
+        for member in store.members(draft):
+            content = store.read(draft, member)
+            size += len(content)
             if output.kind == "members":
                 _check_size(stage, draft, len(content))
-                _validate(stage, draft, path, content)
-            members[relative] = sha256(content).hexdigest()
+                _validate(stage, draft, os.path.join(draft.place, member), content)
+            members[member] = sha256(content).hexdigest()
+    except FileNotFoundError:
+        raise _not_made(stage, draft) from None
+    except UnsafePath as problem:
+        raise _refused(stage, draft, str(problem)) from None
     if output.kind == "directory":
-        _check_size(stage, draft, sum(os.path.getsize(os.path.join(draft.place, each)) for each in members))
+        _check_size(stage, draft, size)
         _validate(stage, draft, draft.place, b"")
     return members_hash(members), members
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...clock import SECOND
 from ...commands import DEFAULT_STORE
 from ...errors import StepwellError
 from ..staleness.standing import FRESH
-from ..staleness.units import Unit, split_entity, unit_id
+from ..staleness.units import Unit
 from ..states.records import Failure
-from .made import results_of
+from .made import is_own_run, node_units, results_of
 from .work import Runs
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class Recovery:
 
     def _find(self, status: str, **tags: str) -> Sequence[Run]:
         tag = {**self._runs.own_tag, **tags}
-        return self._runs.engine.runs(workflow=self._runs.workflow, status=status, tag=tag, limit=1_000)
+        found = self._runs.engine.runs(workflow=self._runs.workflow, status=status, tag=tag, limit=1_000)
+        return [run for run in found if is_own_run(run)]
 
     def _publish(self, run_id: str, drafts: Sequence[str]) -> None:
         """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
@@ -75,30 +76,30 @@ class Recovery:
         except StepwellError:
             return
         store = self._runs.pipeline.store
-        made, failed, _ = results_of(run, store.drafts)
+        made, failed, *_ = results_of(run, store.drafts)
         known = store.records.find(each.draft.address for each in made)
         outdated = {
             unit
             for unit, draft, record in made
-            if draft.address in known and known[draft.address].produced_at > record.produced_at
+            if (now := known.get(draft.address)) is not None
+            and now.content_hash != record.content_hash
+            and now.produced_at >= record.produced_at  # to the second: of two of one second, what is seen stays
         }
         newer = [each for each in made if each.unit not in outdated]
         self._runs.sync(newer)
         self._runs.publish(newer, known)
-        for name in drafts:
-            store.drafts.discard(store.drafts.named("", name))
+        for draft in [
+            *(each.draft for each in made if each.unit in outdated),
+            *(store.drafts.named("", name) for name in drafts),
+        ]:
+            store.drafts.discard(draft)
         self._failed |= {unit: (error, run) for unit, error in failed.items()}
 
     def _units_of(self, run: Run) -> list[str]:
         """The units for which a run was started, except those it has made."""
-        made, failed, _ = results_of(run, self._runs.pipeline.store.drafts)
+        made, failed, *_ = results_of(run, self._runs.pipeline.store.drafts)
         known = {each.unit for each in made} | failed.keys()
-        found: list[str] = []
-        for node in run.graph.nodes.values():
-            args: dict[str, Any] = dict(node.args)
-            keys = [args["key"]] if "key" in args else map(split_entity, args.get("entities", ()))
-            found += [unit_id(args["stage"], key) for key in keys]
-        return [unit for unit in found if unit not in known]
+        return [unit for node in run.graph.nodes.values() for unit in node_units(node) if unit not in known]
 
     @property
     def has_failures(self) -> bool:

@@ -28,8 +28,18 @@ class Reloader:
 
     def found(self) -> Sequence[PipelineDefinition]:
         """Load the pipelines for the first time."""
-        pipelines = self._find()
+        pipelines = self._load()
         self._note(pipelines)
+        return pipelines
+
+    def _load(self) -> Sequence[PipelineDefinition]:
+        """Find the pipelines, and import the code of all stages: that of a handler is otherwise imported at its first use, and
+        a change of a file that was not imported is not noticed.
+        """
+        pipelines = self._find()
+        for pipeline in pipelines:
+            for stage in pipeline.stages:
+                pipeline.code.of(stage)
         return pipelines
 
     def _note(self, pipelines: Sequence[PipelineDefinition]) -> None:
@@ -57,7 +67,7 @@ class Reloader:
             del sys.modules[name]
         importlib.invalidate_caches()
         try:
-            pipelines = self._find()
+            pipelines = self._load()
         except BaseException:
             for name in loaded.modules():
                 del sys.modules[name]

@@ -15,7 +15,7 @@ class BuildReport(NamedTuple):
     unchanged: tuple[str, ...]
     """Those of them whose content is the same as before: nothing below ran because of them."""
     failed: Mapping[str, str]
-    """Units that failed in this build, and why."""
+    """Units that failed in this build, and triggers (`trigger announce`) that could not be fired, and why."""
     left: Mapping[str, str]
     """Units that are still not fresh, and their status."""
     runs: tuple[str, ...]

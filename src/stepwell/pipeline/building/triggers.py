@@ -1,140 +1,197 @@
 """Triggers: a workflow is started once for each trigger, state and content.
 
-What was started is written down beside the states, and the run has an idempotency key made of all three: a crash between the
-two starts nothing twice and forgets nothing.
+Pipelines declare triggers (`Pipeline.trigger`, `state_trigger`), and an engine's store has others (`Trigger(state=...)`).
+Both are fired here, by one rule: what was fresh before the first build that knows of a trigger is its baseline, which starts
+nothing.
+
+The baseline and what was started are written down beside the states, and each run has a key made of trigger, state and
+content: a crash between the two starts nothing twice and forgets nothing.
 """
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import StepwellError
+from ...errors import DefinitionError, StoreError
+from ...triggers.filters import passes
 from ...triggers.kinds import StateWritten
+from ...words import one_line
+from ..looking import View
+from ..staleness.standing import FRESH
 from ..states.records import Record
-from ..trigger import Trigger, make_trigger
+from ..trigger import StateTrigger, Watched, make_trigger
 
 if TYPE_CHECKING:
-    from ...runner import Engine
+    from ...triggers.book import StoredTrigger
     from ..definition import PipelineDefinition
-    from ..looking import View
-
-log = logging.getLogger("stepwell.pipeline")
+    from .work import Runs
 
 SEEN = "seen"
+"""Marks the states of a baseline, and the baseline itself."""
 
 
-def fire_triggers(pipeline: PipelineDefinition, view: View, engine: Any, *, existing: bool = False) -> list[str]:
-    """Start what new states trigger; the ids of the runs. `engine()` opens the engine if there is something to start.
-
-    With `existing` also for states that were there when a trigger was first seen: somebody asked for it.
-    """
-    marks: dict[str, str] = pipeline.store.notes.read("triggers") if pipeline.triggers else {}
-    started = []
-    for trigger in pipeline.triggers.values():
-        if trigger.workflow is None:
-            continue
-        new = {
-            f"{trigger.name} {address}": (address, record, content)
-            for address, record, content in _states(view, trigger)
-            if (known := marks.get(f"{trigger.name} {address}")) != content
-            and (existing or known != f"{SEEN} {content}")
-        }
-        if not (trigger.existing or existing) and f"{trigger.name} {SEEN}" not in marks:
-            there = {key: f"{SEEN} {each[2]}" for key, each in new.items()}
-            pipeline.store.notes.change("triggers", {f"{trigger.name} {SEEN}": "1", **there})
-            continue
-        for address, record, content in new.values():
-            run_id = _start(pipeline, trigger, address, record, content, engine)
-            if run_id is not None:
-                started.append(run_id)
-        if new:
-            fired = {key: each[2] for key, each in new.items()}
-            pipeline.store.notes.change("triggers", {f"{trigger.name} {SEEN}": "1", **fired})
-    return started
+class State(NamedTuple):
+    address: str
+    record: Record | None
+    content: str
+    values: Mapping[str, str]
+    """Of the variables in its path."""
 
 
-def fire_stored_triggers(
-    pipeline: PipelineDefinition, view: View, engine: Engine, *, existing: bool = False
-) -> list[str]:
-    """The same for triggers in the engine's store: for states written since they were added or resumed."""
-    wanted = [
-        stored
-        for stored in engine.triggers.all()
-        if isinstance(stored.trigger.when, StateWritten)
-        and stored.trigger.when.pipeline == pipeline.name
-        and not stored.paused
-    ]
-    marks = pipeline.store.notes.read("triggers") if wanted else {}
-    started = []
-    for stored in wanted:
-        when = stored.trigger.when
-        assert isinstance(when, StateWritten)
-        trigger = make_trigger(pipeline.stages, f"@{stored.name}", when.state, None, when.filter, True)
-        fired: dict[str, str] = {}
-        for address, record, content in _states(view, trigger):
-            key = f"{trigger.name} {address}"
-            stamp = view.model.stamp(address)
-            if marks.get(key) == content or stamp is None:
+class Subscription(NamedTuple):
+    """A trigger, and how it starts its workflow."""
+
+    key: str
+    """Of its marks."""
+    since: str
+    """Identifies its baseline: with another one it is made anew."""
+    trigger: StateTrigger
+    start: Callable[[str, dict[str, str]], str]
+    """Start the run with this key for this event, unless it exists. Return its id."""
+
+
+class BuildTriggers:
+    """The triggers that concern one pipeline, while it is built."""
+
+    def __init__(self, pipeline: PipelineDefinition, runs: Runs) -> None:
+        self._pipeline = pipeline
+        self._runs = runs
+        self.problems: dict[str, str] = {}
+        """Triggers that could not do their work in the latest pass, and why."""
+
+    def note_baselines(self, view: View) -> None:
+        """Before anything is built: note the fresh states for each trigger that has no baseline yet."""
+        subscriptions = self._subscriptions()
+        if not subscriptions:
+            return
+        marks = self._pipeline.store.notes.read("triggers")
+        for each in subscriptions:
+            if marks.get(f"{each.key} {SEEN}") == each.since:
                 continue
-            if not existing and stamp[1] // 1_000 < stored.state.since:
-                continue
-            event = _event(pipeline, trigger, address, record, content)
-            if event is not None:
-                told = sha256(f"{pipeline.store.root_id}\0{address}\0{content}".encode()).hexdigest()[:32]
-                try:
-                    started.append(engine.triggers.fire_for_state(stored, told, event))
-                except StepwellError as error:  # a workflow that cannot be started must not stop the pipeline
-                    log.error("trigger %s: %s", stored.name, error)
+            noted = {f"{each.key} {SEEN}": each.since}
+            if not each.trigger.existing:
+                if view.snapshot.is_partial:
+                    view = View(self._pipeline)
+                for state in self._states(view, self._pipeline.watched(each.trigger)):
+                    key = f"{each.key} {state.address}"
+                    if marks.get(key) != state.content:
+                        noted[key] = f"{SEEN} {state.content}"
+            self._pipeline.store.notes.change("triggers", noted)
+
+    def fire(self, view: View, *, existing: bool) -> list[str]:
+        """Start what new states trigger, with `existing` also for those of baselines. Return the ids of the runs.
+
+        A trigger that cannot be fired is a problem of its own: the others are fired all the same.
+        """
+        self.problems.clear()
+        started: list[str] = []
+        subscriptions = self._subscriptions()
+        marks = self._pipeline.store.notes.read("triggers") if subscriptions else {}
+        for each in subscriptions:
+            all_states = existing or each.trigger.existing
+            fired: dict[str, str] = {}
+            for state in self._states(view, watched := self._pipeline.watched(each.trigger)):
+                key = f"{each.key} {state.address}"
+                known = marks.get(key)
+                if known == state.content or (known == f"{SEEN} {state.content}" and not all_states):
                     continue
-            fired[key] = content
-        if fired:
-            pipeline.store.notes.change("triggers", fired)
-    return started
+                try:
+                    started += self._fire(each, state, watched.kind)
+                except StoreError:
+                    raise
+                except Exception as error:  # of a filter or a function: whatever it is, it concerns this trigger alone
+                    self._note_problem(each.trigger.name, f"{state.address}: {one_line(str(error))}")
+                    continue
+                fired[key] = state.content
+            if fired:
+                self._pipeline.store.notes.change("triggers", fired)
+        return started
 
+    def _fire(self, subscription: Subscription, state: State, kind: str) -> list[str]:
+        """Start the workflow of a trigger for a state, unless its filter leaves it out."""
+        event = {
+            "entity": "/".join(state.values.values()),
+            "stateType": kind,
+            "path": state.address,
+            "codeHash": state.record.code_hash if state.record is not None else "",
+            "contentHash": state.content,
+        }
+        current = self._pipeline.code.current(kind).code_hash if kind in self._pipeline.stages else event["codeHash"]
+        if not passes(subscription.trigger.condition, event, current, state.values):
+            return []
+        root = self._pipeline.store.root_id
+        key = sha256(f"{root}\0{state.address}\0{state.content}".encode()).hexdigest()[:32]
+        return [subscription.start(key, event)]
 
-def _states(view: View, trigger: Trigger) -> list[tuple[str, Record | None, str]]:
-    """The states that a trigger is about: address, record and content hash."""
-    found = []
-    for folder, names in view.snapshot.tree.items():
-        for name in names:
-            path = f"{folder}/{name}" if folder else name
-            if name[0] != "." and trigger.pattern.match(path) is not None:
-                digest = view.snapshot.content_hash(path)
-                record = view.snapshot.records.get(path)
-                if digest is not None and (record is None or record.content_hash == digest):
-                    found.append((path, record, digest))
-    return found
+    def _note_problem(self, trigger: str, problem: str) -> None:
+        self.problems.setdefault(f"trigger {trigger}", f"pipeline {self._pipeline.name!r}: {problem}")
 
+    def _check_reachable(self, trigger: StateTrigger) -> None:
+        """Refuse a stored trigger that can never fire: its pipeline has no such states."""
+        pipeline = self._pipeline
+        awaited = pipeline.watched(trigger).patterns
+        if not any(each.overlaps(known) for each in awaited for known in pipeline.connections.patterns):
+            raise DefinitionError(
+                f"no stage reads or makes {trigger.kind!r}; the stages are {', '.join(pipeline.stages)}"
+            )
 
-def _event(
-    pipeline: PipelineDefinition, trigger: Trigger, address: str, record: Record | None, content: str
-) -> dict[str, str] | None:
-    """The input of a workflow for a new state, or None if the filter of the trigger leaves it out."""
-    values = trigger.pattern.match(address) or {}
-    event = {
-        "entity": "/".join(values.values()),
-        "stateType": trigger.kind,
-        "path": address,
-        "codeHash": record.code_hash if record is not None else "",
-        "contentHash": content,
-    }
-    current = pipeline.code.current(trigger.kind).code_hash if trigger.kind in pipeline.stages else ""
-    if trigger.condition is not None and not trigger.condition.evaluate({**event, "currentCodeHash": current}):
-        return None
-    return event
+    def _subscriptions(self) -> list[Subscription]:
+        """The declared triggers and, once there is an engine, those of its store."""
+        name = self._pipeline.name
+        found = [
+            Subscription(f"{name}/{each.name}", each.kind, each, self._starter(each))
+            for each in self._pipeline.triggers.values()
+            if each.workflow is not None
+        ]
+        if not self._runs.has_engine:
+            return found
+        for stored in self._runs.engine.triggers.all():
+            when = stored.trigger.when
+            if isinstance(when, StateWritten) and when.pipeline == name and not stored.paused:
+                try:
+                    trigger = make_trigger(stored.name, when.state, None, when.filter, False, self._pipeline.stages)
+                    self._check_reachable(trigger)
+                except DefinitionError as error:
+                    self._note_problem(stored.name, one_line(str(error)))
+                    continue
+                start = self._stored_starter(stored)
+                found.append(Subscription(f"{name}/@{stored.name}", str(stored.state.since), trigger, start))
+        return found
 
+    def _starter(self, trigger: StateTrigger) -> Callable[[str, dict[str, str]], str]:
+        def start(key: str, event: dict[str, str]) -> str:
+            engine: Any = self._runs.engine
+            key = f"{self._pipeline.name}:{trigger.name}:{key}"
+            if callable(trigger.workflow):
+                return str(engine.start(trigger.workflow(event), idempotency_key=key).id)
+            return str(engine.start(trigger.workflow, input=event, idempotency_key=key).id)
 
-def _start(
-    pipeline: PipelineDefinition, trigger: Trigger, address: str, record: Record | None, content: str, engine: Any
-) -> str | None:
-    event = _event(pipeline, trigger, address, record, content)
-    if event is None:
-        return None
-    opened: Engine = engine()
-    key = f"{pipeline.name}:{trigger.name}:{address}:{content}"
-    workflow = trigger.workflow
-    if callable(workflow):
-        return opened.start(workflow(event), idempotency_key=key).id
-    return opened.start(workflow, input=event, idempotency_key=key).id
+        return start
+
+    def _stored_starter(self, stored: StoredTrigger) -> Callable[[str, dict[str, str]], str]:
+        return lambda key, event: self._runs.engine.triggers.fire_for_state(stored, key, event)
+
+    def _states(self, view: View, watched: Watched) -> Iterator[State]:
+        """The states that a trigger waits for: those that are fresh, and files that no stage makes."""
+        model, snapshot = view.model, view.snapshot
+        for folder, names in snapshot.tree.items():
+            paths = [f"{folder}/{name}" if folder else name for name in names if name[0] != "."]
+            for address in (f"{folder}/", *paths) if folder else paths:
+                values = watched.match(address)
+                if values is None:
+                    continue
+                unit = model.producer.get(address)
+                if unit is not None and model.standing(unit) is not FRESH:
+                    continue
+                record = snapshot.records.get(address)
+                if record is None and unit is not None:  # one file of a state of several
+                    record = next((r for each in unit.outputs.values() if (r := snapshot.records.get(each))), None)
+                    content = snapshot.content_hash(address)
+                else:
+                    content = model.content_of(address)
+                    if record is not None and record.content_hash != content:
+                        continue
+                if content is not None:
+                    yield State(address, record, content, values)

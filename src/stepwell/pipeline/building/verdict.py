@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..staleness.part import part_of
@@ -24,14 +24,15 @@ class Listed(NamedTuple):
 
 def list_everything(pipeline: PipelineDefinition) -> Listed:
     pipeline.code.refresh()
+    pipeline.look_for_types()
     number = pipeline.store.lease_number(pipeline.name)
-    return Listed(number, pipeline.store.files.walk(pipeline.connections.wanted))
+    return Listed(number, pipeline.store.files.walk(pipeline.wanted))
 
 
 def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport | None:
     """Return the report of a build that, by the cache alone, has nothing to do; None if it may have something."""
     verdict = pipeline.store.cache.read().verdict
-    if verdict.get("stale", True) or not _holds(pipeline, listed.folders, verdict):
+    if verdict.get("stale", True) or verdict.get("unfired") or not _holds(pipeline, listed.folders, verdict):
         return None
     left = {f"{state['stage']} {state['entity']}".rstrip(): state["status"] for state in verdict["status"]["states"]}
     return BuildReport(pipeline.name, (), (), {}, left, (), 0.0)
@@ -40,7 +41,7 @@ def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport |
 def known_status(pipeline: PipelineDefinition) -> dict[str, Any] | None:
     """Return the status that the last scan found, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
-    if not _holds(pipeline, pipeline.store.files.walk(pipeline.connections.wanted), verdict):
+    if not _holds(pipeline, pipeline.store.files.walk(pipeline.wanted), verdict):
         return None
     found = dict(verdict["status"])
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
@@ -62,6 +63,7 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
         not verdict
         or verdict["status"]["states"]
         or verdict["status"]["problems"]
+        or verdict.get("unfired")
         or pipeline.triggers
         or verdict.get("fingerprint") != pipeline.code.fingerprint()
     ):
@@ -70,8 +72,12 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
     return None if changed is None else part_of(pipeline.connections, changed)
 
 
-def save_verdict(pipeline: PipelineDefinition, view: View, paused: Mapping[str, str]) -> None:
-    """Write the cache: hashes, the status of everything, and the runs in which units are `paused`."""
+def save_verdict(
+    pipeline: PipelineDefinition, view: View, paused: Mapping[str, str], unfired: Iterable[str] = ()
+) -> None:
+    """Write the cache: hashes, the status of everything, the runs in which units are `paused`, and triggers that are still
+    to be fired.
+    """
     status = view.status()
     told = status.to_json()
     if view.snapshot.is_partial:
@@ -86,6 +92,7 @@ def save_verdict(pipeline: PipelineDefinition, view: View, paused: Mapping[str, 
             "status": told,
             "code": pipeline.code.stamps(),
             "paused": sorted(set(paused.values())),
+            "unfired": sorted(unfired),
         },
     )
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, StepwellError
+from ..states.address import members_base
 from .build import Scanner
 from .report import BuildReport, StateEvent
 
@@ -158,11 +159,12 @@ class Watcher:
             events = list(self._written)
             self._written.clear()
             for scanner in self.scanners:
-                concerns = scanner.pipeline.connections.concerns
                 here = [
-                    event.address
+                    path
                     for event in events
-                    if event.pipeline != scanner.pipeline.name and concerns(event.address.rstrip("/"))
+                    if event.pipeline != scanner.pipeline.name
+                    for path in _paths_of(scanner.pipeline, event.address)
+                    if scanner.pipeline.concerns(path)
                 ]
                 if here:
                     self._tell(scanner.changed(here))
@@ -206,3 +208,13 @@ class Watcher:
             if paths or now >= quiet_until:
                 yield paths
                 quiet_until = now + _LOOK_MS / 1_000
+
+
+def _paths_of(pipeline: PipelineDefinition, address: str) -> list[str]:
+    """The files that a state has, and those beside them if it has several."""
+    if not address.endswith("/") and "{" not in address:
+        return [address]
+    files, base = pipeline.store.files, members_base(address)
+    if base:
+        return files.below(base.removesuffix("/")) or []
+    return [f"{each.path}/{name}".removeprefix("/") for each in files.walk(pipeline.wanted) for name in each.names]

@@ -14,7 +14,6 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ...errors import PipelineBusy
 from ..looking import View, no_collections
 from ..staleness.shortcuts import Published, is_plainly_missing
 from ..staleness.standing import FRESH
@@ -64,7 +63,6 @@ class Wave:
         pipeline: PipelineDefinition,
         view: View,
         runs: Runs,
-        holds: Callable[[], bool],
         targets: tuple[str, ...],
         *,
         force: bool,
@@ -73,7 +71,6 @@ class Wave:
         self.pipeline = pipeline
         self.view = view
         self.runs = runs
-        self.holds = holds
         self.targets = targets
         self.outcome = Outcome()
         self.progress = progress
@@ -99,7 +96,7 @@ class Wave:
             while self.runs.open:
                 self._tell()
                 ended = self.runs.next()
-                self._check_lease()
+                self.runs.check_lease()
                 if ended.published is None:  # it ended after an earlier pass was given up
                     ended = ended._replace(published=self._publish(ended.results.made))
                 with no_collections():
@@ -111,6 +108,7 @@ class Wave:
 
     def _settle(self, ended: Open) -> None:
         """Settle a run that ended, and find what is ready because of it."""
+        self._tried -= ended.results.not_begun
         if self.runs.settle(ended, self.view, self.outcome):
             self.view.model = self.view.make_model()
             self.runs.switch_model(self.view.model)
@@ -120,18 +118,10 @@ class Wave:
         else:  # what stands further below cannot be ready yet
             readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
+            self._look(unit for unit in ended.units if unit.id in ended.results.not_begun)
 
     def _publish(self, made: Sequence[Made]) -> Published:
-        self._check_lease()
         return self.runs.publish(made, self.view.snapshot.records, self._forced)
-
-    def _check_lease(self) -> None:
-        """Only the holder of the lease may publish and settle what a run made."""
-        if not self.holds():
-            raise PipelineBusy(
-                f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
-                pipeline=self.pipeline.name,
-            )
 
     def _start(self) -> None:
         """Start runs of ready units, by priority."""

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...define import Builder
+from ...errors import PipelineBusy
 from ...model import RunStatus
 from ..staleness.judge import identity
 from ..staleness.model import Model
@@ -23,7 +23,7 @@ from ..states.port import Publication
 from ..states.records import EXISTS, Failure, Record
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
-from .made import Made, Results, results_of
+from .made import Made, Results, node_name, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class Runs:
         """Whether somebody listens for each state."""
         self.body_seconds: float | None = None
         """How long an output took in the run that ended last."""
+        self.before_start: Callable[[], None] = lambda: None
+        """Called before a run is started, once there is an engine."""
+        self.holds: Callable[[], bool] = lambda: True
+        """Whether this process still has the lease under which it scans."""
         self.given = engine
         self._stack = stack
         self._options = options
@@ -73,7 +77,8 @@ class Runs:
 
     @property
     def has_engine(self) -> bool:
-        return self._engine is not None
+        """Whether an engine is open: one that was given, or one that something has needed."""
+        return self._engine is not None or not (self.given is None or isinstance(self.given, str))
 
     @property
     def engine(self) -> Engine:
@@ -84,12 +89,24 @@ class Runs:
                 self._engine = self.given
             else:
                 self._engine = self._stack.enter_context(Engine(self.given, **self._options))
+            self.give()
         return self._engine
+
+    def give(self) -> None:
+        """Give the engine, if it is open, this pipeline, in the place of an older one with other code."""
+        if self._engine is not None:
+            self._engine.code.own_jobs().add(self.pipeline)
+
+    def open_engine(self) -> None:
+        """Open the engine, if that has not been done."""
+        assert self.engine is not None
 
     def start(self, units: Sequence[Unit], together: int = 1) -> None:
         """Start a run with one node for each unit, or for so many `together`."""
         stage = units[0].stage
         self.pipeline.code.keep(stage.name)
+        self.open_engine()
+        self.before_start()
         run = self.engine.start(self.graph_of(units, together), priority=stage.priority, tags=self.tags(stage.name))
         self.started.append(run.id)
         self.open.append(Open(run, units, time.time_ns()))
@@ -123,11 +140,11 @@ class Runs:
             members = units[start : start + limit]
             if not before:
                 before = builder.fan_out(
-                    members, job=job, name=attrgetter("id"), args=args, depends_on=None, **stage.options
+                    members, job=job, name=lambda unit: node_name(unit.id), args=args, depends_on=None, **stage.options
                 )
                 continue
             before = [
-                builder.node(unit.id, job=job, args=args(unit), depends_on=above, **stage.options)
+                builder.node(node_name(unit.id), job=job, args=args(unit), depends_on=above, **stage.options)
                 for unit, above in zip(members, before, strict=False)
             ]
         return builder
@@ -181,7 +198,7 @@ class Runs:
         """Enter what was published, write down what failed. True: any unit may stand otherwise now, and the model has to be
         made anew; else only these and what is below them.
         """
-        (made, failed, _), published = ended.results, ended.published
+        (made, failed, *_), published = ended.results, ended.published
         assert published is not None
         records = view.snapshot.records
         before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
@@ -221,12 +238,20 @@ class Runs:
     def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
         """Record what failed; None removes a failure."""
         if failures:
-            change_failures(self.pipeline.store.notes, failures)
+            change_failures(self.pipeline.store.notes, self.pipeline.name, failures)
         for key, failure in failures.items():
             if failure is None:
                 view.snapshot.failures.pop(key, None)
             else:
                 view.snapshot.failures[key] = failure
+
+    def check_lease(self) -> None:
+        """Only the holder of the lease may publish and settle what a run made."""
+        if not self.holds():
+            raise PipelineBusy(
+                f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
+                pipeline=self.pipeline.name,
+            )
 
     def sync(self, made: Iterable[Made]) -> None:
         self.pipeline.store.sync([each.draft for each in made])
@@ -242,7 +267,7 @@ class Runs:
         return {
             address: (record, now or stamp(address) if record.members is None else None)
             for (address, is_done, _, now), (_, _, record) in zip(
-                self.pipeline.store.publish(publications), made, strict=True
+                self.pipeline.store.publish(publications, self.check_lease), made, strict=True
             )
             if is_done
         }
@@ -302,7 +327,7 @@ class Runs:
 
 
 def _ids_of(units: Sequence[Unit]) -> str:
-    return f"{units[0].id} … {units[-1].entity}" if len(units) > 1 else units[0].id
+    return node_name(f"{units[0].id} … {units[-1].entity}" if len(units) > 1 else units[0].id)
 
 
 def _together(units: Sequence[Unit], formats: Mapping[str, str]) -> dict[str, Any]:

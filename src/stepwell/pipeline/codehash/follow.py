@@ -7,44 +7,55 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import linecache
+import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from ...importable import importable_name, module_of
+from ...errors import DefinitionError
+from ...importable import MAIN, importable_name, module_of
+from ...words import shown
 from ..states.single import stamp_of
 from . import syntax
 from .code import Code, digest
-from .loaded import is_project_file
+from .contents import attributes_of, cells, defaults_of, items_of, parts_of, plain_text, project_code_in
+from .loaded import is_project_file, package_folder
 from .syntax import written
 
-_PURE_CALLS = frozenset({
-    "bool", "bytes", "compile", "date", "datetime", "Decimal", "dict", "float", "Fraction", "frozenset", "int", "len", "list",
-    "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set", "sorted", "str", "sum",
-    "timedelta", "timezone", "tuple", "TypeVar",
-})  # fmt: skip
-"""Calls whose values depend only on the source, not on the machine."""
+_ARGUMENTS = ":arguments"
 _BUILT_IN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType)
 _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "vars", "locals"}
-_PLAIN = (str, bytes, int, float, bool, complex, type(None), type(...))
 
 
 def code_of(
-    function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = ()
+    function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = (), home: str = ""
 ) -> Code:
-    """Hash a function and everything of the project that it uses, or with `version` only that."""
+    """Hash a function and everything of the project that it uses, or with `version` only that.
+
+    `home` is the file in which the function was made a stage: its package belongs to the project, also where it is installed.
+    DefinitionError if there is no code to hash: states without a code hash would never become stale.
+    """
     if version is not None:
         return Code(f"v:{version}", {"version": (version, "")}, is_static=False)
-    follower = Follower(skipped)
+    follower = Follower(skipped, home)
     follower.add(function)
+    if not follower.has_code:
+        follower.installed(function)
     for used in uses:
         if isinstance(used, str):
             follower.package(used)
         else:
             follower.add(used)
     code = follower.code
+    if not follower.has_code:
+        raise DefinitionError(
+            f"the code of {shown(function)} was not found in this project, so a change of it would not be noticed; "
+            'make a function of the project the stage that calls it, or give version="1"'
+        )
     code.hash = digest({name: part[0] for name, part in code.parts.items()})
     return code
 
@@ -52,19 +63,29 @@ def code_of(
 class Follower:
     """Collects the parts of a function in `code`: the hash and place of each, by name."""
 
-    def __init__(self, skipped: Iterable[type]) -> None:
+    def __init__(self, skipped: Iterable[type], home: str = "") -> None:
         self.code = Code()
         self._modules: dict[str, ast.Module | None] = {}
         self._skipped = tuple(skipped)
+        self._package = package_folder(home)
+        self._followed: dict[object, object] = {}
+        """Everything that was followed, so that nothing is followed twice and no id is used again."""
+        self._labels: Counter[str] = Counter()
+        self._decorated: set[int] = set()
+        """The functions whose decorators are in their own parts."""
 
-    def add(self, thing: object, label: str = "") -> None:
-        """Follow a function, method, partial, class, module, or a value."""
+    def add(self, thing: Any, label: str = "") -> None:
+        """Follow a function, method, partial, class, module, or another object that can be called."""
         if isinstance(thing, functools.partial):
-            self._runtime(f"{label or 'partial'}:arguments", (thing.args, thing.keywords))
-            self.add(thing.func)
+            if self._is_new(id(thing), thing):
+                self._arguments(self._label(f"{label or 'partial'}{_ARGUMENTS}"), (thing.args, thing.keywords))
+                self.add(thing.func)
         elif inspect.ismethod(thing):
             self.add(thing.__func__)
-            self._instance(thing.__self__)
+            if isinstance(thing.__self__, type):
+                self.add(thing.__self__)
+            else:
+                self._instance(thing.__self__)
         elif isinstance(thing, types.FunctionType):
             self._function(thing)
         elif isinstance(thing, type):
@@ -73,14 +94,73 @@ class Follower:
             tree = self._syntax(thing.__file__) if thing.__file__ else None
             if tree is not None:
                 self.code.parts[f"module {thing.__name__}"] = (_hash(written(tree)), f"{thing.__file__}:1")
-        elif isinstance(thing, staticmethod | classmethod):
-            self.add(thing.__func__)
-        elif callable(thing) and not isinstance(thing, _BUILT_IN):
-            wrapped = getattr(thing, "__wrapped__", None)  # functools.cache and its like
-            if isinstance(wrapped, types.FunctionType):
-                self.add(wrapped)
-            else:
-                self._instance(thing)
+        elif isinstance(thing, (*self._skipped, *_BUILT_IN)):
+            return
+        elif self._is_project(type(thing)):
+            self._instance(thing)
+        else:
+            self._library_object(thing)
+
+    @property
+    def has_code(self) -> bool:
+        return any(not name.endswith(_ARGUMENTS) for name in self.code.parts)
+
+    def installed(self, thing: Any) -> None:
+        """Count a function of Python by its name, one of an installed package also by the version of the package."""
+        import importlib.metadata
+
+        while isinstance(thing, functools.partial):
+            thing = thing.func
+        module, name = str(getattr(thing, "__module__", None)), str(getattr(thing, "__qualname__", ""))
+        found: object = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        top = module.partition(".")[0]
+        packages = importlib.metadata.packages_distributions().get(top, []) if found is thing else []
+        for each in packages:
+            self.package(each)
+        if packages or (found is thing and top in sys.stdlib_module_names):
+            self.code.parts[f"{module}:{name}"] = ("", "")
+            self.code.is_static = False
+
+    def _is_new(self, key: object, thing: object) -> bool:
+        if key in self._followed:
+            return False
+        self._followed[key] = thing
+        return True
+
+    def _label(self, name: str) -> str:
+        """Return a name for a part. Further parts of one name, as the wrappers of one decorator have, are numbered."""
+        label = name
+        while label in self.code.parts:
+            self._labels[name] += 1
+            label = f"{name}#{self._labels[name] + 1}"
+        return label
+
+    def _is_project(self, thing: object) -> bool:
+        """Whether a function or class belongs to the project: not to Python, another installed package or Stepwell."""
+        code = getattr(thing, "__code__", None)
+        file: str | None = getattr(sys.modules.get(str(getattr(thing, "__module__", ""))), "__file__", None)
+        if isinstance(code, types.CodeType):
+            is_generated = code.co_filename.startswith("<") and file and not linecache.getlines(code.co_filename)
+            file = None if is_generated else code.co_filename
+        return self._is_project_file(file)
+
+    def _is_project_file(self, file: str | None) -> bool:
+        return is_project_file(file) or bool(self._package and file and os.path.abspath(file).startswith(self._package))
+
+    def _library_object(self, thing: Any) -> None:
+        """Follow the code of the project that an object of a library holds, such as what a decorator returned."""
+        if not self._is_new(id(thing), thing):
+            return
+        code = project_code_in(thing, self._is_project)
+        for each in code:
+            if not isinstance(each, self._skipped):
+                self.add(each)
+        if any(id(each) not in self._decorated for each in code if isinstance(each, types.FunctionType)):
+            name = getattr(thing, "__qualname__", type(thing).__qualname__)
+            message = "an object of a library, whose arguments are not written as a decorator"
+            self.code.unknown.setdefault(f"{getattr(thing, '__module__', '')}:{name}", message)
 
     def package(self, name: str) -> None:
         """Another package, by its version."""
@@ -99,31 +179,44 @@ class Follower:
         return self._modules[file]
 
     def _function(self, function: types.FunctionType) -> None:
-        code = function.__code__
-        name = f"{_module_name(function)}:{code.co_qualname}"
-        if name.endswith("<lambda>"):
-            name += f"@{code.co_firstlineno}"
-        if name in self.code.parts or not is_project(function):
+        if not self._is_project(function):
+            self._library_object(function)
             return
+        code, around = function.__code__, cells(function)
+        defaults = defaults_of(function)
+        is_inner = "<locals>" in code.co_qualname
+        runtime = {name: each for name, each in defaults.items() if is_inner or plain_text(each) is None}
+        # Functions of one code differ in what they hold: the wrappers that one decorator made.
+        if not self._is_new(id(function) if around or runtime else code, function):
+            return
+        label = self._label(f"{_module_name(function)}:{code.co_qualname}")
         tree = self._syntax(code.co_filename)
         node = None if tree is None else syntax.find_definition(tree, code)
         where = f"{code.co_filename}:{code.co_firstlineno}"
+        wrapped = function.__dict__.get("__wrapped__")
         if node is None:
-            constants = [repr(getattr(each, "co_code", each)) for each in code.co_consts]
-            self.code.parts[name] = (_hash(repr((code.co_code, code.co_names, constants))), where)
+            self.code.parts[label] = (_hash(syntax.bytecode_text(code)), where)
             message = "its source is not there; its bytecode was hashed, which differs from one Python to another"
-            self.code.unknown.setdefault(name, f"{where}: {message}")
+            self.code.unknown.setdefault(label, f"{where}: {message}")
             self.code.is_static = False
-            return
-        cells = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
-        if not isinstance(node, ast.Lambda | ast.ClassDef) and node.decorator_list:
-            kept = [each for each in node.decorator_list if not self._is_skipped(each, function.__globals__, cells)]
-            node = type(node)(**{**{field: getattr(node, field) for field in node._fields}, "decorator_list": kept})
-            ast.copy_location(node, node.body[0])
-        self.code.parts[name] = (_hash(written(node)), where)
-        self._used(node, name, {**function.__globals__, **cells}, cells, code.co_filename)
-        if "__wrapped__" in function.__dict__:
-            self.add(function.__wrapped__)  # type: ignore[attr-defined]
+            self._names(syntax.global_names_of(code), code, label, {**function.__globals__, **around}, around, where)
+        else:
+            if not isinstance(node, ast.Lambda | ast.ClassDef) and node.decorator_list:
+                kept = [
+                    each for each in node.decorator_list if not self._is_skipped(each, function.__globals__, around)
+                ]
+                node = type(node)(**{**{field: getattr(node, field) for field in node._fields}, "decorator_list": kept})
+                ast.copy_location(node, node.body[0])
+                if kept:
+                    self._decorated.add(id(function))
+            self.code.parts[label] = (_hash(written(node)), where)
+            self._used(node, label, {**function.__globals__, **around}, around, code.co_filename)
+        for name, value in around.items():
+            self._value(f"{label}.{name}", value, is_wrapped=value is wrapped)
+        for name, value in runtime.items():
+            self._value(f"{label}.{name}", value)
+        if wrapped is not None:
+            self.add(wrapped)
 
     def _is_skipped(self, decorator: ast.expr, around: Mapping[str, Any], cells: Mapping[str, Any]) -> bool:
         """`@blog.stage(...)` is not part of the code: its options are compared separately."""
@@ -138,38 +231,60 @@ class Follower:
         return isinstance(found, self._skipped)
 
     def _class(self, kind: type) -> None:
-        name = f"{_module_name(kind)}:{kind.__qualname__}"
-        if name in self.code.parts or not is_project(kind):
+        if not self._is_project(kind) or not self._is_new(id(kind), kind):
             return
+        label = self._label(f"{_module_name(kind)}:{kind.__qualname__}")
         module = sys.modules.get(kind.__module__)
         file = getattr(module, "__file__", None)
         tree = self._syntax(file) if file else None
         node = None if tree is None else syntax.find_class(tree, kind.__qualname__)
+        is_found = node is not None and module is not None
         if node is None or module is None:
-            self.code.parts[name] = (_hash(kind.__qualname__), "")
-            self.code.unknown.setdefault(name, "its source was not found")
-            for each in vars(kind).values():
-                self.add(each)
-            return
-        self.code.parts[name] = (_hash(written(node)), f"{file}:{node.lineno}")
-        self._used(node, name, vars(module), {}, file or "")
+            self.code.parts[label] = (_hash(kind.__qualname__), "")
+            self.code.unknown.setdefault(label, "its source was not found")
+        else:
+            self.code.parts[label] = (_hash(written(node)), f"{file}:{node.lineno}")
+            self._used(node, label, vars(module), {}, file or "")
+        for base in kind.__bases__:
+            self.add(base)
+        for name, member in vars(kind).items():
+            for function in parts_of(member) or () if not isinstance(member, types.FunctionType) else (member,):
+                if not (is_found and _is_method(function, kind, name, file)):
+                    self._member(function)
 
-    def _used(self, node: ast.AST, name: str, around: Mapping[str, Any], cells: Mapping[str, Any], file: str) -> None:
+    def _member(self, function: object) -> None:
+        """Follow what was put into a class from outside its body, and methods that hold variables of functions around it."""
+        if isinstance(function, types.FunctionType | type) or (callable(function) and self._is_project(type(function))):
+            self.add(function)
+
+    def _used(self, node: ast.AST, label: str, around: Mapping[str, Any], cells: Mapping[str, Any], file: str) -> None:
         """Follow everything that a definition takes from outside it."""
-        for used in sorted(syntax.global_names(node)):
-            if used.startswith("__") and used.endswith("__") and used not in ("__file__", "__import__"):
-                continue
-            if used in _BLIND and used not in around:
-                self.code.unknown.setdefault(f"{name}: {used}()", f"{file}:{getattr(node, 'lineno', 0)}")
-            elif used in cells:
-                self._value(f"{name}.{used}", cells[used])
-            elif used in around:
-                self._global(used, around, node, file, name)
+        where = f"{file}:{getattr(node, 'lineno', 0)}"
+        self._names(syntax.global_names(node), node, label, around, cells, where)
         for inner in ast.walk(node):
             if isinstance(inner, ast.ImportFrom | ast.Import):
                 self._import(inner, node, around.get("__package__"))
 
-    def _global(self, used: str, around: Mapping[str, Any], node: ast.AST, file: str, name: str) -> None:
+    def _names(
+        self,
+        names: Iterable[str],
+        node: ast.AST | types.CodeType,
+        label: str,
+        around: Mapping[str, Any],
+        cells: Mapping[str, Any],
+        where: str,
+    ) -> None:
+        for used in sorted(names):
+            if used.startswith("__") and used.endswith("__") and used not in ("__file__", "__import__"):
+                continue
+            if used in _BLIND and used not in around:
+                self.code.unknown.setdefault(f"{label}: {used}()", where)
+            elif used in around and used not in cells:
+                self._global(used, around, node, where.rpartition(":")[0], label)
+
+    def _global(
+        self, used: str, around: Mapping[str, Any], node: ast.AST | types.CodeType, file: str, label: str
+    ) -> None:
         value = around[used]
         if isinstance(value, self._skipped):
             return
@@ -177,32 +292,34 @@ class Follower:
         if home is not None and vars(home).get(used) is value:
             self.code.seen.append((vars(home), used, value))
         if isinstance(value, types.ModuleType):
-            for chain in syntax.attributes_of(node, used):
-                self._attribute(value, chain, name)
+            if not self._is_project_file(getattr(value, "__file__", None)):
+                self._imported(used, around, file)
+            for chain in syntax.attributes_of(node, used) if isinstance(node, ast.AST) else ():
+                self._attribute(value, chain, label)
+        elif used in _BLIND:
+            return
         elif isinstance(value, types.FunctionType | type) or inspect.ismethod(value):
-            if used not in _BLIND:
-                self.add(value)
-            if (
-                is_project(value)
-                and value.__module__ == around.get("__name__")
-                and getattr(value, "__name__", used) != used
-            ):
-                self._assigned(used, value, around, file)  # another name for it, or made by a call
-        elif not isinstance(value, types.BuiltinFunctionType):
+            self.add(value)
+            if not self._is_project(value):
+                self._imported(used, around, file)
+            self._assigned(used, value, around, file, is_followed=True)  # another name for it, or made by a call
+        elif isinstance(value, types.BuiltinFunctionType):
+            self._imported(used, around, file)
+        else:
             self._assigned(used, value, around, file)
 
-    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], name: str) -> None:
+    def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], label: str) -> None:
         """Follow `helpers.text.clean` through the modules."""
         if module.__name__ == "importlib" and chain[0] == "import_module":
-            self.code.unknown.setdefault(f"{name}: importlib.import_module", "")
+            self.code.unknown.setdefault(f"{label}: importlib.import_module", "")
         for part in chain:
-            found = getattr(module, part, None)
-            if not isinstance(found, types.ModuleType):
-                if is_project_file(getattr(module, "__file__", None)):
+            value = getattr(module, part, None)
+            if not isinstance(value, types.ModuleType):
+                if self._is_project_file(getattr(module, "__file__", None)):
                     holder = ast.Expr(ast.Name(part, ast.Load()))
-                    self._global(part, {**vars(module), part: found}, holder, module.__file__ or "", name)
+                    self._global(part, {**vars(module), part: value}, holder, module.__file__ or "", label)
                 return
-            module = found
+            module = value
 
     def _import(self, node: ast.Import | ast.ImportFrom, inside: ast.AST, package: str | None) -> None:
         """Follow what an import inside a body takes from modules of the project."""
@@ -211,7 +328,7 @@ class Follower:
             try:
                 full = importlib.util.resolve_name(name, package)
                 spec = importlib.util.find_spec(full)
-                if spec is None or not is_project_file(spec.origin):
+                if spec is None or not self._is_project_file(spec.origin):
                     continue
                 module = importlib.import_module(full)
             except (ImportError, ValueError):
@@ -223,117 +340,126 @@ class Follower:
                 for each in names:
                     self._attribute(module, (each,), full)
 
-    def _assigned(self, name: str, value: object, around: Mapping[str, Any], file: str) -> None:
+    def _imported(self, name: str, around: Mapping[str, Any], file: str) -> None:
+        """Note what a module imports from a library under a name that alone does not say it: `from json import loads`."""
+        label, source = self._in_module(name, around, file)
+        tree = self._syntax(source)
+        if label not in self.code.parts and tree is not None and (text := syntax.imports(tree, name)):
+            self.code.parts[label] = (_hash(text), source)
+
+    def _in_module(self, name: str, around: Mapping[str, Any], file: str) -> tuple[str, str]:
+        """Return the label of a name in a module, and the file of the module."""
+        home = str(around.get("__name__", ""))
+        module = sys.modules.get(home)
+        label = importable_name(module) if module is not None and home in MAIN else home
+        return f"{label}:{name}", getattr(module, "__file__", None) or file
+
+    def _assigned(
+        self, name: str, value: object, around: Mapping[str, Any], file: str, *, is_followed: bool = False
+    ) -> None:
         """Follow a constant of a module: its source and what that uses; for a literal, its present value."""
-        home = around.get("__name__", "")
-        label = f"{importable_name(sys.modules[home]) if home == '__main__' else home}:{name}"
+        label, source = self._in_module(name, around, file)
+        label += " =" if is_followed else ""
         if label in self.code.parts:
             return
-        source = getattr(sys.modules.get(home), "__file__", None) or file
         tree = self._syntax(source)
         statements = [] if tree is None else syntax.assignments(tree, name)
         if not statements:
-            self.code.parts[label] = ("", "")
-            self._value(label, value, imported=True)
+            if not is_followed:
+                self.code.parts[label] = ("", "")
+                self._imported(name, around, file)
+                self._value(label, value, imported=True)
             return
         where = f"{source}:{statements[0].lineno}"
         text = "".join(map(written, statements))
         plain = plain_text(value)
-        if plain is not None and len(statements) == 1 and _is_literal(statements[0]):
+        if plain is not None and len(statements) == 1 and syntax.is_literal(statements[0]):
             text = plain
         elif len(statements) > 1:
             self.code.unknown.setdefault(label, f"{where}: it is assigned several times")
-        elif call := _impure(statements[0]):
+        elif call := syntax.impure_call(statements[0]):
             self.code.unknown.setdefault(label, f"{where}: it is computed when the module is imported ({call})")
         self.code.parts[label] = (_hash(text), where)
         for statement in statements:
             self._used(statement, label, {key: each for key, each in around.items() if key != name}, {}, source)
+        if plain is None and not is_followed:
+            self._held(value)
 
-    def _value(self, label: str, value: object, *, imported: bool = False) -> None:
+    def _held(self, value: Any) -> None:
+        """Follow the code that a value holds at run time, whichever statement put it there: a decorator that registers."""
+        is_instance = self._is_project(type(value))
+        for each in project_code_in(getattr(value, "__dict__", {}) if is_instance else value, self._is_project):
+            if isinstance(each, types.FunctionType | type) and self._is_new(("held", id(each)), each):
+                self.code.is_static = self.code.is_static and id(each) in self._followed
+                self.add(each)
+
+    def _value(self, label: str, value: object, *, imported: bool = False, is_wrapped: bool = False) -> None:
         """Follow a value whose source is not known: from a closure, or another module."""
-        if isinstance(value, self._skipped):
+        if isinstance(value, (*self._skipped, types.ModuleType, types.BuiltinFunctionType)):
             return
+        if not is_wrapped:  # which function is there, no file says that is known here
+            self.code.is_static = False
         if isinstance(value, types.FunctionType | type | functools.partial) or inspect.ismethod(value):
             self.add(value, label)
-        elif isinstance(value, types.ModuleType | types.BuiltinFunctionType):
-            return
         elif (text := plain_text(value)) is not None:
             self.code.parts[label] = (_hash(text), "")
-            self.code.is_static = False
-        elif callable(value) and is_project(type(value)):
+        elif isinstance(value, dict | list | tuple | set | frozenset):
+            if self._is_new(id(value), value):
+                for key, each in items_of(value):
+                    self._value(f"{label}[{key}]", each)
+        elif callable(value) and self._is_project(type(value)):
             self._instance(value)
-        elif is_project(type(value)) or not imported:
-            self.code.unknown.setdefault(label, f"a value of type {type(value).__name__}")
-
-    def _runtime(self, label: str, value: object) -> None:
-        text = plain_text(value)
-        self.code.is_static = False
-        if text is None:
-            self.code.unknown.setdefault(label, "values that are not plain data")
+        elif callable(value):
+            self.add(value)
         else:
+            if self._is_project(type(value)):
+                self.add(type(value))
+                self._held(value)
+            if self._is_project(type(value)) or not imported:
+                self.code.unknown.setdefault(label, f"a value of type {type(value).__name__}")
+
+    def _arguments(self, label: str, values: tuple[tuple[object, ...], Mapping[str, object]]) -> None:
+        text = plain_text(values)
+        self.code.is_static = False
+        if text is not None:
             self.code.parts[label] = (_hash(text), "")
+            return
+        for key, each in [*enumerate(values[0]), *values[1].items()]:
+            self._value(f"{label}[{key}]", each)
 
     def _instance(self, thing: object) -> None:
+        """Follow an object of the project that is called: its class, and its attributes."""
+        if not self._is_new(id(thing), thing):
+            return
         kind = type(thing)
         self.add(kind)
-        if is_project(kind):
-            self._runtime(f"{_module_name(kind)}:{kind.__qualname__}()", getattr(thing, "__dict__", {}))
+        if self._is_project(kind):
+            label = self._label(f"{_module_name(kind)}:{kind.__qualname__}()")
+            attributes = {name: each for name, each in attributes_of(thing).items() if name[:2] != "__"}
+            text = plain_text(attributes)
+            self.code.is_static = False
+            if text is not None:
+                self.code.parts[label] = (_hash(text), "")
+            else:
+                for name, each in attributes.items():
+                    self._value(f"{label}.{name}", each)
+        if callable(wrapped := getattr(thing, "__wrapped__", None)):
+            self.add(wrapped)
 
 
-def is_project(thing: object) -> bool:
-    """Whether a function or class belongs to the project: not to Python, an installed package or Stepwell."""
-    code = getattr(thing, "__code__", None)
-    module = sys.modules.get(str(getattr(thing, "__module__", "")))
-    return is_project_file(getattr(module, "__file__", None) if code is None else code.co_filename)
+def _is_method(function: object, kind: type, name: str, file: str | None) -> bool:
+    """Whether a member is written in the body of its class, or generated from it, so that the source of the class says all."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    code = function.__code__
+    if code.co_filename.startswith("<"):
+        return file is not None
+    is_written_there = code.co_qualname == f"{kind.__qualname__}.{name}" and code.co_filename == file
+    return is_written_there and not set(code.co_freevars) - {"__class__"}
 
 
 def _module_name(thing: Callable[..., Any] | type) -> str:
     return module_of(thing) if thing.__module__ in sys.modules else str(thing.__module__)
-
-
-def plain_text(value: object, depth: int = 0) -> str | None:
-    """Return plain data as a text that is the same on every machine, or None for other values."""
-    if isinstance(value, _PLAIN):
-        return f"{type(value).__name__}:{value!r}"
-    if depth > 20:
-        return None
-    if isinstance(value, tuple | list | set | frozenset):
-        inner = [plain_text(each, depth + 1) for each in value]
-        if None in inner:
-            return None
-        ordered = sorted(map(str, inner)) if isinstance(value, set | frozenset) else inner
-        return f"{type(value).__name__}[{','.join(map(str, ordered))}]"
-    if isinstance(value, dict):
-        pairs = [(plain_text(key, depth + 1), plain_text(each, depth + 1)) for key, each in value.items()]
-        if any(None in pair for pair in pairs):
-            return None
-        return "dict{" + ",".join(f"{key}={each}" for key, each in sorted(pairs, key=str)) + "}"
-    return None
-
-
-def _is_literal(statement: ast.stmt) -> bool:
-    """Whether a statement assigns a literal: it looks nothing up and calls nothing."""
-    value = getattr(statement, "value", None)
-    return value is not None and not any(
-        isinstance(each, ast.Name | ast.Call | ast.Attribute | ast.Await) for each in ast.walk(value)
-    )
-
-
-def _impure(statement: ast.stmt) -> str | None:
-    """Return a call that is not pure, or a name that depends on the machine, in an assignment of a module."""
-    value = getattr(statement, "value", None) or statement
-    for each in ast.walk(value):
-        if isinstance(each, ast.Lambda | ast.FunctionDef):
-            continue
-        if isinstance(each, ast.Call):
-            called = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "?")
-            if called not in _PURE_CALLS:
-                return f"{called}()"
-        if isinstance(each, ast.Attribute) and each.attr in ("environ", "argv"):
-            return each.attr
-        if isinstance(each, ast.Name) and each.id == "__file__":
-            return each.id
-    return None
 
 
 def _hash(text: str) -> str:

@@ -26,6 +26,16 @@ def is_project_file(file: str | None) -> bool:
     return not normal.startswith((*_ELSEWHERE, _OWN)) and f"{os.sep}site-packages{os.sep}" not in normal
 
 
+def package_folder(file: str) -> str:
+    """Return the prefix of the files in the outermost package of a file: for a module by itself, the file."""
+    folder, inside = os.path.dirname(os.path.abspath(file)), os.path.abspath(file)
+    if not file or os.path.normcase(inside).startswith(_OWN):
+        return ""
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, inside = os.path.dirname(folder), folder + os.sep
+    return inside
+
+
 class LoadedFiles:
     """The stamps of the project's files when their modules were first seen, soon after their import."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from ...codec import encode_checked
 from ...errors import DefinitionError
@@ -16,7 +17,10 @@ from ..states.notes import keep_code, known_code
 from ..states.port import StateStore
 from ..states.single import is_recent, stamp_of
 from .code import Code, config_hash
-from .loaded import loaded
+from .loaded import is_project_file, loaded
+
+if TYPE_CHECKING:
+    from ..trigger import StateTrigger
 
 
 class StageCodes:
@@ -26,7 +30,7 @@ class StageCodes:
         self,
         name: str,
         stages: Mapping[str, Stage],
-        triggers: Mapping[str, object],
+        triggers: Mapping[str, StateTrigger],
         store: Callable[[], StateStore],
         skipped: tuple[type, ...],
     ) -> None:
@@ -43,12 +47,7 @@ class StageCodes:
         """The code of a stage: its function, and everything of the project that it uses."""
         found = self._code.get(stage)
         if found is None:
-            from .follow import code_of
-
-            given = self._stages[stage]
-            # The body of a stage in a document says what its code is.
-            function, version = getattr(given.function, "code", (given.function, None))
-            found = code_of(function, version=given.version or version, uses=given.uses, skipped=self._skipped)
+            found = self._find(self._stages[stage])
             loaded.look()
             if changed := loaded.changed(found.files):
                 raise DefinitionError(
@@ -57,6 +56,26 @@ class StageCodes:
                 )
             self._code[stage] = found
         return found
+
+    def check(self, stage: Stage) -> None:
+        """DefinitionError if the code of a stage cannot be found. That of a `def` in the project can."""
+        function = stage.function
+        is_def = isinstance(function, FunctionType) and is_project_file(function.__code__.co_filename)
+        if stage.handler is None and not is_def:
+            self._find(stage)
+
+    def _find(self, stage: Stage) -> Code:
+        from .follow import code_of
+
+        # The body of a stage in a document says what its code is.
+        function, version = getattr(stage.function, "code", (stage.function, None))
+        home = "" if stage.place is None else stage.place.file
+        try:
+            return code_of(
+                function, version=stage.version or version, uses=stage.uses, skipped=self._skipped, home=home
+            )
+        except DefinitionError as error:
+            raise DefinitionError(f"stage {stage.name!r}: {error}", where=stage.place) from None
 
     def current(self, stage: str) -> Current:
         """The hashes and checks with which states of a stage must agree to be fresh."""
@@ -81,7 +100,9 @@ class StageCodes:
              list(self.current(stage.name)), stage.entities is not None, sorted(stage.gates)]
             for stage in self._stages.values()
         ]  # fmt: skip
-        return sha256(encode_checked([told, sorted(self._triggers), __version__])).hexdigest()
+        return sha256(
+            encode_checked([told, [each.identity for each in self._triggers.values()], __version__])
+        ).hexdigest()
 
     def keep(self, stage: str) -> None:
         """Store the hashes of the parts of a stage, for `why` to compare with later."""
@@ -98,9 +119,9 @@ class StageCodes:
             if code is None:
                 if self._known_hash(stage) is not None:
                     stamps[name] = self._cached(name)
-            elif code.is_static and stage.function is not None and not stage.uses:
+            elif code.is_static and _function_name(stage):
                 files = [[file, list(stamp or ())] for file, stamp in sorted(code.files.items())]
-                stamps[name] = [_function_name(stage.function), code.hash, files]
+                stamps[name] = [_function_name(stage), code.hash, files]
         return stamps
 
     def _cached(self, stage: str) -> Any:
@@ -108,10 +129,10 @@ class StageCodes:
 
     def _known_hash(self, stage: Stage) -> str | None:
         """The cached hash of a stage, if none of its files has changed since."""
-        if stage.name in self._code or stage.function is None:
+        if stage.name in self._code or not _function_name(stage):
             return None
         found = self._cached(stage.name)
-        if found is None or found[0] != _function_name(stage.function):
+        if found is None or found[0] != _function_name(stage):
             return None
         now = time.time_ns()
         for file, stamp in found[2]:
@@ -139,6 +160,14 @@ class StageCodes:
         return found is not None and bool(loaded.changed([file for file, _ in found[2]]))
 
 
-def _function_name(function: Callable[..., Any]) -> str:
-    code = getattr(function, "__code__", None)
-    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
+def _function_name(stage: Stage) -> str:
+    """The function of a stage and those that its decorators wrapped; empty if its hash does not follow from their files."""
+    if stage.version is not None or stage.uses:
+        return ""
+    names = []
+    function = stage.function
+    while isinstance(function, FunctionType):
+        code = function.__code__
+        names.append(f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}")
+        function = function.__dict__.get("__wrapped__")
+    return " ".join(names) if function is None else ""

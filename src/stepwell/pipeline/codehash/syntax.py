@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dis
 import linecache
+from collections.abc import Iterator
 from types import CodeType
 from typing import TypeAlias
 
@@ -58,38 +59,51 @@ def _find_lambda(module: ast.Module, code: CodeType) -> ast.Lambda | None:
 
 
 def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
-    """Find a class by its name, `Outer.Inner`. If there are several, the last one."""
-    body: list[ast.stmt] = module.body
-    found: ast.ClassDef | None = None
+    """Find a class by its name, `Outer.Inner` or `make.<locals>.Inner`. If there are several, the last one."""
+    inside: ast.AST = module
     for part in qualname.split("."):
-        if part == "<locals>":
-            return None
-        found = next((node for node in reversed(body) if isinstance(node, ast.ClassDef) and node.name == part), None)
-        if found is None:
-            return None
-        body = found.body
-    return found
+        if part != "<locals>":
+            alike = [node for node in statements_in(inside) if getattr(node, "name", None) == part]
+            if not alike:
+                return None
+            inside = alike[-1]
+    return inside if isinstance(inside, ast.ClassDef) else None
+
+
+def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, class or function, also inside `if`, `with` and `try`, but not inside definitions."""
+    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for each in getattr(node, field, ()):
+            if isinstance(each, ast.stmt):
+                yield each
+            if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from statements_in(each)
+
+
+def imports(module: ast.Module, name: str) -> str:
+    """Return what a module imports under a name, unless the name alone says it, as with `import json`."""
+    return " ".join(
+        f"{'.' * getattr(node, 'level', 0)}{getattr(node, 'module', None) or ''}:{each.name}"
+        for node in statements_in(module)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for each in node.names
+        if (each.asname or each.name.partition(".")[0]) == name
+        and (each.asname is not None or isinstance(node, ast.ImportFrom))
+    )
 
 
 def assignments(module: ast.Module, name: str) -> list[ast.stmt]:
     """Return the statements of a module, also inside `if` and `try`, that assign a name."""
-    found: list[ast.stmt] = []
-    waiting: list[ast.stmt] = list(module.body)
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
+    statements: list[ast.stmt] = []
+    for node in statements_in(module):
         targets = (
             node.targets if isinstance(node, ast.Assign)
             else [node.target] if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.For)
             else []
         )  # fmt: skip
         if any(isinstance(each, ast.Name) and each.id == name for target in targets for each in ast.walk(target)):
-            found.append(node)
-        for field in ("body", "orelse", "finalbody", "handlers"):
-            for below in getattr(node, field, None) or []:
-                waiting += below.body if isinstance(below, ast.ExceptHandler) else [below]
-    return found
+            statements.append(node)
+    return statements
 
 
 def written(value: object) -> str:
@@ -116,15 +130,32 @@ def global_names(node: ast.AST) -> set[str]:
     else:
         assert isinstance(node, ast.stmt)
         code = compile(ast.Module([node], []), "<definition>", "exec", dont_inherit=True)
+    names = global_names_of(code)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        names.discard(node.name)
+    return names
+
+
+def global_names_of(code: CodeType) -> set[str]:
+    """Return the names that code, and the code inside it, takes from its module."""
     names: set[str] = set()
     waiting = [code]
     while waiting:
         each = waiting.pop()
         names |= {step.argval for step in dis.get_instructions(each) if step.opname in _GLOBAL}
         waiting += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        names.discard(node.name)
     return names
+
+
+def bytecode_text(code: CodeType) -> str:
+    """Return what code without source does, as a text."""
+    constants = [
+        bytecode_text(each) if isinstance(each, CodeType)
+        else repr(sorted(map(repr, each))) if isinstance(each, frozenset)
+        else repr(each)
+        for each in code.co_consts
+    ]  # fmt: skip
+    return repr((code.co_code, code.co_names, code.co_freevars, constants))
 
 
 def attributes_of(node: ast.AST, name: str) -> set[tuple[str, ...]]:
@@ -139,3 +170,36 @@ def attributes_of(node: ast.AST, name: str) -> set[tuple[str, ...]]:
         if chain and isinstance(inner, ast.Name) and inner.id == name:
             found.add(tuple(reversed(chain)))
     return found
+
+
+_PURE_CALLS = frozenset({
+    "bool", "bytes", "compile", "date", "datetime", "Decimal", "dict", "float", "Fraction", "frozenset", "int", "len", "list",
+    "max", "min", "namedtuple", "NewType", "Path", "PurePath", "PurePosixPath", "range", "round", "set", "sorted", "str", "sum",
+    "timedelta", "timezone", "tuple", "TypeVar",
+})  # fmt: skip
+"""Calls whose values depend only on the source, not on the machine."""
+
+
+def is_literal(statement: ast.stmt) -> bool:
+    """Whether a statement assigns a literal: it looks nothing up and calls nothing."""
+    value = getattr(statement, "value", None)
+    return value is not None and not any(
+        isinstance(each, ast.Name | ast.Call | ast.Attribute | ast.Await) for each in ast.walk(value)
+    )
+
+
+def impure_call(statement: ast.stmt) -> str | None:
+    """Return a call that is not pure, or a name that depends on the machine, in an assignment of a module."""
+    value = getattr(statement, "value", None) or statement
+    for each in ast.walk(value):
+        if isinstance(each, ast.Lambda | ast.FunctionDef):
+            continue
+        if isinstance(each, ast.Call):
+            called = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "?")
+            if called not in _PURE_CALLS:
+                return f"{called}()"
+        if isinstance(each, ast.Attribute) and each.attr in ("environ", "argv"):
+            return each.attr
+        if isinstance(each, ast.Name) and each.id == "__file__":
+            return each.id
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -12,7 +13,8 @@ from ...define.document import DocumentError
 from ...define.document.problems import Collected
 from ...define.document.text import Read, read_document
 from ...handlers import Handlers
-from ..definition import PipelineDefinition
+from ..definition import PipelineDefinition, checked_root, open_states
+from ..trigger import types_of_root
 from .bodies import found_handlers
 from .nodes import Nodes
 from .schema import FIELDS, STORES
@@ -45,7 +47,7 @@ def make_pipeline(
     root: str | None = None,
     handlers: Handlers | None = None,
     jobs: Iterable[str] = (),
-    check_handlers: bool = False,
+    strict: bool = False,
 ) -> Made:
     """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`."""
     problems = Collected(read.repeated)
@@ -53,7 +55,15 @@ def make_pipeline(
         problems.needed((), "an object with mode and nodes", read.data)
     else:
         options = _options(read.data, stem, root, problems)
-        nodes = Nodes(read.data, problems, found_handlers(handlers), tuple(jobs), check_handlers=check_handlers)
+        where = options["root"]
+
+        def types() -> list[Mapping[str, str]]:
+            if problems or (strict and "://" in where):  # checking a document needs no database
+                return []
+            with closing(open_states(checked_root(where), options["name"])) as store:
+                return types_of_root(store)
+
+        nodes = Nodes(read.data, problems, found_handlers(handlers), tuple(jobs), types=types, strict=strict)
         if not problems:
             try:
                 pipeline = make(home=home, **options)

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...templates import TemplateError, compile_template
+from ...triggers.filters import without_dollars as expression_without_dollars
 from ..patterns.pattern import Pattern
 
 STORED = "stored:"
 """What the home of a saved pipeline begins with: `stored:auto-blog@3`."""
-_DOLLAR = re.compile(r"\$\.(?=[A-Za-z_])")
-_BRACES = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
+_BRACES = re.compile(r"\{[{%].*?(?:[}%]\}|\Z)", re.DOTALL)
 
 
 def without_dollars(value: Any) -> Any:
@@ -34,11 +34,6 @@ def without_dollars(value: Any) -> Any:
     if isinstance(value, list):
         return [without_dollars(each) for each in value]
     return value
-
-
-def expression_without_dollars(text: str) -> str:
-    """Remove `$.` from a bare expression, as in `$.codeHash == currentCodeHash`."""
-    return _DOLLAR.sub("", text)
 
 
 def pattern_scope(pattern: Pattern) -> dict[str, str]:

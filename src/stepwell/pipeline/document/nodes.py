@@ -18,18 +18,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...define.code.address import is_address
-from ...define.code.registry import Registry
+from ...define.code.registry import ForData
 from ...define.document.problems import Collected
 from ...errors import DefinitionError
 from ...handlers import Handlers
-from ...templates import TemplateError, compile_config, compile_expression
+from ...templates import TemplateError, compile_config
+from ...triggers.filters import compile_filter
 from ..building.arguments import Signature
 from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
 from ..staleness.connections import find_cycle
+from ..trigger import make_trigger
 from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody, handler_signature
-from .names import as_pattern, expression_without_dollars, pattern_scope, without_dollars
+from .names import as_pattern, pattern_scope, without_dollars
 from .schema import DATA, NODE_FIELDS
 
 _STAGES = ("state_transform", "state_write")
@@ -56,17 +58,21 @@ class Nodes:
         handlers: Callable[[], Handlers],
         jobs: tuple[str, ...],
         *,
-        check_handlers: bool,
+        types: Callable[[], list[Mapping[str, str]]],
+        strict: bool,
     ) -> None:
         self.problems = problems
         self.handlers = handlers
-        self.registry = Registry(jobs)
-        self.check_handlers = check_handlers
+        self.registry = ForData(jobs)
+        self.types = types
+        """What states other pipelines of the root make, by type."""
+        self.strict = strict
         self.nodes = self._nodes(document.get("nodes"))
         self.above = self._connections(document.get("connections", []))
         self.patterns: dict[str, Pattern] = {}
         """What each node finds or writes, by id."""
         self.stages: list[tuple[Stage, Signature]] = []
+        self.state_types: dict[str, str] = {}
         self.triggers: list[dict[str, Any]] = []
         for node in self._in_order():
             self._read(node)
@@ -74,8 +80,9 @@ class Nodes:
     def add_to(self, pipeline: PipelineDefinition) -> None:
         for stage, signature in self.stages:
             pipeline.add(stage, signature)
+        pipeline.state_types |= self.state_types
         for trigger in self.triggers:
-            pipeline.trigger(**trigger)
+            pipeline.triggers[trigger["name"]] = make_trigger(**trigger, stages=pipeline.stages)
 
     # Structure
 
@@ -197,7 +204,9 @@ class Nodes:
         return made
 
     def _state(self, node: Node) -> Pattern | None:
-        """A state by its path, or by its type: the node that makes it, or `type/{entity}`."""
+        """A state by its path, or by its type: the node that makes it, here or in another pipeline of the root, or
+        `type/{entity}`.
+        """
         if "path" in node.data:
             return self._pattern(node, "path", node.data["path"])
         kind = node.data.get("stateType")
@@ -208,6 +217,10 @@ class Nodes:
             makes = each.type in _STAGES and kind in (each.name, each.data.get("stateType"))
             if makes and each.id != node.id and each.id in self.patterns:
                 return self.patterns.setdefault(node.id, self.patterns[each.id])
+        if node.type not in _STAGES:
+            for types in self.types():
+                if kind in types:
+                    return self.patterns.setdefault(node.id, Pattern(types[kind]))
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
@@ -247,6 +260,8 @@ class Nodes:
         body = self._body(node, names)
         if output is None or body is None:
             return
+        if "stateType" in data and "path" not in data:
+            self.state_types[data["stateType"]] = output.text
         filters = {
             name: scan.data["filter"]
             for scan in above
@@ -301,7 +316,7 @@ class Nodes:
             except DefinitionError as error:
                 self.problems.add((*path, "transform"), str(error))
                 return None
-        if self.check_handlers and transform not in self.handlers():
+        if self.strict and transform not in self.handlers():
             message = f"there is no handler {transform!r} here"
             self.problems.unknown((*path, "transform"), message, transform, list(self.handlers()))
             return None
@@ -313,14 +328,19 @@ class Nodes:
         workflow = data.get("workflow")
         if workflow is not None and not isinstance(workflow, str):
             self.problems.needed((*node.path, "workflow"), "the name of a saved workflow", workflow)
+        if self.strict and workflow is None and not any(node.id in above for above in self.above.values()):
+            message = "it starts nothing: name a saved `workflow`, or connect it to the nodes that read the state"
+            self.problems.add(node.path, message)
+        if pattern is None:
+            return
         condition = data.get("filter")
         if condition is not None:
-            condition = expression_without_dollars(str(condition))
             try:
-                compile_expression(condition)
+                compile_filter(str(condition), pattern.variables)
             except TemplateError as error:
-                self.problems.add((*node.path, "filter"), str(error), found=data["filter"])
+                self.problems.add((*node.path, "filter"), error.problem, found=condition)
                 return
-        if pattern is not None:
-            given = {"state": pattern.text, "workflow": workflow, "filter": condition}
-            self.triggers.append({"name": node.name, **given, "existing": bool(data.get("existing"))})
+            condition = str(condition)
+        state = pattern.text if "path" in data else data["stateType"]
+        given = {"state": state, "workflow": workflow, "condition": condition, "existing": bool(data.get("existing"))}
+        self.triggers.append({"name": node.name, **given})

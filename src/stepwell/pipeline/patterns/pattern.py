@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...errors import DefinitionError
+from ...matching import Matcher, PatternError
 from ...words import shown
 from .paths import name_problem, path_problem
 
@@ -45,9 +46,30 @@ class _Component:
         self.is_deep = [part.text for part in parts] == [DEEP]
         self.literal = "".join(part.text for part in parts) if all(part.kind == "text" for part in parts) else None
         loose = sum(part.kind == "glob" or (part.kind == "variable" and not part.regex) for part in parts)
-        self._greedy = re.compile(self._expression(""), re.DOTALL)
+        self._is_quick = self._can_be_tried()
+        self._greedy = self._compiled("")
         # Where text can be split between two parts in several ways, the shortest and the longest split must agree.
-        self._lazy = re.compile(self._expression("?"), re.DOTALL) if loose > 1 and self.variables else None
+        self._lazy = self._compiled("?") if loose > 1 and self.variables else None
+
+    def _can_be_tried(self) -> bool:
+        """Whether there are few splits to try: `re`, which is quicker, tries all of them."""
+        long = sum(part.text == "*" for part in self.parts if part.kind == "glob")
+        return long + len(self.variables) <= 2 and not any(part.regex for part in self.parts if part.kind == "variable")
+
+    def _compiled(self, lazy: str) -> Any:
+        expression = self._expression(lazy)
+        try:
+            return re.compile(expression, re.DOTALL) if self._is_quick else Matcher(f"(?s){expression}")
+        except (re.error, PatternError) as error:
+            raise ValueError(f"{''.join(part.text for part in self.parts)}: {error}") from None
+
+    def _values(self, found: Any) -> dict[str, str] | None:
+        """The values of the variables in a match; None if one has two."""
+        if self._is_quick:
+            return dict(found.groupdict())
+        names = [part.text for part in self.parts if part.kind == "variable"]
+        values = dict(zip(names, found.groups(), strict=True))
+        return values if all(values[name] == value for name, value in zip(names, found.groups(), strict=True)) else None
 
     def _expression(self, lazy: str) -> str:
         seen: set[str] = set()
@@ -57,6 +79,8 @@ class _Component:
                 written.append(re.escape(part.text))
             elif part.kind == "glob":
                 written.append(part.regex.replace("*", f"*{lazy}"))
+            elif not self._is_quick:
+                written.append(f"({part.regex or f'{_VALUE}+{lazy}'})")
             elif part.text in seen:
                 written.append(f"(?P={part.text})")
             else:
@@ -67,15 +91,15 @@ class _Component:
     def match(self, name: str) -> dict[str, str] | None:
         """Return the values of the variables, or None if the name does not match or matches in more than one way."""
         found = self._greedy.match(name)
-        if found is None or name[0] == ".":
+        if found is None or name[:1] in ("", "."):
             return None
-        values = found.groupdict()
-        for value in values.values():
+        values = self._values(found)
+        for value in values.values() if values is not None else ():
             if not value.isalnum() and name_problem(value) is not None:
                 return None
-        if self._lazy is not None:
+        if self._lazy is not None and values is not None:
             other = self._lazy.match(name)
-            if other is None or other.groupdict() != values:
+            if other is None or self._values(other) != values:
                 return None
         return values
 
@@ -93,7 +117,7 @@ class Pattern:
         self.text = text
         try:
             self.components = _parsed(text)
-        except ValueError as problem:
+        except (ValueError, re.error, OverflowError, RecursionError) as problem:
             raise DefinitionError(f"the pattern {shown(text)}: {problem}") from None
         self.is_directory = text.endswith("/")
         self.variables = tuple(dict.fromkeys(name for each in self.components for name in each.variables))
@@ -242,6 +266,9 @@ def _parts(text: str) -> list[_Part]:
                 raise ValueError("a [ has no ]")
             inside = text[position + 1 : end]
             negated, inside = inside[0] in "!^", inside.lstrip("!^")
+            if not inside or "--" in inside:
+                problem = "no character" if not inside else "-- is neither a range nor a character"
+                raise ValueError(f"{text[position : end + 1]}: {problem} between the brackets")
             regex = f"[{'^' if negated else ''}{re.escape(inside).replace(chr(92) + '-', '-')}]"
             part = _Part("glob", text[position : end + 1], regex)
             position = end + 1
@@ -280,10 +307,10 @@ def _variable(text: str, start: int) -> tuple[int, _Part]:
         raise ValueError(f"{{{name}}}: a variable has the form of a Python name")
     if regex:
         try:
-            compiled = re.compile(regex)
-        except re.error as error:
+            groups = Matcher(regex).groups
+        except PatternError as error:
             raise ValueError(f"{{{name}:{regex}}}: {error}") from None
-        if compiled.groups:
+        if groups:
             raise ValueError(f"{{{name}:{regex}}}: use (?:...) for groups")
         regex = f"(?:{regex})"
     return end + 1, _Part("variable", name, regex)

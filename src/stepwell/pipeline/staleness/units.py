@@ -80,7 +80,7 @@ def key_variables(reading: Reading) -> tuple[str, ...]:
 
 
 def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Found]) -> list[Unit]:
-    """One unit for each entity that every input with variables has, or that `entities` gives."""
+    """One unit for each entity that all inputs with variables have, or that `entities` gives. Gates only keep them waiting."""
     given = list(readings)
     shared = {each.name: found[each.name].get((), []) for each in given if not key_variables(each)}
     absent = [each.pattern for each in given if each.name in shared and not shared[each.name]]
@@ -98,6 +98,9 @@ def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Foun
         return units
     if not own:  # one unit collects all
         return [] if any(pattern.variables for pattern in absent) else [Unit(stage, (), shared, missing)]
+    if stage.gates and (gates := _gates_of(stage, own)):
+        own = [each for each in own if each not in gates]
+        return [_gated(stage, row, inputs | shared, missing, gates, found) for row, inputs in _joined(own, found)]
     if len(own) == 1 and key_variables(own[0]) == stage.variables:
         name = own[0].name
         if not shared:
@@ -107,6 +110,27 @@ def units_of(stage: Stage, readings: Iterable[Reading], found: Mapping[str, Foun
         Unit(stage, tuple(row[variable] for variable in stage.variables), inputs | shared, missing)
         for row, inputs in _joined(own, found)
     ]
+
+
+def _gates_of(stage: Stage, own: Sequence[Reading]) -> list[Reading]:
+    """The gates whose path follows from the other inputs of a unit."""
+    variables = {name for each in own if each.name not in stage.gates for name in key_variables(each)}
+    return [each for each in own if each.name in stage.gates and variables.issuperset(each.pattern.variables)]
+
+
+def _gated(
+    stage: Stage,
+    values: Mapping[str, str],
+    inputs: Mapping[str, list[str]],
+    missing: tuple[str, ...],
+    gates: Iterable[Reading],
+    found: Mapping[str, Found],
+) -> Unit:
+    """The unit of an entity, waiting for those of its gates that do not exist."""
+    there = {each.name: found[each.name].get(tuple(values[name] for name in key_variables(each)), []) for each in gates}
+    closed = (each.pattern.partly_filled(values) for each in gates if not there[each.name])
+    key = tuple(values[name] for name in stage.variables)
+    return Unit(stage, key, {**inputs, **there}, (*missing, *closed))
 
 
 def _joined(readings: list[Reading], found: Mapping[str, Found]) -> list[tuple[dict[str, str], dict[str, list[str]]]]:
@@ -137,7 +161,7 @@ def _given_keys(stage: Stage) -> list[Key]:
         if isinstance(each, Mapping):
             key = tuple(str(each.get(name, "")) for name in stage.variables)
         elif isinstance(each, str):
-            key = tuple(each.split("/")) if len(stage.variables) > 1 else (each,)
+            key = tuple(each.split("/"))
         else:
             raise DefinitionError(f"stage {stage.name!r}: entities() gave {shown(each)}; an id or a mapping is needed")
         problem = next((told for value in key if (told := name_problem(value))), None)

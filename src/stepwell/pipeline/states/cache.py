@@ -1,20 +1,17 @@
 """The cache of content hashes, and of the last verdict: a file that may be deleted at any time.
 
 stepwell-cache 1 <length of header>\\n
-{"verdict": ..., "folders": [[path, names, recent, manifest, manifest hash], ...]}       canonical JSON
+{"verdict": ..., "folders": [[path, names, recent, manifest, manifest hash], ...]}       JSON
 for each folder: the stamps (4 x 8 bytes for each name), then the hashes (32 bytes each)
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ...codec import encode_checked
 from .listing import Folder
 from .single import Stamp
 
@@ -106,11 +103,9 @@ class Cache(NamedTuple):
 EMPTY = Cache({}, {})
 
 
-def read_cache(path: str) -> Cache:
-    """What was cached; nothing if there is no such file, or it is damaged."""
+def read_cache(whole: bytes) -> Cache:
+    """What was cached; nothing if it is damaged."""
     try:
-        with open(path, "rb") as file:
-            whole = file.read()
         if not whole.startswith(_MAGIC):
             return EMPTY
         line = whole.index(b"\n")
@@ -125,28 +120,16 @@ def read_cache(path: str) -> Cache:
             folders[name] = Cached(names, whole[end:stamps], whole[stamps:hashes], recent, manifest, manifest_hash)
             end = hashes
         return Cache(folders, header["verdict"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return EMPTY
 
 
-def write_cache(path: str, folders: Iterable[tuple[str, Cached]], verdict: dict[str, Any]) -> None:
-    """Best effort: a disk that is full must not stop a scan."""
+def written_cache(folders: Iterable[tuple[str, Cached]], verdict: dict[str, Any]) -> bytes:
     given = list(folders)
-    header = encode_checked(
-        {
-            "verdict": verdict,
-            "folders": [[name, each.names, each.recent, each.manifest, each.manifest_hash] for name, each in given],
-        }
-    )
+    # Names of files that are no text are half surrogate pairs, which JSON can hold as escapes only.
+    known = [[name, each.names, each.recent, each.manifest, each.manifest_hash] for name, each in given]
+    header = json.dumps({"verdict": verdict, "folders": known}, separators=(",", ":")).encode()
     pieces = [_MAGIC + b"%d\n" % len(header), header]
     for _, each in given:
         pieces += (each.stamps, each.hashes)
-    temporary = f"{path}.{os.getpid()}"
-    with contextlib.suppress(OSError):
-        try:
-            with open(temporary, "wb") as file:
-                file.write(b"".join(pieces))
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            raise
+    return b"".join(pieces)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from stat import S_IFDIR, S_IFLNK, S_IFREG, S_ISDIR
-from typing import NamedTuple
+from stat import S_IFDIR, S_IFLNK, S_IFREG
+from typing import NamedTuple, TypeAlias
 
+from ...errors import UnsafePath
 from ..patterns.paths import TEMPORARY
 from .single import Stamp
 
 MANIFEST_FILES = (".manifest.json", ".manifest.log")
 _NUMBERS = 4
+OpenFolder: TypeAlias = Callable[[str], int]
+"""Opens a directory by its path below the root."""
 
 
 class Folder(NamedTuple):
@@ -38,7 +41,7 @@ class Folder(NamedTuple):
         return size, changed, status_changed, inode
 
 
-def list_folder(root: str, path: str) -> Folder | None:
+def list_folder(open_folder: OpenFolder, path: str) -> Folder | None:
     """One directory; None if there is none."""
     names: list[str] = []
     stamps = array("Q")
@@ -48,9 +51,8 @@ def list_folder(root: str, path: str) -> Folder | None:
     manifest: list[Stamp | None] = [None, None]
     add, add_stamp = names.append, stamps.extend
     try:
-        # Below an open directory the system need not follow the whole path for every file.
-        opened = os.open(f"{root}/{path}" if path else root, os.O_RDONLY | os.O_DIRECTORY)
-    except (FileNotFoundError, NotADirectoryError):
+        opened = open_folder(path)
+    except (FileNotFoundError, NotADirectoryError, UnsafePath):  # gone, or swapped for something else a moment ago
         return None
     try:
         with os.scandir(opened) as scanned:
@@ -83,19 +85,12 @@ def _stamp(found: os.stat_result) -> Stamp:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def is_folder(file: str) -> bool:
-    try:
-        return S_ISDIR(os.lstat(file).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def walk(root: str, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]:
+def walk(open_folder: OpenFolder, wanted: Callable[[Sequence[str]], bool]) -> Iterator[Folder]:
     """The directories below the root whose components are `wanted`, and the root itself."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         components = waiting.pop()
-        folder = list_folder(root, "/".join(components))
+        folder = list_folder(open_folder, "/".join(components))
         if folder is None:
             continue
         yield folder

@@ -1,4 +1,4 @@
-"""What is noted beside states: what failed, what triggers were fired for, and what stages were made of."""
+"""What is noted beside states: what failed, what triggers were fired for, what stages were made of, which states there are."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from .port import Notes
 from .records import Failure, failure_from
 
 
-def read_failures(notes: Notes) -> dict[str, Failure]:
-    """What failed, by stage and entity."""
-    return {unit: failure_from(written) for unit, written in notes.read("failures").items()}
+def read_failures(notes: Notes, pipeline: str) -> dict[str, Failure]:
+    """What failed of one pipeline, by stage and entity."""
+    own = f"{pipeline}#"
+    return {
+        key[len(own) :]: failure
+        for key, written in notes.read("failures").items()
+        if key.startswith(own) and (failure := failure_from(written)) is not None
+    }
 
 
-def change_failures(notes: Notes, changes: Mapping[str, Failure | None]) -> None:
-    notes.change(
-        "failures", {unit: None if failure is None else failure.to_json() for unit, failure in changes.items()}
-    )
+def change_failures(notes: Notes, pipeline: str, changes: Mapping[str, Failure | None]) -> None:
+    written = {unit: None if failure is None else failure.to_json() for unit, failure in changes.items()}
+    notes.change("failures", {f"{pipeline}#{unit}": failure for unit, failure in written.items()})
 
 
 def known_code(notes: Notes, code_hash: str) -> Mapping[str, Any] | None:
@@ -30,3 +34,14 @@ def keep_code(notes: Notes, code_hash: str, parts: Mapping[str, str]) -> None:
     """Remember what a stage was made of, so that `why` can name what changed."""
     if known_code(notes, code_hash) is None:
         notes.change("code", {code_hash: dict(parts)})
+
+
+def note_types(notes: Notes, pipeline: str, types: Mapping[str, str]) -> None:
+    """Note which states a pipeline makes, so that others of the root find them by their type."""
+    if notes.read("types").get(pipeline) != types:
+        notes.change("types", {pipeline: dict(types)})
+
+
+def noted_types(notes: Notes) -> list[Mapping[str, str]]:
+    """The patterns of the states that each pipeline of the root makes, by their type."""
+    return [types for types in notes.read("types").values() if isinstance(types, dict)]

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from ...errors import UnsafePath
 from ..patterns.pattern import Pattern
 from .cache import Cache
 from .listing import Folder
@@ -23,7 +24,7 @@ from .snapshot import Snapshot
 
 Wanted: TypeAlias = Callable[[Sequence[str]], bool]
 """Whether a directory, given by its components, may have something in it or below it."""
-NoteKind: TypeAlias = Literal["failures", "triggers", "code"]
+NoteKind: TypeAlias = Literal["failures", "triggers", "code", "types"]
 
 
 class Draft(NamedTuple):
@@ -115,7 +116,16 @@ class Drafts(Protocol):
         """`token` tells it from all other drafts."""
         ...
 
-    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | None]:
+    def write(self, draft: Draft, content: bytes, member: str = "") -> None:
+        """Write the draft of a file, or one file of several."""
+        ...
+
+    def read(self, draft: Draft, member: str = "") -> bytes: ...
+    def members(self, draft: Draft) -> list[str]:
+        """The files of a draft of several. UnsafePath if something there is no file."""
+        ...
+
+    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | UnsafePath | None]:
         """Write drafts of single files. Return why each could not be written."""
         ...
 
@@ -183,8 +193,10 @@ class StateStore(Protocol):
         """Have drafts survive a crash of the machine: before they are published, and in any thread."""
         ...
 
-    def publish(self, publications: Sequence[Publication]) -> list[Published]:
-        """Make drafts seen that are synced, each as a whole."""
+    def publish(
+        self, publications: Sequence[Publication], check: Callable[[], object] = lambda: None
+    ) -> list[Published]:
+        """Make drafts seen that are synced, each as a whole. Nothing, if `check` raises while nobody else can publish."""
         ...
 
     def tidy(self) -> None:

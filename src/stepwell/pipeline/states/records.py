@@ -73,26 +73,34 @@ def _encoded_alike(code: str, config: str, at: str, by: str, check: str) -> tupl
 
 
 def record_from(written: Mapping[str, Any]) -> Record:
-    """Read a record from its JSON. KeyError or TypeError if it is not one."""
+    """Read a record from its JSON. KeyError, TypeError or AttributeError if it is not one."""
     members = written.get("members")
-    if members is not None and not isinstance(members, dict):
-        raise TypeError("members")
     inputs = written.get("inputs", {})
-    if not isinstance(inputs, dict):
-        raise TypeError("inputs")
-    return Record(
+    texts = (
         written["codeHash"],
         written.get("configHash", ""),
         written["contentHash"],
-        written.get("inputsHash") or inputs_hash(inputs),
         written.get("producedAt", ""),
         written.get("producedBy", ""),
         written.get("entity", ""),
-        inputs,
-        members,
         written.get("checkHash", ""),
         written.get("stale", ""),
     )
+    if not (_TEXTS.issuperset(map(type, texts)) and _are_hashes(inputs) and (members is None or _are_hashes(members))):
+        raise TypeError("a record has texts, and hashes by path")
+    code, config, content, at, by, entity, check, stale = texts
+    common = written.get("inputsHash")
+    return Record(
+        code, config, content, common if isinstance(common, str) and common else inputs_hash(inputs), at, by, entity,
+        inputs, members, check, stale,
+    )  # fmt: skip
+
+
+_TEXTS = frozenset({str})
+
+
+def _are_hashes(value: object) -> bool:
+    return isinstance(value, dict) and _TEXTS.issuperset(map(type, value.values()))
 
 
 class Failure(NamedTuple):
@@ -113,9 +121,16 @@ class Failure(NamedTuple):
         return dict(zip(_keys(self), self, strict=True))
 
 
-def failure_from(written: Mapping[str, Any]) -> Failure:
-    """Read a failure from its JSON. KeyError if it is not one; it need not have a run."""
-    return Failure._make([*(written[key] for key in _keys(Failure)[:-1]), written.get("runId", "")])
+def failure_from(written: Mapping[str, Any]) -> Failure | None:
+    """Read a failure from its JSON; it need not have a run. None if it is not one: then it is tried again at once."""
+    try:
+        failure = Failure._make([*(written[key] for key in _keys(Failure)[:-1]), written.get("runId", "")])
+        numbers = (failure.attempts, failure.first_failed_at, failure.last_failed_at, failure.next_retry_at or 0.0)
+        texts = (failure.error, failure.error_type, failure.identity, failure.run_id)
+        is_sound = all(type(each) in (int, float) and -1e12 < each < 1e12 for each in numbers)
+        return failure if is_sound and failure.attempts >= 1 and _TEXTS.issuperset(map(type, texts)) else None
+    except (KeyError, TypeError, AttributeError):
+        return None
 
 
 def _keys(kind: Record | Failure | type[Record | Failure]) -> list[str]:

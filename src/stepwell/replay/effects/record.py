@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...clock import SECOND
 from ...codec import MAX_BYTES, decode, encode_checked, sha256, text
-from ...errors import StoreCorrupt
+from ...errors import NotJson, StoreCorrupt
 from ...masking import MASK, hidden, holds_secret, mask
 from ...model import LineRow
 from ...model.lines import EFFECT, PAYLOAD
@@ -276,6 +276,17 @@ def masked_value(value: Any) -> Any:
         return value
     # A number is hidden whole: the rest of it would be another number.
     return MASK if holds_secret(str(value)) else value
+
+
+def masked_data(value: Any) -> Any:
+    """The same for JSON that somebody else wrote. It is searched as decoded: its text may write a secret in any way."""
+    if not hidden():
+        return value
+    try:
+        is_clean = not holds_secret(text(value))
+    except NotJson:
+        is_clean = False
+    return value if is_clean else masked_value(value)
 
 
 def masked_part(value: Any, digest: str) -> tuple[Any, str]:

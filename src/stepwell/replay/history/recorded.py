@@ -9,7 +9,6 @@ from ...errors import RunNotFound
 from ...graph import Graph
 from ...ids import Digest, RunId
 from ...kernel.audit import earlier_graphs, fold
-from ...kernel.folding import ancestors
 from ...model import AttemptRow, AttemptStatus, JournalRow, LineRow, Query, RunRow, RunStatus, queries
 from ...model.lines import EFFECT, PAYLOAD
 from ...model.origin import is_origin, origin_of
@@ -205,10 +204,7 @@ class Superseded:
             for span in spans
             if span.since <= seq < span.until
         ]
-        if not then:
-            return ()
-        above = set(ancestors(graph, index))
-        return tuple((place, output) for place, output in then if place in above)
+        return tuple((place, output) for place, output in then if graph.ancestry.is_ancestor(place, index))
 
 
 def _shared(own: RecordedNode, theirs: RecordedNode | None) -> RecordedNode:

@@ -6,7 +6,7 @@ Nothing is written twice: an awaited method is made from the blocking one, with 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from .pool import Pool
@@ -28,23 +28,64 @@ class Wrapper(Generic[Behind]):
 
 
 def awaited_as(
-    method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made]
+    method: Callable[Concatenate[Behind, P], T], make: Callable[[T, Pool], Made], *, reads: bool = False
 ) -> Callable[Concatenate[Any, P], Awaited[Made]]:
-    """An awaited method, made from a blocking one; `make` turns its result into something for coroutines.
+    """An awaited method, made from a blocking one; `make` turns its result into something for coroutines. `reads`: it commits
+    nothing.
 
     It is looked up by its name, so that a subclass may have its own.
     """
 
     @functools.wraps(method)
     async def call(self: Wrapper[Behind], /, *args: P.args, **keywords: P.kwargs) -> Made:
-        return make(await self._pool.call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
+        call = self._pool.read if reads else self._pool.call
+        return make(await call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
 
     return call
 
 
-def awaited(method: Callable[Concatenate[Behind, P], T]) -> Callable[Concatenate[Any, P], Awaited[T]]:
+def awaited(
+    method: Callable[Concatenate[Behind, P], T], *, reads: bool = False
+) -> Callable[Concatenate[Any, P], Awaited[T]]:
     """The same for a result that needs no wrapping."""
-    return awaited_as(method, lambda found, _: found)
+    return awaited_as(method, lambda found, _: found, reads=reads)
+
+
+class Unawaited(Coroutine[Any, Any, T]):
+    """What `run.status` of an `AsyncRun` is until it is awaited. Comparing it raises: the result would always be False."""
+
+    def __init__(self, coroutine: Awaited[T], name: str) -> None:
+        self._coroutine = coroutine
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, not awaited>"
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._coroutine.__await__()
+
+    def send(self, value: Any, /) -> Any:
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __eq__(self, other: object) -> bool:
+        raise self._refused()
+
+    def __bool__(self) -> bool:
+        raise self._refused()
+
+    __hash__ = object.__hash__
+
+    def _refused(self) -> TypeError:
+        self._coroutine.close()  # the warning that it was never awaited would say the same again
+        return TypeError(
+            f"{self._name} must be awaited before it is compared: `await run.{self._name.rpartition('.')[2]}`"
+        )
 
 
 class reading(Generic[T]):
@@ -65,6 +106,6 @@ class reading(Generic[T]):
     def __get__(self, owner: Wrapper[Any] | None, kind: type) -> reading[T] | Awaited[T]:
         if owner is None:
             return self
-        awaited = owner._pool.call(self._read, owner.sync)
+        awaited = owner._pool.read(self._read, owner.sync)
         setattr(awaited, "__qualname__", self._name)  # noqa: B010  # for the warning when nobody awaits it
-        return awaited
+        return Unawaited(awaited, self._name)

@@ -32,9 +32,9 @@ class AsyncTriggers(Wrapper[Any]):
         return offered(AsyncTriggers, (), "sync")
 
     add = awaited(Triggers.add)
-    all = awaited(Triggers.all)
-    get = awaited(Triggers.get)
-    versions = awaited(Triggers.versions)
+    all = awaited(Triggers.all, reads=True)
+    get = awaited(Triggers.get, reads=True)
+    versions = awaited(Triggers.versions, reads=True)
     pause = awaited(Triggers.pause)
     resume = awaited(Triggers.resume)
     remove = awaited(Triggers.remove)
@@ -45,6 +45,8 @@ class AsyncTriggers(Wrapper[Any]):
 P = ParamSpec("P")
 THREADS = 8
 """Calls at once; their commits are grouped."""
+READERS = 4
+"""Calls at once that only read."""
 
 
 def starting_and_waiting(
@@ -61,7 +63,7 @@ def starting_and_waiting(
         run: Run = await self._pool.call(self.sync.start, *given, **options)
         row = await self.sync.waiting.wait_on_loop(run.id, limit)
         if check:
-            await self._pool.call(run._checked, row)
+            await self._pool.read(run._checked, row)
         return AsyncRun(run, self._pool)
 
     return awaited
@@ -76,7 +78,7 @@ class AsyncRuns(list[AsyncRun]):
 
     async def next(self) -> AsyncRuns:
         """The page after this one; empty at the end."""
-        return AsyncRuns(await self._pool.call(self._page.next), self._pool)
+        return AsyncRuns(await self._pool.read(self._page.next), self._pool)
 
     async def all(self) -> AsyncIterator[AsyncRun]:
         """These and all others after them, read page by page: `async for run in (await engine.runs()).all(): ...`"""
@@ -91,16 +93,16 @@ class AwaitedCalls(Wrapper[Any]):
     """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
 
     def __init__(self, sync: Any, threads: str) -> None:
-        super().__init__(sync, Pool(THREADS, threads))
+        super().__init__(sync, Pool(THREADS, threads, readers=READERS))
 
     run = starting_and_waiting(BlockingEngine.run)
     start = awaited_as(BlockingEngine.start, AsyncRun)
     start_many = awaited_as(BlockingEngine.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
-    get = awaited_as(BlockingEngine.get, AsyncRun)
+    get = awaited_as(BlockingEngine.get, AsyncRun, reads=True)
     adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
-    runs = awaited_as(BlockingEngine.runs, AsyncRuns)
+    runs = awaited_as(BlockingEngine.runs, AsyncRuns, reads=True)
     save = awaited(BlockingEngine.save)
-    workflows = awaited(BlockingEngine.workflows)
+    workflows = awaited(BlockingEngine.workflows, reads=True)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:
@@ -114,5 +116,5 @@ class AwaitedCalls(Wrapper[Any]):
 
     async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""
-        found: Comparison = await self._pool.call(self.sync.compare, behind(first), behind(second))
+        found: Comparison = await self._pool.read(self.sync.compare, behind(first), behind(second))
         return found

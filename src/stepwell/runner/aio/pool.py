@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
 from ...errors import EngineClosed
+from ...store.rules.processes import check_process
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,15 +23,19 @@ class Pool:
     """A few threads. Starting a thread waits until it runs, which takes milliseconds on a busy machine. So only one is started
     here, on the loop, and that one starts the others; a `ThreadPoolExecutor` would start all of them here."""
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, *, readers: int = 0) -> None:
+        """`readers`: so many further threads for what only reads, so that it does not wait for commits to a busy store."""
+        self._readers = Pool(readers, f"{name}-read") if readers else self
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._threads, self._name = threads, name
         self._lock = threading.Lock()
+        self._opener = os.getpid()
         self._closed = False
         self._start(self._serve_with_others)
 
     async def call(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
         """Make a call. It goes on to its end even if the caller is cancelled."""
+        check_process(self._opener, "this engine")
         made: Future[T] = Future()
         with self._lock:  # before `close` queues the end
             if self._closed:
@@ -37,8 +43,14 @@ class Pool:
             self._calls.put((made, functools.partial(copy_context().run, function, *args, **keywords)))
         return await asyncio.wrap_future(made)
 
+    async def read(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
+        """The same for a call that commits nothing."""
+        return await self._readers.call(function, *args, **keywords)
+
     def close(self) -> None:
         """Make the calls that are queued, and no more."""
+        if self._readers is not self:
+            self._readers.close()
         with self._lock:
             if not self._closed:
                 self._closed = True

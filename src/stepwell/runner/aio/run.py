@@ -15,6 +15,7 @@ from ...model import RunStatus
 from ...model.origin import Origin
 from ...words import offered
 from ..runs.run import Run
+from ..runs.views import RunProgress
 from .awaited import Awaited, Wrapper, awaited, awaited_as, reading
 
 P = ParamSpec("P")
@@ -44,6 +45,10 @@ class AsyncRun(Wrapper[Run]):
     def __repr__(self) -> str:
         return f"<AsyncRun {self.id}>"  # reading more would block the loop
 
+    def _repr_html_(self) -> str:
+        """For notebooks, whose loop waits for it: a run is shown where nothing else goes on."""
+        return self.sync._repr_html_()
+
     def __dir__(self) -> list[str]:
         return offered(AsyncRun, (), "sync")
 
@@ -57,7 +62,7 @@ class AsyncRun(Wrapper[Run]):
 
     async def diff(self, other: AsyncRun | Run | str) -> Comparison:
         """This run and another side by side; see `Run.diff`."""
-        return await self._pool.call(self.sync.diff, behind(other))
+        return await self._pool.read(self.sync.diff, behind(other))
 
     @overload
     async def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
@@ -71,38 +76,35 @@ class AsyncRun(Wrapper[Run]):
     async def output(self, node: str) -> Any: ...
     async def output(self, node: Any) -> Any:
         """The output of one node; see `Run.output`."""
-        return await self._pool.call(self.sync.output, node)
-
-    @property
-    async def result(self) -> Any:
-        """The output of the last node; see `Run.result`."""
-        return await self._pool.call(lambda: self.sync.result)
+        return await self._pool.read(self.sync.output, node)
 
     async def forks(self) -> list[AsyncRun]:
         """The runs that were forked from this one, newest first."""
-        return [AsyncRun(run, self._pool) for run in await self._pool.call(self.sync.forks)]
+        return [AsyncRun(run, self._pool) for run in await self._pool.read(self.sync.forks)]
 
     status: reading[RunStatus] = reading(lambda run: run.status, Run.status.__doc__)
+    progress: reading[RunProgress] = reading(lambda run: run.progress, Run.progress.__doc__)
     workflow: reading[str] = reading(lambda run: run.workflow, Run.workflow.__doc__)
     input: reading[dict[str, Any]] = reading(lambda run: run.input, Run.input.__doc__)
     graph: reading[Graph] = reading(lambda run: run.graph, Run.graph.__doc__)
+    result: reading[Any] = reading(lambda run: run.result, Run.result.__doc__)
     outputs: reading[dict[str, Any]] = reading(lambda run: run.outputs, Run.outputs.__doc__)
     state: reading[dict[str, Any]] = reading(lambda run: run.state, Run.state.__doc__)
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
     origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
 
-    nodes = awaited(Run.nodes)
-    node = awaited(Run.node)
-    logs = awaited(Run.logs)
-    effects = awaited(Run.effects)
-    show = awaited(Run.show)
-    why = awaited(Run.why)
-    audit = awaited(Run.audit)
+    nodes = awaited(Run.nodes, reads=True)
+    node = awaited(Run.node, reads=True)
+    logs = awaited(Run.logs, reads=True)
+    effects = awaited(Run.effects, reads=True)
+    show = awaited(Run.show, reads=True)
+    why = awaited(Run.why, reads=True)
+    audit = awaited(Run.audit, reads=True)
     replay = awaited(Run.replay)
     checkpoint = awaited(Run.checkpoint)
-    checkpoints = awaited(Run.checkpoints)
-    export = awaited(Run.export)
-    export_graph = awaited(Run.export_graph)
+    checkpoints = awaited(Run.checkpoints, reads=True)
+    export = awaited(Run.export, reads=True)
+    export_graph = awaited(Run.export_graph, reads=True)
     delete = awaited(Run.delete)
 
     check = verb(Run.check)

@@ -6,10 +6,12 @@ process sends it to its parent, a replay compares it with the record.
 
 from __future__ import annotations
 
+import os
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from ...codec import MAX_BYTES, encode, json_path
 from ...define import Delta
@@ -56,7 +58,7 @@ End = TypeVar("End")
 class Course(ABC, Generic[End]):
     """Calls the body of one attempt, guarded if wanted, and keeps what it returns or raises."""
 
-    __slots__ = ("context", "guarded", "host", "returns")
+    __slots__ = ("_process", "context", "guarded", "host", "returns")
     guarded_everywhere = False
     """Whether the guard also covers threads without the body's context, and whatever the body leaves running."""
 
@@ -65,6 +67,7 @@ class Course(ABC, Generic[End]):
         self.context = Context(host)
         self.guarded = guarded
         """Whether the body may use the clock, randomness and the network only through `ctx`."""
+        self._process = os.getpid()
         self.returns: Shape | None = None
         """The return annotation of the body."""
 
@@ -115,6 +118,8 @@ class Course(ABC, Generic[End]):
 
     def returned(self, result: object) -> End:
         """The body returned: it has completed, unless the result cannot be stored."""
+        if os.getpid() != self._process:
+            _end_fork(None)
         host, context = self.host, self.context
         name = host.spec.name
         try:
@@ -132,6 +137,8 @@ class Course(ABC, Generic[End]):
 
     def raised(self, error: BaseException) -> End:
         """The body raised."""
+        if os.getpid() != self._process:
+            _end_fork(error)
         self.context.leave()
         raised = Raised.of(error)
         retry = self.host.spec.retry
@@ -161,6 +168,18 @@ class Course(ABC, Generic[End]):
 
     @abstractmethod
     def _failed(self, raised: Raised, outcome: bytes | None) -> End: ...
+
+
+def _end_fork(error: BaseException | None) -> NoReturn:
+    """End a process that a body has forked, where it comes back from the body. It has none of the threads of its parent, which
+    alone may settle the attempt.
+    """
+    if error is not None and not isinstance(error, SystemExit):
+        os.write(2, "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
+    code = 1 if error is not None else 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    os._exit(code & 0xFF)
 
 
 def leave_body() -> None:
@@ -230,7 +249,8 @@ class Attempt(Course[Settle]):
         if failure.later is not None and not verdict.postponed:
             message = f"{message}\n  it has asked to be tried later {held.postponed:,} times, which is its limit"
             return self._ended(verdict, kind, message, trace, outcome, {"postponed": held.postponed})
-        return self._ended(verdict, kind, message, trace, outcome)
+        later: dict[str, object] = {} if failure.later is None else {"later": failure.later.seconds}
+        return self._ended(verdict, kind, message, trace, outcome, later)
 
     def _ended(
         self,

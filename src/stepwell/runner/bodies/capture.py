@@ -69,12 +69,39 @@ class Stream:
             if isinstance(text, str):
                 _tell(owner, lambda output: output.write(time.time_ns() // 1_000, self._name, text))
             return self._stream.write(text)
+        except UnicodeError:
+            raise
+        except (OSError, ValueError):  # a body before this one has closed the stream of the process; the copy is kept
+            return len(text)
         finally:
             _owner.reset(token)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
+
+    def flush(self) -> None:
+        if _owner.get() is None:
+            self._stream.flush()
+            return
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def close(self) -> None:
+        """A body cannot close what other bodies write to."""
+        if _owner.get() is None:
+            self._stream.close()
+        else:
+            self.flush()
+
+    def detach(self) -> Any:
+        return self._stream.detach() if _owner.get() is None else self._stream.buffer
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ...codec import decode
 from ...define import Bodies, bodies_for
+from ...define.code.registry import OwnJobs
 from ...errors import Stopped
 from ...graph import NodeSpec
 from ...graph.document import node_from_document
@@ -28,7 +29,7 @@ from ...replay.effects.recorder import Recorder
 from ...replay.effects.repeatable import Outside
 from ..worker.debounce import Debounce
 from .attempt import Course, leave_body
-from .capture import start_capture
+from .capture import refresh_capture, start_capture
 from .host import AttemptInfo, Host
 from .log_lines import BodyOutput
 from .outputs import Outputs
@@ -50,6 +51,8 @@ class Request(NamedTuple):
     """The outputs that the body takes, by node."""
     secrets: Any
     guarded: bool
+    own_jobs: OwnJobs | None = None
+    """What a job of Stepwell itself gets of its parent."""
 
 
 class Pipe:
@@ -163,7 +166,8 @@ class ParentHost(Host):
 
     @cached_property
     def bodies(self) -> Bodies:
-        return bodies_for(self._request.target, self._request.state)
+        own = self._request.own_jobs
+        return bodies_for(self._request.target, self._request.state, own_jobs=None if own is None else lambda: own)
 
     def arguments(self) -> tuple[Mapping[str, Any], dict[str, Any]]:
         return self.info.input, {name: decode(output) for name, output in self._request.needs.items()}
@@ -196,8 +200,10 @@ class PipeOutputs(Outputs):
         return decode(self._pipe.ask("output", name))
 
     def all(self) -> dict[str, Any]:
-        found: dict[str, Any] = decode(self._pipe.ask("outputs"))
-        return found
+        return dict(decode(self._pipe.ask("outputs")))
+
+    def parents(self) -> dict[str, Any]:
+        return dict(decode(self._pipe.ask("parents")))
 
 
 class ChildAttempt(Course[Answer]):
@@ -237,6 +243,7 @@ def _die_with_the_parent() -> None:
 
 def _run(connection: Connection, request: Request) -> Answer:
     hide(request.secrets)
+    refresh_capture()
     pipe = Pipe(connection)
     host = ParentHost(pipe, request)
     try:

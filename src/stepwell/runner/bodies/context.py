@@ -44,7 +44,7 @@ class Context(Repeatable):
         return f"<Context of {self.node_name}, attempt {self.attempt}, run {self.run_id}>"
 
     def __dir__(self) -> list[str]:
-        return offered(Context, ("check_state", "leave", "perform", "use_key"))
+        return offered(Context, ("check_state", "leave", "own_jobs", "perform", "use_key"))
 
     @property
     def run(self) -> RunInfo:
@@ -97,6 +97,12 @@ class Context(Repeatable):
         if not isinstance(key, str) or not key:
             raise InputError(f"the idempotency_key of node {self.node_name!r} gave {key!r}; some text is needed")
         self._key = key
+
+    @property
+    def own_jobs(self) -> Any:
+        """What the engine, or the parent of this process, gives jobs of Stepwell itself."""
+        found = self._host.bodies.own_jobs
+        return None if found is None else found()
 
     @property
     def seed(self) -> int:

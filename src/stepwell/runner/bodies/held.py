@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...codec import decode
 from ...define import Bodies
 from ...graph import Graph, NodeSpec
+from ...graph.graph import numbers_by_name
 from ...ids import AttemptId, RunId
 from ...model import Append, Settled
 from ...replay.effects.record import Line, clock_lines
@@ -17,6 +18,10 @@ from .run_queue import QueueKey
 
 if TYPE_CHECKING:
     from .visible_state import VisibleState
+
+
+Lookup = tuple[Mapping[str, int], Mapping[str, Sequence[int]]]
+"""The numbers of nodes by id and by name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +53,7 @@ class RunFacts:
     held: int = 0
     """How many of its nodes this worker has claimed and not settled."""
     _active: int | None = None
+    _lookups: tuple[Lookup, ...] = ()
 
     def __post_init__(self, stored_input: bytes) -> None:
         self.input = decode(stored_input)
@@ -60,6 +66,17 @@ class RunFacts:
             self.specs = tuple(
                 spec if spec.timeout is not None else spec._replace(timeout=seconds) for spec in self.specs
             )
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """How to find nodes: as the graph names them, then as the code does, which may have renamed them."""
+        if not self._lookups:
+            graph, specs = self.graph, self.specs
+            lookups: list[Lookup] = [(graph.index, graph.named)]
+            if [spec[:2] for spec in specs] != [spec[:2] for spec in graph.in_order]:
+                lookups.append(({spec.id: index for index, spec in enumerate(specs)}, numbers_by_name(specs)))
+            self._lookups = tuple(lookups)
+        return self._lookups
 
     @property
     def active(self) -> int:

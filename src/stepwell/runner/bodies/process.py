@@ -23,6 +23,7 @@ from typing import Any
 
 from ...codec import decode, encode
 from ...define.code.handled import HandledBody, rendered_for_process
+from ...define.code.registry import is_own
 from ...errors import NotStored, StateError, Stopped, StoreError
 from ...graph.document import node_document
 from ...kernel import settling
@@ -257,7 +258,8 @@ def _request(attempt: Attempt) -> Request:
     needs: dict[str, bytes] = {facts.specs[index].id: output_of(output) for index, output in held.inputs}
     node = encode(node_document(spec))
     info = host.info._replace(input=dict(facts.input))
-    return Request(facts.target, facts.graph.state, node, info, needs, hidden(), attempt.guarded)
+    own = host.bodies.own_jobs() if host.bodies.own_jobs is not None and is_own(spec.job or "") else None
+    return Request(facts.target, facts.graph.state, node, info, needs, hidden(), attempt.guarded, own)
 
 
 def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | None:
@@ -280,7 +282,9 @@ def _answer(attempt: Attempt, kind: str, value: Any) -> Any:
 
 _ASKED: Mapping[str, Callable[[Attempt, Any], Any]] = {
     "output": lambda attempt, name: encode(attempt.context.outputs[name]),
-    "outputs": lambda attempt, _: encode(attempt.context.outputs.all()),
+    # As pairs, because an encoded object has its keys sorted.
+    "outputs": lambda attempt, _: encode(list(attempt.context.outputs.all().items())),
+    "parents": lambda attempt, _: encode(list(attempt.context.outputs.parents().items())),
     "state": lambda attempt, _: encode(dict(attempt.host.state())),
     "append": lambda attempt, lines: attempt.host.sink().append(lines),
     "earlier": lambda attempt, _: [tuple(row) for row in attempt.host.sink().earlier()],

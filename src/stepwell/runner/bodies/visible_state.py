@@ -56,10 +56,10 @@ class VisibleState:
             return self._known[index].values
 
     def _find(self, index: int, number: int) -> None:
-        base, below = lineage(self._graph, index, self._known)
+        base, before, dominator, after = lineage(self._graph, index, self._known)
         known = self._known.get(base)
         above = () if known is not None else ancestors(self._graph, base)
-        stored = self._read(self._run_id, (*above, *below))
+        stored = self._read(self._run_id, (*above, *before, *after))
         if known is None:
             values: Mapping[str, Any] = self._fold(start(self._state.channels), above, stored)
         elif base in stored and stored[base].number == known.number:
@@ -68,12 +68,12 @@ class VisibleState:
             self._known.clear()
             self._find(index, number)
             return
-        if below:
+        if after:
             self._keep(base, stored, values)
-            if len(below) > 1:  # cache what the parent saw, for its other children
-                values = self._fold(values, below[:-1], stored)
-                self._keep(below[-1], stored, values)
-            values = self._fold(values, below[-1:], stored)
+            if before:  # cache what the dominator saw, for what else is below it
+                values = self._fold(values, before, stored)
+                self._keep(dominator, stored, values)
+            values = self._fold(values, after, stored)
         self._known[index] = _View(number, values)
 
     def _keep(self, index: int, stored: Mapping[int, Completion], values: Mapping[str, Any]) -> None:

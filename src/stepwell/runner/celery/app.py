@@ -43,6 +43,7 @@ def make_app(broker: str) -> Any:
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         worker_send_task_events=False,
+        worker_enable_remote_control=False,  # whoever can write to the broker could end every worker
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=True,
         enable_utc=True,

@@ -4,13 +4,11 @@ plan says what the processes are to serve, and how."""
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...define import Workflow
@@ -36,16 +34,6 @@ SLICE_SECONDS = 5.0
 """How long one hint is worked off before the process takes another task of its application."""
 IDLE_SECONDS = 30.0
 """How long a process waits for hints, while work it could do is READY, before it reports that."""
-
-
-def with_pipelines(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """The modules whose jobs are allowed, and ours if one of them defines pipelines.
-
-    Pipelines are above the runner, so they are looked for only if they are loaded.
-    """
-    if "stepwell.pipeline.registry" not in sys.modules:
-        return jobs
-    return (*jobs, *import_module("stepwell.pipeline.building.found").jobs_of(jobs))
 
 
 @dataclass(frozen=True)
@@ -145,7 +133,7 @@ class Host:
 
     def _must_leave(self, runner: LocalRunner) -> bool:
         """Whether it cannot go on: a body overran and its thread cannot be killed, or the store was replaced."""
-        return (self._replaceable and runner.runaways > 0) or runner.stopped
+        return (self._replaceable and runner.runaways > 0) or runner.stopped is not None
 
     def _leave(self) -> None:
         """Replace this process when its present task has ended, or the whole worker if it has only this one."""
@@ -175,6 +163,9 @@ class Host:
             if self._look_now.wait(LOOK_SECONDS):
                 self._look_now.clear()
                 self._closed.wait(0.05)
+            if self._runner().stopped is not None:
+                # A process of prefork leaves with its next task. Until then it may be at work on one of the application's.
+                return None if self._replaceable else self._leave()
             try:
                 self._look(lookout)
             except Exception as error:
@@ -191,7 +182,7 @@ class Host:
             dismiss_dead(store)
             engine = Engine(
                 store,
-                jobs=with_pipelines(plan.jobs),
+                jobs=plan.jobs,
                 handlers=plan.handlers(),
                 queues=plan.queues,
                 max_concurrent_nodes=self._slots,

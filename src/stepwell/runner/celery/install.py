@@ -69,9 +69,9 @@ class EndPipe:
 
     def end(self) -> None:
         """The worker ends. May be called from a signal handler."""
-        if os.getpid() == self._parent and self._writing >= 0:
+        if os.getpid() == self._parent:
             writing, self._writing = self._writing, -1
-            with suppress(OSError):
+            with suppress(OSError):  # it was told before
                 os.set_blocking(writing, False)
                 os.write(writing, b"." * _ENOUGH)
                 os.close(writing)
@@ -276,8 +276,11 @@ def run_worker(installed: Installed, *, concurrency: int, pool: str, name: str |
             logging.getLogger(noisy).setLevel(logging.WARNING)
     from celery.utils.nodenames import default_nodename, host_format
 
+    from .consumer import TolerantConsumer
+
     worker: Any = plan.app.Worker(
-        hostname=host_format(default_nodename(name)),
+        hostname=host_format(default_nodename(name or f"stepwell-{os.getpid()}@%h")),
+        consumer_cls=TolerantConsumer,
         pool_cls=pool,
         pool=pool,
         concurrency=concurrency,

@@ -71,8 +71,6 @@ class HintSender:
         self._thread: threading.Thread | None = None
         self._connection: Any = None
         self._in_trouble = False
-        self.sent = 0
-        """Messages in all."""
 
     def send(self, queues: Iterable[str], wait: float = 0.0) -> bool:
         """Send a hint for these queues; whether it was sent within `wait` seconds."""
@@ -87,7 +85,7 @@ class HintSender:
                 self._thread.start()
             self._changed.notify_all()
             wait = 0.0 if self._in_trouble else wait
-            return self._changed.wait_for(lambda: self._answered >= mine or self._closed, wait) if wait else False
+            return self._changed.wait_for(lambda: self._answered >= mine or self._closed, wait)
 
     def close(self) -> None:
         """Send what is left if the broker answers."""
@@ -145,7 +143,6 @@ class HintSender:
             self._connection.ensure_connection(max_retries=1, timeout=CONNECT_SECONDS, interval_start=0)
         for queue in queues:
             publish(self._app, self._connection, queue)
-            self.sent += 1
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

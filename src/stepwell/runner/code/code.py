@@ -6,7 +6,9 @@ stored, otherwise the registry of the engine, which finds only what is registere
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 from ...clock import SECOND
@@ -15,7 +17,7 @@ from ...define import ANYTHING, Bodies, Builder, Definition, Finder, NotRegister
 from ...define.classes.workflow import check_one_name
 from ...define.code.address import loaded
 from ...define.code.bodies import bodies_for, definition_of, definition_of_document, load_class, load_target
-from ...define.code.registry import names_in
+from ...define.code.registry import OwnJobs, calls_in, names_in
 from ...define.document import Document
 from ...define.document.inputs import checked_input
 from ...define.types.inputs import misfits
@@ -46,8 +48,12 @@ class Code:
         workflows: Iterable[type[Workflow]],
         jobs: Iterable[str] = (),
         handlers: Handlers | None = None,
+        pipelines: Iterable[Any] = (),
     ) -> None:
         self._store = store
+        self._pipelines = pipelines
+        self._own_jobs: OwnJobs | None = None
+        self._finding_own_jobs = threading.Lock()
         self.handlers = Handlers() if handlers is None else handlers
         self._registry = Registry(jobs)
         self._rows: Finder = ANYTHING if store.embedded else self._registry
@@ -67,7 +73,7 @@ class Code:
         """A checked document with its input. If this engine `works` on it, all that its nodes need must be here."""
         known = self._found.get((document.name, document.graph.digest))  # its templates are compiled
         definition = definition_of_document(
-            document, input, known or Bodies(finder=self._registry, handlers=self.handlers)
+            document, input, known or Bodies(finder=self._registry.for_data, handlers=self.handlers)
         )
         if works:
             self._refuse_if(definition.bodies.missing(definition.graph, is_data=True))
@@ -82,9 +88,9 @@ class Code:
             self._registry.add_functions(workflow.jobs)
             if workflow.state is not None:
                 self._registry.add_state(workflow.state.declared)
+        bodies = definition.bodies.by(self._rows, self.own_jobs)
         if self._rows is ANYTHING:
-            return definition
-        bodies = definition.bodies.by(self._rows)
+            return definition._replace(bodies=bodies)
         missing = bodies.missing(definition.graph) if works else []
         for each in missing:
             if isinstance(each.__cause__, NotRegistered):
@@ -147,7 +153,7 @@ class Code:
             if name not in needed:
                 wanted = f"needed are {', '.join(needed)}" if needed else "its input fits its class"
                 raise InputError(
-                    f"{name}: resume takes only what the class of run {row.id} misses or refuses ({wanted}); "
+                    f"{name}: resume and retry take only what the class of run {row.id} misses or refuses ({wanted}); "
                     f"`run.fork(..., input={{...}})` begins a run with another input"
                 )
         return self.input_for(row, values)
@@ -174,12 +180,12 @@ class Code:
 
     def is_registered(self, target: str) -> bool:
         """Whether code may run from this address: it is registered, or its module allowed. Imports nothing."""
-        return ":" in target and (self._registry.knows(target) or self._registry.allows(target))
+        return self._registry.for_data.allows(target)
 
     def registered(self, target: str) -> Target:
         """What is at this address, if it is registered or its module allowed: whoever may write a trigger must not choose
         among everything that can be imported."""
-        return load_target(target, self._registry)
+        return load_target(target, self._registry.for_data)
 
     def _load(self, target: str, load: Callable[[str, Finder], Found]) -> Found:
         """Load what a row names; MissingJob if it is not registered and the store is a server."""
@@ -213,19 +219,39 @@ class Code:
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
             return found
-        finder = self._rows if graph.trusted else self._registry
         try:
             known = self.given.get(workflow) or (None if target is None else self._load(target, load_class))
             if known is not None:
                 self._registry.add_workflow(known)
-            return bodies_for(known, graph.state, finder, self.handlers)
+            return self._with_finder(bodies_for(known, graph.state, handlers=self.handlers), graph)
         except DefinitionError:
             # A run with a frozen or edited graph follows no class, but its methods are still those of one.
             if found is None and workflow in self._added:
-                return bodies_for(self._added[workflow], finder=finder)
+                return self._with_finder(bodies_for(self._added[workflow]), graph)
             if found is None:
                 raise
             return found
+
+    def _with_finder(self, bodies: Bodies, graph: Graph) -> Bodies:
+        """The bodies for a graph, which find what it may name."""
+        if graph.trusted:
+            return bodies.by(self._rows, self.own_jobs)
+        return bodies.for_data(self._registry.for_data)
+
+    def for_data(self) -> Bodies:
+        """The bodies of a graph that came from elsewhere."""
+        return Bodies(finder=self._registry.for_data, handlers=self.handlers)
+
+    def own_jobs(self) -> Any:
+        """The jobs of pipelines that this engine was given: by an object, or by a module that is allowed.
+
+        Pipelines are above the runner, so their jobs are loaded when a graph names one.
+        """
+        with self._finding_own_jobs:
+            if self._own_jobs is None:
+                jobs = import_module("stepwell.pipeline.building.jobs")
+                self._own_jobs = jobs.PipelineJobs(self._pipelines, self._registry.allows_module)
+            return self._own_jobs
 
     def class_at_hand(self, row: RunRow) -> type[Workflow] | None:
         """The class of a run, if it is imported. Imports nothing."""
@@ -242,9 +268,15 @@ class Code:
         return self._at_hand(row.workflow, self.graphs.of(row)) or Bodies()
 
     def may_trust(self, current: Graph, new: Graph) -> bool:
-        """Whether an imported graph names only what the graph of the run names, or what is registered. Imports nothing."""
-        known = names_in(current)
-        return current.trusted and all(name in known or self._registry.knows(name) for name in names_in(new))
+        """Whether an imported graph calls only what the graph of the run calls, with the same arguments, or what is
+        registered for data. Imports nothing.
+        """
+        knows, names, calls = self._registry.for_data.knows, names_in(current), calls_in(current)
+        return (
+            current.trusted
+            and all(name in names or knows(name) for name in names_in(new))
+            and all(call in calls or knows(call[0]) for call in calls_in(new))
+        )
 
     def _at_hand(self, workflow: str, graph: Graph) -> Bodies | None:
         return self._found.get((workflow, graph.digest)) or self._found.get((workflow, graph.follows or ""))

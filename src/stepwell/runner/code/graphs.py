@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import StoreCorrupt
-from ...graph import Graph
+from ...graph import Graph, Outline
 from ...ids import Digest, RunId
 from ...model import RunRow
 from ...store import Store, reader
@@ -12,11 +12,20 @@ from ..recent import Recent
 
 def load_graph(store: Store, digest: Digest, run_id: RunId | None = None) -> Graph:
     """Read a graph; `run_id` is the run that has it, for the error when it is gone."""
+    return Graph.load(_document(store, digest, run_id), digest)
+
+
+def load_outline(store: Store, digest: Digest, run_id: RunId) -> Outline:
+    """The same for what is only shown to people."""
+    return Outline(_document(store, digest, run_id).decode())
+
+
+def _document(store: Store, digest: Digest, run_id: RunId | None) -> bytes:
     document = reader.get_graph(store, digest)
     if document is None:
         of_run = f" of run {run_id}" if run_id else ""
         raise StoreCorrupt(f"the graph {digest}{of_run} is missing from the store")
-    return Graph.load(document, digest)
+    return document
 
 
 class Graphs:

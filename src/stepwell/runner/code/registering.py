@@ -1,10 +1,11 @@
-"""Workers register their classes: name, graph and input schema, kept as records.
+"""Workers register their classes (name, graph, input schema) and their handlers (name, config schema), kept as records.
 
-So a server without the code can list and draw them, and check an input.
+So a server without the code can list and draw classes, check an input, and check and start documents that name handlers.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -14,6 +15,8 @@ from ...define.document.inputs import checked_input
 from ...define.types.input_schema import input_schema
 from ...errors import InputError
 from ...graph import Graph
+from ...handlers import Handler, Handlers
+from ...handlers.described import from_data, to_data
 from ...ids import Digest
 from ...kernel.layout import add_graph
 from ...model import ListRecords, Op, PutRecord, RecordRow, Refused
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from ...define.options import OnFailure
 
 KIND = "workflow"
+HANDLER = "handler"
+LOOK_SECONDS = 1.0
+"""For how long the registered handlers are remembered: a document may name thousands that are nowhere."""
 _TRIES = 10
 
 
@@ -116,3 +122,45 @@ def _read(row: RecordRow) -> RegisteredWorkflow:
     value: dict[str, Any] = decode(row.value)
     known = {name: value.get(name) for name in RegisteredWorkflow._fields if name not in ("name", "registered_at")}
     return RegisteredWorkflow(name=row.key, registered_at=row.version, **known)  # type: ignore[arg-type]
+
+
+def register_handlers(store: Store, handlers: Handlers) -> None:
+    """Register the handlers of this process that are not built in. Who starts last counts."""
+    puts: list[Op] = []
+    for handler in handlers.own():
+        value = encode(to_data(handler))
+        there = reader.get_record(store, HANDLER, handler.name)
+        if there is None or there.value != value:
+            puts.append(PutRecord(HANDLER, handler.name, value))
+    if puts:
+        store.commit(puts)
+
+
+class KnownHandlers(Handlers):
+    """The handlers of this process, and those that workers have registered: enough to check documents, not to run them."""
+
+    def __init__(self, here: Handlers, store: Store) -> None:
+        super().__init__(access=here.access)
+        self._here = here
+        self._store = store
+        self._registered: dict[str, Handler] = {}
+        self._look_at = 0.0
+
+    def __getitem__(self, name: str) -> Handler:
+        try:
+            return self._here[name]
+        except KeyError:
+            return self._of_workers()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._here or name in self._of_workers()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._here, *self._of_workers()}))
+
+    def _of_workers(self) -> dict[str, Handler]:
+        if time.monotonic() >= self._look_at:
+            rows = reader.all_records(self._store, HANDLER)
+            self._registered = {row.key: from_data(row.key, decode(row.value)) for row in rows}
+            self._look_at = time.monotonic() + LOOK_SECONDS
+        return self._registered

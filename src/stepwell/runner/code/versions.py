@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import RunConflict, RunError
 from ...graph import Graph
 from ...ids import WorkerId
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge, way_on
 from ...kernel.layout import add_graph
 from ...model import RunRow, RunStatus, Unfinished
 from ...store import Store, reader
@@ -57,10 +57,10 @@ class Versions:
         found = self._code.misfits(row)
         if not found:
             return
-        reason = unfit(found)
+        reason = unfit(row, found)
         if row.status.terminal:
             raise RunConflict(
-                f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins a run with another input", run_id=row.id
+                f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins another run", run_id=row.id
             )
         if row.status in (RunStatus.PENDING, RunStatus.RUNNING):
             carry_out(self._store, enact(ask(row.id, "pause", reason=reason)))
@@ -123,11 +123,12 @@ class Versions:
         return healed
 
 
-def unfit(found: Mapping[str, Sequence[str]]) -> str:
+def unfit(row: RunRow, found: Mapping[str, Sequence[str]]) -> str:
     """The reason of a run that is paused because its class refuses its input."""
     problems = "; ".join(problem for each in found.values() for problem in each)
     given = ", ".join(f'"{name}": ...' for name in found)
-    return f"{UNFIT}{problems}. Give what is needed: run.resume(input={{{given}}}), or --input NAME=VALUE on the command line"
+    call = f"run.{'retry' if row.status.terminal else way_on(row)}(input={{{given}}})"
+    return f"{UNFIT}{problems}. Give what is needed: {call}, or --input NAME=VALUE on the command line"
 
 
 def changes(old: Graph, new: Graph) -> str:

@@ -21,6 +21,7 @@ from ...model import (
     GateState,
     NodeStatus,
     Receipt,
+    Refusal,
     Refused,
     RunRow,
     RunStatus,
@@ -293,10 +294,19 @@ class Copying:
         receipts: list[Receipt] = list(self._target.commit(batch))
         for op, receipt in zip(batch, receipts, strict=True):
             if isinstance(receipt, Refused):
+                if type(op) is ops.Restore and reader.get_run(self._target, op.run.id) is None:
+                    self._check_key(op.run, receipt)
                 raise NotCopied(
                     f"{self._target.url} refuses it: {receipt.reason} {receipt.detail} ({type(op).__name__})"
                 )
         return receipts
+
+    def _check_key(self, row: RunRow, refused: Refused) -> None:
+        if refused.reason is Refusal.CONFLICT:
+            raise NotCopied(
+                f"another run of {row.workflow} there has its idempotency key {row.idempotency_key!r}: delete one of both, or "
+                "keep them in two stores"
+            )
 
     def _in_turn(self, store: Store, procedure: Callable[[], Any]) -> Any:
         return in_turn(lambda: carry_out(store, procedure()), self._wait_seconds)

@@ -191,7 +191,7 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
         case "retry":
             healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
             removed = (yield from load_graph(run.id, run.digest)).removed if healed else frozenset()
-            return plans.retry(nodes, removed)
+            return plans.retry(nodes, removed, _new_input(arguments))
         case "reattempt":
             if arguments["node"] >= len(nodes):  # the run is being deleted, its nodes first
                 raise RunNotFound(gate.run_id)
@@ -203,9 +203,13 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
         case "pause":
             return plans.pause(arguments.get("reason", "paused"))
         case "resume":
-            return plans.resume(run, encode(arguments["input"]) if "input" in arguments else None)
+            return plans.resume(run, _new_input(arguments))
         case unknown:
             raise StoreCorrupt(f"run {gate.run_id}: the gate is held for {unknown!r}, which this version does not know")
+
+
+def _new_input(arguments: Mapping[str, Any]) -> bytes | None:
+    return encode(arguments["input"]) if "input" in arguments else None
 
 
 def _plan_switch(gate: ops.Gate, run: RunRow, arguments: Mapping[str, Any]) -> Procedure[Plan | NotNow]:

@@ -13,7 +13,22 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 from ...errors import RunBusy, StoreCorrupt, StoreError
 from ...graph import Graph
 from ...ids import Digest, RunId
-from ...model import GetGraph, JournalRow, ListJournal, ListNodes, NodeRow, Op, Query, RunNews, RunRow
+from ...model import (
+    GateState,
+    GetGraph,
+    Hint,
+    JournalRow,
+    ListJournal,
+    ListNodes,
+    NodeRow,
+    Op,
+    Query,
+    Receipt,
+    Rewritten,
+    RunNews,
+    RunRow,
+    Swept,
+)
 from ...store import Store
 
 Result = TypeVar("Result")
@@ -78,7 +93,10 @@ def in_turn(ask: Callable[[], Result], seconds: float) -> Result:
 def perform(store: Store, wish: Wish) -> list[Any]:
     match wish:
         case Commit(ops):
-            return store.commit(ops)
+            answer = store.commit(ops)
+            if store.needs_hints:
+                _tell_those_who_wait(store, answer)
+            return answer
         case Read(queries):
             return store.read(queries)
         case LoadGraph(digest):
@@ -88,6 +106,18 @@ def perform(store: Store, wish: Wish) -> list[Any]:
             return [store.limits]
         case _:
             assert_never(wish)
+
+
+def _tell_those_who_wait(store: Store, answer: Sequence[Receipt]) -> None:
+    """Send a hint of the runs that a gate or a sweep has ended or paused, as a worker does after its commits."""
+    news: list[RunNews] = []
+    for receipt in answer:
+        if isinstance(receipt, Rewritten) and receipt.finished:
+            news.append(receipt.run)
+        elif isinstance(receipt, Swept):
+            news += receipt.runs
+    if moved := tuple(run.run_id for run in news if run.gate is not GateState.OPEN):
+        store.send_hint(Hint(runs=moved))
 
 
 # What procedures look up, page by page

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...errors import RunNotFound
-from ...graph import Graph
+from ...graph import Graph, Outline
 from ...ids import NodeId, RunId, WorkerId
 from ...kernel.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
 from ...model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, RunStatus, queries
@@ -24,11 +24,12 @@ _PAGE = queries.ListNodes(RunId("")).limit
 _NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
 
 
-def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
-    """Why a run is not done yet, or ended as it did."""
+def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline]) -> Why:
+    """Why a run is not done yet, or ended as it did. The graph is read only if it is needed for that."""
     for _ in range(TRIES):
         run, workers, gates = _standing(store, run_id, [])
-        counts = reader.count_nodes(store, run_id, graph.removed)
+        healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
+        counts = reader.count_nodes(store, run_id, load_graph().removed if healed else frozenset())
         found: list[Known] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
@@ -36,7 +37,7 @@ def why_run(store: Store, run_id: RunId, graph: Graph) -> Why:
         if now is not None and now.seq == run.seq:
             break
     nodes: dict[str, Known] = {known.row.id: known for known in found}
-    facts = Facts(run, graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
+    facts = Facts(run, load_graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
     return replace(explain(facts), store=store.url)
 
 
@@ -47,7 +48,7 @@ def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
     """
     run, rows = store.read([queries.GetRun(run_id), queries.ListNodes(run_id, index - 1, 1)])
     if run is None or not rows:
-        return why_run(store, run_id, graph)
+        return why_run(store, run_id, lambda: graph)
     row: NodeRow = rows[0]
     for _ in range(TRIES):
         facts = _facts_of_node(store, run, graph, row)
@@ -91,7 +92,7 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
     ids = {graph.index[node]: node for node in want.ended}
     return Facts(
         run,
-        graph,
+        lambda: graph,
         store.now(),
         workers,
         gates,

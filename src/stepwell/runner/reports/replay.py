@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn
 
 from ...codec import decode
-from ...define import Bodies, NotRegistered, Registry, Workflow, bodies_for
+from ...define import Bodies, Finder, NotRegistered, Registry, Workflow, bodies_for
 from ...define.code.bodies import load_class
 from ...errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ...graph import Graph, NodeSpec
@@ -99,17 +99,17 @@ def replay_cassette(
     registry = Registry(checked_modules(jobs))
     cls = workflow
     if cls is None and recorded.target is not None:
-        cls = _class_at(recorded.target, recorded.run_id, registry)
+        cls = _class_at(recorded.target, recorded.run_id, registry.for_data)
     if cls is not None:
         registry.add_workflow(cls)
-    bodies = bodies_for(cls, recorded.graph.state, registry, handlers)
+    bodies = bodies_for(cls, recorded.graph.state, registry.for_data if cls is None else registry, handlers)
     _check_registered(recorded, bodies)
     return replay(recorded, bodies, None if cls is None else cls.graph())
 
 
-def _class_at(target: str, run_id: RunId, registry: Registry) -> type[Workflow]:
+def _class_at(target: str, run_id: RunId, finder: Finder) -> type[Workflow]:
     try:
-        return load_class(target, registry)
+        return load_class(target, finder)
     except NotRegistered as error:
         raise MissingJob(str(error), job=target, run_id=run_id, attempted=False) from None
 

@@ -61,16 +61,24 @@ class Controls:
         raise NotImplementedError
 
     @overload
-    def retry(self: Self, *, accept: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def retry(
+        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
     @overload
     def retry(self, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def retry(self: Self, *, accept: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+    def retry(
+        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
         """Run again only what did not complete. The run goes on in this engine, if it has a runner.
 
-        `accept=True` says that no node was renamed when the class lost some and gained others.
+        `accept=True` says that no node was renamed when the class lost some and gained others. `input` has values for inputs
+        that the class has gained since, or now wants in another type:
+
+            run.retry(input={"express": True})
         """
+        values = checked_changes(input)
         gate = ask(self.id, "retry")
-        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept)
+        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
 
     @overload
     def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...

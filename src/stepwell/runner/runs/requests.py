@@ -76,13 +76,16 @@ class Requests:
         """
         row = reader.require_run(self._store, gate.run_id)
         was_paused = row.status is RunStatus.PAUSED
-        if row.status in gate.allowed or (input and not row.status.terminal):
+        if row.status in gate.allowed or (input and gate.purpose == "resume" and not row.status.terminal):
             row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
         if input:
             filled = self._code.filled_input(row, input)
             gate = gate._replace(arguments=encode({"input": filled}))
-            if row.status in (RunStatus.PENDING, RunStatus.RUNNING):  # nobody has noticed that its input does not fit
-                self.ask(ask(row.id, "pause", reason=unfit(self._code.misfits(row))))
+            if gate.purpose == "resume" and row.status in (
+                RunStatus.PENDING,
+                RunStatus.RUNNING,
+            ):  # nobody has noticed that its input does not fit
+                self.ask(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
             row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
         news = self.ask(gate)

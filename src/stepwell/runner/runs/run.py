@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -11,13 +12,13 @@ from ...codec import decode
 from ...commands import command
 from ...define import Delta
 from ...define.code.invoke import said_to_return
-from ...errors import InputError, RunCancelled, RunConflict, RunFailed, RunPaused
+from ...errors import InputError, RunCancelled, RunFailed, RunPaused
 from ...graph import Graph, to_frozen
 from ...ids import Digest, RunId
 from ...kernel.comparing import Comparison
 from ...kernel.measuring import RunMetrics
 from ...kernel.why import Why
-from ...model import CountNodes, GetRun, NodeStatus, RunRow, RunStatus
+from ...model import NODE_FAILED, NodeStatus, RunRow, RunStatus
 from ...model.lines import EFFECT, LOG, PAYLOAD, in_order_of_time
 from ...replay.effects.record import Effect, effects_of
 from ...store import reader
@@ -30,7 +31,7 @@ from ..waiting import waits_for_a_decision
 from .control import Controls, EnginePort
 from .node_outputs import all_outputs, index_of_node, result_of, typed
 from .stored import StoredRun
-from .views import LogRecord, NodeError, NodeView
+from .views import LogRecord, NodeError, NodeView, RunProgress
 
 if TYPE_CHECKING:
     from ...replay.history.checkpoint import Checkpoint, Label
@@ -50,14 +51,15 @@ class Run(Controls):
         self.id = run_id
 
     def __repr__(self) -> str:
-        """With its status and how many of its nodes have completed: `<Run order-7 FAILED 3/5>`."""
+        """With its status, how many of its nodes have ended, and how many failed: `<Run order-7 FAILED 5/5, 1 failed>`."""
         try:
-            row, counts = self._engine.store.read([GetRun(self.id), CountNodes(self.id)])
+            row = reader.get_run(self._engine.store, self.id)
         except Exception:  # the store is closed or away, and a repr must not fail
             return f"<Run {self.id}>"
         if row is None:
             return f"<Run {self.id}, which is not in its store>"
-        return f"<Run {self.id} {row.status} {counts.get(NodeStatus.COMPLETED, 0)}/{row.nodes}>"
+        failed = f", {row.failed:,} failed" if row.failed else ""
+        return f"<Run {self.id} {row.status} {row.nodes - row.open}/{row.nodes}{failed}>"
 
     def __dir__(self) -> list[str]:
         return [name for name in _OFFERED.split() if name == "id" or hasattr(Run, name)]
@@ -77,10 +79,10 @@ class Run(Controls):
 
         from ..show.run import print_run
 
-        screen = Console(highlight=False, emoji=False)
-        print_run(
-            screen, self._stored, self._typed, tracebacks=tracebacks, whole=whole, all_of_it="run.show(whole=True)"
-        )
+        screen, whole_run = Console(highlight=False, emoji=False), "run.show(whole=True)"
+        # A notebook makes a block of each print, unless they are collected first.
+        with screen if screen.is_jupyter else contextlib.nullcontext():
+            print_run(screen, self._stored, self._typed, tracebacks=tracebacks, whole=whole, all_of_it=whole_run)
 
     def _typed(self, words: str) -> str:
         """The command to type for this run; for a run in memory, the call, which has the same name."""
@@ -106,6 +108,14 @@ class Run(Controls):
     @property
     def status(self) -> RunStatus:
         return self.row.status
+
+    @property
+    def progress(self) -> RunProgress:
+        """How far the run is, in numbers of nodes. Cheap however large it is, because no node is read.
+
+        print(run.progress.ended, "of", run.progress.nodes)
+        """
+        return self._stored.progress
 
     @property
     def workflow(self) -> str:
@@ -296,7 +306,8 @@ class Run(Controls):
 
     def _checked(self, row: RunRow) -> Run:
         if waits_for_a_decision(row):
-            raise RunPaused(self.id, row.reason or "")
+            failure = self._failure(row) if row.reason == NODE_FAILED and row.failed else None
+            raise RunPaused(self.id, row.reason or "", failure=failure, store=self._engine.store.url)
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:
@@ -343,7 +354,7 @@ class Run(Controls):
         """Recompute every invariant from the rows; an empty list means that all hold."""
         return audit_run(self._engine.store, self.id)
 
-    def _failure(self, row: RunRow) -> RunFailed | RunConflict:
+    def _failure(self, row: RunRow) -> RunFailed:
         store = self._engine.store
         broken = reader.all_nodes(store, self.id, NodeStatus.FAILED, NodeStatus.INTERRUPTED)
         if not broken:
@@ -376,7 +387,8 @@ def as_run(engine: EnginePort, given: Run | str) -> Run:
 
 _OFFERED = """
 audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
-logs metrics node nodes origin output outputs pause reattempt replay result resume retry show state status wait why workflow
+logs metrics node nodes origin output outputs pause progress reattempt replay result resume retry show state status wait why
+workflow
 """
 """What people type after `run.`"""
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...clock import SECOND
 from ...codec import decode
 from ...errors import NodeNotFound, RunNotFound
-from ...graph import Graph, NodeSpec
+from ...graph import Graph, NodeSpec, Outline
 from ...graph.order import reachable
 from ...ids import Digest
 from ...kernel.ancestry import STANDING, Ancestry
@@ -18,13 +18,16 @@ from ...model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, qu
 from ...model.lines import LOG, LogLine, Mark, in_order_of_time, latest_progress
 from ...store import Store, reader
 from ...words import shown
-from ..code.graphs import load_graph
-from .views import AttemptView, NodeView
+from ..code.graphs import Graphs, load_outline
+from .overview import Overview, columns_of
+from .views import AttemptView, NodeView, RunProgress
 
 if TYPE_CHECKING:
     from ...kernel.why import Why
 
 _ALL = 2**40
+_AT_ONCE = 100
+"""Nodes whose attempts are asked for in one request; a server takes 500 questions."""
 _FEW = 5
 _TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
 
@@ -42,11 +45,17 @@ class StoredRun:
         """`load` finds graphs that are known already."""
         self.store = store
         self.row = row
-        self._load = load or (lambda digest: load_graph(store, digest, row.id))
+        graphs = Graphs(store)
+        self._load = load or (lambda digest: graphs.get(digest, row.id))
 
     @cached_property
     def graph(self) -> Graph:
         return self._load(self.row.digest)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What people see of its graph; of a large one it is read much sooner."""
+        return load_outline(self.store, self.row.digest, self.row.id)
 
     @property
     def seconds(self) -> float | None:
@@ -59,17 +68,23 @@ class StoredRun:
         """How many nodes it has, without those that a heal removed."""
         return len(self.graph) if self.row.heals else self.row.nodes
 
+    @property
+    def progress(self) -> RunProgress:
+        row = self.row
+        return RunProgress(self.size, max(0, self.size - row.open), row.active, row.failed)
+
     @cached_property
     def document_version(self) -> int | None:
         """The version of the document that it is a run of; None if that was never saved."""
-        source = self.graph.source
+        source = self.outline.source
         if source is None:
             return None
         row = reader.get_version(self.store, "document", self.row.workflow, digest=source.digest)
         return None if row is None else row.number
 
     def counts(self) -> dict[NodeStatus, int]:
-        return reader.count_nodes(self.store, self.row.id, self.graph.removed)
+        healed = self.row.heals > 0 or self.row.fork is not None  # perhaps the origin of the fork was
+        return reader.count_nodes(self.store, self.row.id, self.outline.removed if healed else frozenset())
 
     def metrics(self) -> RunMetrics:
         """The run in numbers. Reads its whole journal."""
@@ -81,7 +96,7 @@ class StoredRun:
         from ..reports import explain
 
         if node is None:
-            return explain.why_run(self.store, self.row.id, self.graph)
+            return explain.why_run(self.store, self.row.id, lambda: self.outline)
         return explain.why_node(self.store, self.row.id, self.graph, self.index_of(node))
 
     def index_of(self, node: str) -> int:
@@ -89,7 +104,7 @@ class StoredRun:
         graph = self.graph
         if node in graph.index:
             return graph.index[node]
-        named = [index for index, spec in enumerate(graph.in_order) if spec.name == node]
+        named = graph.named.get(node, ())
         if len(named) == 1:
             return named[0]
         if named:
@@ -109,8 +124,8 @@ class StoredRun:
     def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
         """The output of the last node; of several last nodes a dict by name, or by id if names repeat, as declared."""
         graph = self.graph
-        last = [index for index in map(graph.index.__getitem__, graph.nodes) if not graph.children[index]]
-        outputs = reader.get_outputs(self.store, self.row.id, tuple(last))
+        last = graph.last
+        outputs = reader.get_outputs(self.store, self.row.id, last)
         specs = graph.in_order
         found = {index: read(specs[index], output) for index, output in outputs.items() if output is not None}
         if len(last) == 1:
@@ -129,7 +144,7 @@ class StoredRun:
             run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
             if run.digest == self.row.digest:
                 break
-            self.row, self.graph = run, self._load(run.digest)
+            self._follow(run)
         known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
         hashes = Ancestry(self.graph, known, journal) if ancestry else None
         tries: dict[int, list[AttemptRow]] = {}
@@ -137,7 +152,8 @@ class StoredRun:
             tries.setdefault(attempt.index, []).append(attempt)
         wanted = rows if only is None else [known[only]]
         ordered = sorted(wanted, key=lambda row: ranks[row.index])
-        return [self._view(row, tries.get(row.index, ()), marks, hashes) for row in ordered]
+        specs = self.graph.in_order
+        return [self._view(row, specs[row.index].name, tries.get(row.index, ()), marks, hashes) for row in ordered]
 
     def _read(self, only: int | None, own: tuple[int, ...] | None, *, ancestry: bool) -> Sequence[Any]:
         """The run, nodes, attempts, progress marks, and the journal where ancestry hashes depend on it."""
@@ -156,15 +172,26 @@ class StoredRun:
             raise RunNotFound(run_id, store=self.store.url)
         return found
 
-    def telling_nodes(self, limit: int) -> list[NodeView]:
-        """All nodes, or if there are more than `limit`, those that failed or are at work."""
-        if self.row.nodes <= limit:
-            return self.declared(self.nodes())
-        (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
-        marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
-        return self.declared(
-            self._view(row, reader.list_attempts(self.store, self.row.id, row.index), marks) for row in rows
-        )
+    def overview(self, limit: int | None = None) -> Overview:
+        """All nodes, in columns. With `limit`, of a run with more nodes only those that failed or are at work, this many."""
+        if limit is not None and self.row.nodes > limit:
+            (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
+            return Overview(self.outline, *columns_of(self.some_nodes([row.index for row in rows])), self.store.now())
+        row, nodes, attempts = reader.get_columns(self.store, self.row.id)
+        self._follow(row)
+        return Overview(self.outline, nodes, attempts, self.store.now())
+
+    def some_nodes(self, indexes: Sequence[int]) -> list[NodeView]:
+        """These nodes, with their attempts."""
+        found: list[NodeView] = []
+        for start in range(0, len(indexes), _AT_ONCE):
+            some = tuple(indexes[start : start + _AT_ONCE])
+            asked = (queries.ListAttempts(self.row.id, index, limit=_ALL) for index in some)
+            rows, *attempts = self.store.read([queries.ListNodes(self.row.id, indexes=some), *asked])
+            tries = dict(zip(some, attempts, strict=True))
+            marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
+            found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
+        return found
 
     def present_graph(self) -> tuple[Graph, dict[str, str]]:
         """Its graph without nodes that only earlier versions had, and the status of each node."""
@@ -183,21 +210,37 @@ class StoredRun:
         """Nodes that only earlier versions of its graph had."""
         return [node for node in nodes if node.row.index in self.graph.removed]
 
+    def _follow(self, row: RunRow) -> None:
+        """Know the run as it was read last. If it has switched to another graph, that is read when it is needed."""
+        if row.digest != self.row.digest:
+            for known in ("graph", "outline"):
+                self.__dict__.pop(known, None)
+        self.row = row
+
+    @staticmethod
     def _view(
-        self, row: NodeRow, attempts: Iterable[AttemptRow], marks: Mapping[int, Mark], hashes: Ancestry | None = None
+        row: NodeRow,
+        name: str,
+        attempts: Iterable[AttemptRow],
+        marks: Mapping[int, Mark],
+        hashes: Ancestry | None = None,
     ) -> NodeView:
         mark = marks.get(row.index)
         progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
         views = tuple(
             AttemptView(each, None if hashes is None else hashes.of(each.index, each.number)) for each in attempts
         )
-        return NodeView(row, self.graph.in_order[row.index].name, views, progress)
+        return NodeView(row, name, views, progress)
+
+
+SLACK = 10 * SECOND
+"""A commit may become visible after another one with a later time, so this much is read again."""
 
 
 class NewLines:
     """What a run has logged since the last call of `next`, in the order of time.
 
-    `since` is when the last known line was stored; the lines of that very moment are given again.
+    `since` is when the last known line was stored; the lines of `SLACK` before that are given again.
     """
 
     def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
@@ -206,14 +249,15 @@ class NewLines:
         self._attempt = attempt
         self._since = since
         self._seen: set[tuple[str, int]] = set()
-        """The lines of that moment that were given."""
+        """The lines given that are read again."""
 
     def next(self) -> list[tuple[LineRow, LogLine]]:
-        rows = reader.list_lines(
-            self.run.store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=self._since
-        )
+        store = self.run.store
+        slack = SECOND if store.embedded else SLACK
+        since = None if self._since is None else self._since - slack
+        rows = reader.list_lines(store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=since)
         new = [row for row in rows if (row.attempt, row.index) not in self._seen]
         if rows:
             self._since = max(row.at for row in rows)
-            self._seen = {(row.attempt, row.index) for row in rows if row.at == self._since}
+            self._seen = {(row.attempt, row.index) for row in rows if row.at >= self._since - slack}
         return in_order_of_time(new)

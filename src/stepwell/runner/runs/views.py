@@ -123,6 +123,23 @@ class NodeView(NamedTuple):
         return next((attempt.error for attempt in reversed(self.attempts) if attempt.row.error), None)
 
 
+class RunProgress(NamedTuple):
+    """How many nodes of a run there are, and in which phase."""
+
+    nodes: int
+    ended: int
+    """In whatever status."""
+    active: int
+    """READY, RUNNING or WAITING; the rest of those that have not ended waits for its parents."""
+    failed: int
+    """FAILED or INTERRUPTED."""
+
+    @property
+    def fraction(self) -> float:
+        """From 0 to 1."""
+        return self.ended / self.nodes if self.nodes else 1.0
+
+
 class LogRecord(NamedTuple):
     """A line that a body logged or printed."""
 

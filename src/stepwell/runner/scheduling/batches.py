@@ -93,8 +93,6 @@ class CommitBatch:
     """When it was sent, in microseconds."""
     apart: IsolatedOp | None = None
     """The isolated op that this batch retries, if any."""
-    link: bool = False
-    """Whether it is one completion and the claim of what follows it in its run."""
 
     def halves(self) -> tuple[CommitBatch, CommitBatch] | None:
         """Split it into two batches, in order. None if it holds one unit only.

@@ -76,28 +76,6 @@ class Claims:
             self._add_served(batch, now)
         self._add_suspects(batch, busy=busy)
 
-    def add_next(self, batch: CommitBatch, facts: RunFacts, now: int) -> bool:
-        """Claim what follows a node of this run that has ended, if no other run waits. What `add` does, sooner.
-
-        The run is not marked ready; the scheduler does that if the claim gets all it asks for. False if it claimed nothing.
-        """
-        ready = self.ready
-        by_pool = ready.lanes_by_pool(facts.graph.lanes)
-        if ready.pools or ready.pressure.ever or self.suspects.draining_since is not None or len(by_pool) != 1:
-            return False
-        ((pool, wanted),) = by_pool.items()
-        pools = self.slots.with_room(wanted[0].body, (pool,), now, self.takes.nodes)
-        if not pools:
-            return False
-        runs, room = (facts.run_id,), pools[0][1]
-        lanes = ((wanted[0], room),) if len(wanted) == 1 else tuple([(lane, room) for lane in wanted])
-        batch.claims.append(ClaimScope(pools, runs))
-        batch.ops.append(Claim(self._new_claim_id(), self._worker, lanes, runs))
-        return True
-
-    def new_claim(self, lanes: tuple[tuple[Lane, int], ...], runs: tuple[RunId, ...]) -> Claim:
-        return Claim(self._new_claim_id(), self._worker, lanes, runs)
-
     def add_apart(self, batch: CommitBatch, apart: IsolatedOp, now: int) -> None:
         """Claim alone what the store could not apply together with other claims."""
         graphs = {self.facts[run].graph.lanes for run in apart.runs} | {self.serves[pair] for pair in apart.serves}

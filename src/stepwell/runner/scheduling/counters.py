@@ -19,7 +19,6 @@ class Counters:
         "commits_failed",
         "failures",
         "fenced",
-        "links",
         "most_held",
         "ops",
         "retries",
@@ -32,8 +31,6 @@ class Counters:
         self.commits = self.commits_failed = self.ops = self.commit_time = 0
         self.claims = self.claimed = 0
         self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
-        self.links = 0
-        """Commits of one completion and one claim, which was granted one node, that are not in the other counters yet."""
         self.step_time = 0
         """Total microseconds of all executed attempts, from the answer to the claim to the answer to the settlement."""
         self.most_held = dict.fromkeys(KINDS, 0)
@@ -45,15 +42,6 @@ class Counters:
         self.commit_time += now - batch.since
         self.claims += len(batch.claims)
         self.settled += len(batch.settling)
-
-    def add_links(self) -> None:
-        """Add the links to the other counters, before somebody reads them."""
-        links, self.links = self.links, 0
-        self.commits += links
-        self.ops += 2 * links
-        self.claims += links
-        self.claimed += links
-        self.settled += links
 
     def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
         """Count a settlement that is not a recorded completion."""

@@ -20,7 +20,6 @@ from .backpressure import Pressure
 from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
 from .claims import Claims
 from .counters import Counters
-from .links import Links
 from .outbox import Outbox
 from .ready_pools import ReadyPools
 from .rejected_ops import FIRST_PAUSE, Rejected, in_words
@@ -58,7 +57,6 @@ class Scheduler:
         self._outbox = Outbox(takes)
         self.submit, self.lines = self._outbox.submissions.append, self._outbox.lines
         self._isolation = self._outbox.isolation
-        self._links = Links(self.claims, self._outbox, self.counters, self.held)
         self._in_flight: CommitBatch | None = None
         self._known = 0
         """How many runs this worker has known so far; orders runs of the same priority."""
@@ -165,7 +163,6 @@ class Scheduler:
     def forget(self, run: RunId) -> None:
         self.facts.pop(run, None)
         self._ready.forget(run)
-        self._links.forget(run)
 
     def holding(self) -> tuple[AttemptId, ...] | None:
         """All attempts under this worker's lease, for its renewal. None while a claim is under way, which may add some."""
@@ -211,16 +208,6 @@ class Scheduler:
         self._in_flight = batch
         self._ready.sent()
         return batch
-
-    def next_link(self, held: Held, settle: Settle, now: int) -> CommitBatch | None:
-        """What a chain commits: the completion of the only attempt that is held, and the claim of what follows.
-
-        The same as `finished` and then `next_batch`. None, and nothing is changed, if there may be more to commit.
-        """
-        if self._in_flight is None and self._may_claim:
-            self._in_flight = self._links.compose(held, settle, now)
-            return self._in_flight
-        return None
 
     @property
     def quiet(self) -> bool:
@@ -275,18 +262,6 @@ class Scheduler:
                 facts.active = run.active
         self.waiting.update(now)
         return result
-
-    def linked(self, batch: CommitBatch, receipts: Sequence[Receipt], now: int) -> Held | None:
-        """Apply the answers to a link in flight, if it went as most do, and return the attempt that was granted.
-
-        The caller runs its body. None, and nothing is changed, if `committed` has to deal with them.
-        """
-        if self.closing:
-            return None
-        held = self._links.answered(batch, receipts, now)
-        if held is not None:
-            self._in_flight = None
-        return held
 
     def failed(self, batch: CommitBatch, error: BaseException) -> list[Submission]:
         """The store is in trouble: the batch is sent again without its submissions. All submissions fail and are returned."""
@@ -369,19 +344,10 @@ class Scheduler:
         for submission in batch.submissions:
             for facts in submission.facts:
                 self._remember(facts)
-        settling = batch.settling
-        if may_claim and len(settling) == len(batch.ops) == 1 and self._claim_next(batch, settling[0].facts, now):
-            return batch
-        if settling:
-            self.mark_ready({held.facts.run_id for held in settling})
+        self.mark_ready({held.facts.run_id for held in batch.settling})
         if may_claim:
             self.claims.add(batch, now, busy=bool(self.held))
         return batch
-
-    def _claim_next(self, batch: CommitBatch, facts: RunFacts, now: int) -> bool:
-        """Add the claim that most often follows one settlement. False if the run is not known or its claims are isolated."""
-        run = facts.run_id
-        return run in self.facts and not self._outbox.claims_run(run) and self.claims.add_next(batch, facts, now)
 
     @property
     def _may_claim(self) -> bool:
@@ -447,8 +413,6 @@ class Scheduler:
             taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
             if taken < limit:
                 self._ready.drained(pool, asked)
-            elif len(asked.runs) == 1:
-                self.mark_ready(asked.runs)  # `Claims.add_next` has not
         if receipt.contended:
             self._ready.contended.append(asked)
             result.contended = True

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -12,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...clock import SECOND
-from ...graph import Graph
 from ...model import NodeStatus
 from ...words import count, duration, error_line
+from ..runs.overview import Overview
+from ..runs.views import NodeView
 from .styles import ENDLESS, coloured, glyph, how_far_bar, in_ascii, shortened
 from .tree import Gap, Row
 
@@ -61,16 +61,16 @@ def _harmless(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
-def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: int) -> None:
-    """Rows in columns: place in the tree, status, time, notes."""
+def print_tree(screen: Screen, shown: Sequence[Row | Gap], nodes: Overview, details: Mapping[int, NodeView]) -> None:
+    """Rows in columns: place in the tree, status, time, notes. `details`: by place, more of nodes with a row of their own."""
     rows = [row for row in shown if isinstance(row, Row)]
     deepest = max(12, screen.width // 3)
     named = [cell_len(_lead(row.lead, deepest)) + 2 + cell_len(row.name) for row in rows]
     widest = min(max(named, default=0), max(20, screen.width // 2))
-    numbers = (f"{len(row.nodes):,} × " if len(row.nodes) > 1 else "" for row in rows)
+    numbers = (f"{len(row.places):,} × " if len(row.places) > 1 else "" for row in rows)
     states = [Text.assemble(number, coloured(row.status)) for number, row in zip(numbers, rows, strict=True)]
     state_width = max(map(cell_len, (state.plain for state in states)), default=0)
-    times = [_took(row, now) for row in rows]
+    times = [_took(row, nodes) for row in rows]
     time_width = max(map(len, times), default=0)
     columns = dict(zip(map(id, rows), zip(states, times, strict=True), strict=True))
     for row in shown:
@@ -82,18 +82,18 @@ def print_tree(screen: Screen, shown: Sequence[Row | Gap], graph: Graph, now: in
         lead = _lead(row.lead, deepest)
         name = shortened(row.name, widest - len(lead) - 2)
         line = Text.assemble((lead, "dim"), glyph(row.status), f" {name}  ", state, "  ", f"{took:>{time_width}}")
-        note = Text(", ".join(_notes(row, graph, now)), style="dim")
-        _print_with_notes(screen, line, note, f"{_lead(row.rail, deepest)}  ", row)
+        detail = details.get(row.places[0]) if len(row.places) == 1 else None
+        note = Text(", ".join(_notes(row, nodes, detail)), style="dim")
+        error = None if detail is None or detail.error is None else error_line(*detail.error[:2])
+        _print_with_notes(screen, line, note, f"{_lead(row.rail, deepest)}  ", error)
 
 
-def _print_with_notes(screen: Screen, line: Text, note: Text, rail: str, row: Row) -> None:
+def _print_with_notes(screen: Screen, line: Text, note: Text, rail: str, error: str | None) -> None:
     """Notes go behind a node if there is room, else below it; errors always below."""
     beside = line.cell_len + 2 + note.cell_len <= screen.width
     screen.print(Text.assemble(line, "  ", note) if beside and note else line)
     below = [] if beside or not note else [note]
-    below += [
-        Text(error_line(*node.error[:2]), style="red") for node in row.nodes if node.error and len(row.nodes) == 1
-    ]
+    below += [] if error is None else [Text(error, style="red")]
     for each in below:
         told = Text.assemble((rail, "dim"), each)
         told.truncate(screen.width, overflow="ellipsis")
@@ -105,38 +105,33 @@ def _lead(lead: str, deepest: int) -> str:
     return lead if len(lead) <= deepest else f"… {lead[-(deepest - 2) :]}"
 
 
-def _took(row: Row, now: int) -> str:
+def _took(row: Row, nodes: Overview) -> str:
     """The total time of a node's attempts; for several nodes, the shortest and the longest."""
-    times = [
-        sum((attempt.row.ended_at or now) - attempt.row.started_at for attempt in node.attempts) / SECOND
-        for node in row.nodes
-        if node.attempts
-    ]
+    times = [nodes.spent[place] for place in row.places if nodes.tries[place]]
     if not times:
         return ""
-    shortest, longest = duration(min(times)), duration(max(times))
+    shortest, longest = duration(min(times) / SECOND), duration(max(times) / SECOND)
     return shortest if shortest == longest else f"{shortest} .. {longest}"
 
 
-def _notes(row: Row, graph: Graph, now: int) -> list[str]:
-    most = max(len(node.attempts) for node in row.nodes)
+def _notes(row: Row, nodes: Overview, detail: NodeView | None) -> list[str]:
+    most = max(nodes.tries[place] for place in row.places)
     notes = []
     if most > 1:
-        notes.append(f"{most} attempts" if len(row.nodes) == 1 else f"up to {most} attempts")
-    node = row.nodes[0].row
-    if node.status is NodeStatus.WAITING and node.due_at is not None and len(row.nodes) == 1:
-        notes.append(f"again in {duration(max(0, node.due_at - now) / SECOND)}")
-    progress = row.nodes[0].progress
-    if len(row.nodes) == 1 and progress is not None and node.status is NodeStatus.RUNNING:
-        notes.append(how_far_bar(progress))
-    reasons = {each.reason for each in row.nodes}
-    if len(reasons) == 1 and node.reason and not (len(row.nodes) == 1 and row.nodes[0].error):
-        why, separator, named = node.reason.partition(": ")  # reasons name nodes by id; people know them by name
-        notes.append(f"{why}{separator}{graph.nodes[named].name}" if named in graph.nodes else node.reason)
+        notes.append(f"{most} attempts" if len(row.places) == 1 else f"up to {most} attempts")
+    if detail is not None:
+        due = detail.row.due_at
+        if detail.status is NodeStatus.WAITING and due is not None:
+            notes.append(f"again in {duration(max(0, due - nodes.now) / SECOND)}")
+        if detail.progress is not None and detail.status is NodeStatus.RUNNING:
+            notes.append(how_far_bar(detail.progress))
+    reason, *others = {nodes.reasons[place] for place in row.places}
+    if reason and not others and not (detail is not None and detail.error):
+        why, separator, named = reason.partition(": ")  # reasons name nodes by id; people know them by name
+        notes.append(f"{why}{separator}{nodes.outline.name(named)}")
     return [*notes, row.note] if row.note else notes
 
 
 def _more(gap: Gap) -> str:
-    counts = Counter(node.status for node in gap.nodes)
-    message = ", ".join(f"{counts[status]:,} {status}" for status in NodeStatus if counts[status])
-    return f"{count(len(gap.nodes), 'more node')}: {message}"
+    message = ", ".join(f"{gap.counts[status]:,} {status}" for status in NodeStatus if gap.counts[status])
+    return f"{count(gap.counts.total(), 'more node')}: {message}"

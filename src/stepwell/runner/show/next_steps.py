@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
+from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA, way_on
 from ...model import NODE_FAILED, RunRow, RunStatus
 
 _ACCEPTED = "goes on: what is new is no other under a new name"
@@ -38,10 +38,11 @@ def next_steps(row: RunRow, *, possible_rename: bool = False) -> dict[str, str]:
 def _out_of_a_pause(row: RunRow) -> dict[str, str]:
     if row.reason == NODE_FAILED:
         return {f"retry {row.id}": "runs again what failed", f"resume {row.id}": "goes on without it"}
+    go_on = f"{way_on(row)} {row.id}"
     if (row.reason or "").startswith(POSSIBLE_RENAME):
-        return {f"resume {row.id} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
+        return {f"{go_on} --accept": _ACCEPTED, f"freeze {row.id}": "keeps the graph it has"}
     if (row.reason or "").startswith(UNFIT):
-        return {f"resume {row.id} --input NAME=VALUE": "gives what its class asks for, and goes on"}
+        return {f"{go_on} --input NAME=VALUE": "gives what its class asks for, and goes on"}
     if (row.reason or "").startswith(UNFIT_DATA):
-        return {f"resume {row.id}": "goes on, once the code takes what is stored"}
-    return {f"resume {row.id}": "goes on with it"}
+        return {go_on: "goes on, once the code takes what is stored"}
+    return {go_on: "goes on with it"}

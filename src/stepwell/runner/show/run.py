@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import islice
 from typing import TypeAlias
@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from ...clock import SECOND
-from ...kernel.measuring import RunMetrics
-from ...model import FAILED_NODES, NODE_FAILED, AttemptStatus, RunRow, RunStatus
+from ...kernel.measuring import Latency, RunMetrics
+from ...model import FAILED_NODES, NODE_FAILED, SATISFIED_NODES, AttemptStatus, NodeStatus, RunRow, RunStatus
 from ...model.origin import origin_of
 from ...store import reader
 from ...store.living import living
 from ...words import count, duration
+from ..runs.overview import Overview
 from ..runs.stored import StoredRun
 from ..runs.views import NodeView
 from .drawing import Screen, print_tree
@@ -39,6 +40,8 @@ PIPED_WIDTH = 100
 
 DRAWN_UP_TO = 200
 """Nodes; a larger picture shows nothing any more."""
+JOURNAL_READ = 20_000
+"""Entries. The journal of a larger run takes longer to read than all that is shown of it; only `run.metrics` does."""
 _WIDTH = 110
 _FORMAT = (
     '<pre style="line-height: 1.3; font-size: 0.85em; white-space: pre; overflow-x: auto"><code>{code}</code></pre>'
@@ -46,6 +49,7 @@ _FORMAT = (
 
 _NAMES = 5
 _BAD_ATTEMPTS = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT, AttemptStatus.LOST, AttemptStatus.CANCELLED)
+_EXECUTED = (AttemptStatus.COMPLETED, AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
 _BAR_STYLES = {"good": "green", "running": "blue", "bad": "red", "between": "dim"}
 
 
@@ -59,19 +63,27 @@ def print_run(
     """Print a run. The head comes first, since reading the nodes of a large run takes a moment. `all_of_it`: how to see all."""
     screen, now = Screen(to), run.store.now()
     _print_head(screen, run, now)
-    found = run.nodes()
-    nodes = run.declared(found)
+    nodes = run.overview()
     _print_standing(screen, command, run, nodes)
-    rows = tree(nodes, run.graph, fold=len(nodes) > PAGE and not whole)
+    rows = tree(nodes, fold=len(nodes) > PAGE and not whole)
     shown = page(rows, len(rows) if whole else PAGE)
+    details = details_of(run, nodes, shown)
     screen.print()
-    print_tree(screen, shown, run.graph, now)
-    _print_removed(screen, run.removed(found), whole=whole)
-    _print_timeline(screen, rows, now, whole=whole, all_of_it=all_of_it)
+    print_tree(screen, shown, nodes, details)
+    _print_removed(screen, nodes.removed, whole=whole)
+    _print_timeline(screen, rows, nodes, whole=whole, all_of_it=all_of_it)
     if len(rows) < len(nodes) or len(shown) < len(rows):
         screen.print(Text(f"\n{all_of_it} shows all {count(len(nodes), 'node')} one by one", style="dim"))
     if tracebacks:
-        _print_tracebacks(screen, shown)
+        _print_tracebacks(screen, shown, details)
+
+
+def details_of(run: StoredRun, nodes: Overview, shown: Sequence[Row | Gap]) -> dict[int, NodeView]:
+    """By place: the nodes with a row of their own of which more is said, because they are at work or did not complete."""
+    rows = (row for row in shown if isinstance(row, Row) and len(row.places) == 1)
+    places = {nodes.indexes[row.places[0]]: row.places[0] for row in rows if row.status not in SATISFIED_NODES}
+    tried = [index for index, place in places.items() if nodes.tries[place]]
+    return {places[view.row.index]: view for view in run.some_nodes(tried)}
 
 
 def _print_head(screen: Screen, run: StoredRun, now: int) -> None:
@@ -127,19 +139,19 @@ def _time(time: int, now: int) -> str:
     return f"{local(time)}, {told}" if told.endswith("ago") and time <= now else local(time)
 
 
-def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Sequence[NodeView]) -> None:
-    attempts = Counter(attempt.status for node in nodes for attempt in node.attempts)
-    facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(node.status for node in nodes)))]
+def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Overview) -> None:
+    attempts = Counter(nodes.attempt_statuses)
+    facts: list[tuple[str, Text | str]] = [("nodes", counted(Counter(nodes.statuses)))]
     bad = ", ".join(f"{attempts[each]:,} {each.lower().replace('_', ' ')}" for each in _BAD_ATTEMPTS if attempts[each])
     facts.append(("attempts", f"{attempts.total():,}{f' ({bad})' if bad else ''}"))
-    if attempts:
-        facts.append(("took", _took(run.metrics())))
     row = run.row
+    if attempts:
+        facts.append(("took", _took(run.metrics()) if row.seq <= JOURNAL_READ else _took_of(nodes)))
     if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
-        failed = [node for node in nodes if node.status in FAILED_NODES]
+        failed = [place for place, status in enumerate(nodes.statuses) if status in FAILED_NODES]
         more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
         if failed:
-            facts.append(("reason", Text(f"{failed[0].name} failed{more}", style="red")))
+            facts.append(("reason", Text(f"{nodes.names[failed[0]]} failed{more}", style="red")))
     if row.status is RunStatus.PAUSED:
         steps = ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
         facts.append(("next", Text(steps, style="yellow")))
@@ -149,10 +161,10 @@ def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Seq
     screen.facts(facts)
 
 
-def _print_removed(screen: Screen, nodes: Sequence[NodeView], *, whole: bool) -> None:
+def _print_removed(screen: Screen, nodes: Sequence[tuple[str, NodeStatus]], *, whole: bool) -> None:
     if nodes:
         shown = nodes if whole else nodes[:REMOVED_SHOWN]
-        named = ", ".join(f"{node.name} {node.status}" for node in shown)
+        named = ", ".join(f"{name} {status}" for name, status in shown)
         more = f" and {count(len(nodes) - len(shown), 'more node')}" if len(nodes) > len(shown) else ""
         screen.print(Text(f"\nno longer in the workflow: {named}{more}", style="dim"))
 
@@ -165,8 +177,15 @@ def _took(metrics: RunMetrics) -> str:
     return f"{step_times}{duration(queue.p95)} for a worker; {metrics.average_active:.1f} claimed at a time{retried}"
 
 
-def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: bool, all_of_it: str) -> None:
-    drawn = timeline(rows, now, PIPED_WIDTH if screen.endless else screen.width, whole=whole or len(rows) <= PAGE)
+def _took_of(nodes: Overview) -> str:
+    """How long attempts took whose body ran to an end, as `_took` says it."""
+    rows = zip(nodes.attempt_statuses, nodes.attempts_began, nodes.attempts_ended, strict=True)
+    step = Latency.of(end - start for status, start, end in rows if status in _EXECUTED)
+    return f"{duration(step.p50)} a step, 95 % within {duration(step.p95)}" if step.samples else "nothing so far"
+
+
+def _print_timeline(screen: Screen, rows: Sequence[Row], nodes: Overview, *, whole: bool, all_of_it: str) -> None:
+    drawn = timeline(rows, nodes, PIPED_WIDTH if screen.endless else screen.width, whole=whole or len(rows) <= PAGE)
     if drawn is None:
         return
     screen.print()
@@ -177,10 +196,10 @@ def _print_timeline(screen: Screen, rows: Sequence[Row], now: int, *, whole: boo
         screen.print(Text(f"the longest; {count(drawn.left_out, 'more line')} with {all_of_it}", style="dim"))
 
 
-def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap]) -> None:
+def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap], details: Mapping[int, NodeView]) -> None:
     for row in shown:
-        node = row.nodes[0]
-        if isinstance(row, Row) and node.error is not None:
+        node = details.get(row.places[0]) if isinstance(row, Row) and len(row.places) == 1 else None
+        if node is not None and node.error is not None:
             screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.status]}"))
             screen.print(Text((node.error.traceback or str(node.error)).rstrip()))
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from ...clock import SECOND
 from ...model import AttemptStatus
 from ...words import duration
+from ..runs.overview import Overview
 from .styles import shortened
 from .tree import Row
 
@@ -36,47 +37,52 @@ class Timeline(NamedTuple):
     left_out: int
 
 
-def timeline(rows: Sequence[Row], now: int, width: int, *, whole: bool) -> Timeline | None:
+def timeline(rows: Sequence[Row], nodes: Overview, width: int, *, whole: bool) -> Timeline | None:
     """The attempts over time; None if there is nothing to compare."""
-    active = [row for row in rows if any(node.attempts for node in row.nodes)]
-    if len(active) < 2:
+    spans = [(row, span) for row in rows if (span := _span(row, nodes)) is not None]
+    if len(spans) < 2:
         return None
-    spans = [attempt.row for row in active for node in row.nodes for attempt in node.attempts]
-    begin = min(attempt.started_at for attempt in spans)
-    total = max(attempt.ended_at or now for attempt in spans) - begin
+    begin = min(first for _, (first, _) in spans)
+    total = max(last for _, (_, last) in spans) - begin
     if total <= 0:
         return None
-    chosen = active
-    if not whole and len(active) > ROWS_UP_TO:
-        longest = sorted(range(len(active)), key=lambda place: (-_length(active[place], now), place))
-        chosen = sorted((active[place] for place in longest[:ROWS_UP_TO]), key=_begin)
-    room = min(width // NAME_SHARE, max(cell_len(row.name) for row in chosen))
+    chosen = spans
+    if not whole and len(spans) > ROWS_UP_TO:
+        longest = sorted(range(len(spans)), key=lambda place: (spans[place][1][0] - spans[place][1][1], place))
+        chosen = sorted((spans[place] for place in longest[:ROWS_UP_TO]), key=lambda each: each[1][0])
+    room = min(width // NAME_SHARE, max(cell_len(row.name) for row, _ in chosen))
     cells = width - room - 2
-    bars = [TimeSpan(shortened(row.name, room), _pieces(row, begin, total, now, cells)) for row in chosen]
-    return Timeline(bars, " " * (room + 2) + _axis(total / SECOND, cells), len(active) - len(chosen))
+    bars = [TimeSpan(shortened(row.name, room), _pieces(row, nodes, begin, total, cells)) for row, _ in chosen]
+    return Timeline(bars, " " * (room + 2) + _axis(total / SECOND, cells), len(spans) - len(chosen))
 
 
-def _begin(row: Row) -> int:
-    return min(attempt.row.started_at for node in row.nodes for attempt in node.attempts)
+def _span(row: Row, nodes: Overview) -> tuple[int, int] | None:
+    """From when to when its nodes had attempts."""
+    places = [place for place in row.places if nodes.tries[place]]
+    if not places:
+        return None
+    return min(map(nodes.began.__getitem__, places)), max(map(nodes.ended.__getitem__, places))
 
 
-def _length(row: Row, now: int) -> int:
-    return max(attempt.row.ended_at or now for node in row.nodes for attempt in node.attempts) - _begin(row)
-
-
-def _pieces(row: Row, begin: int, total: int, now: int, cells: int) -> list[tuple[str, str]]:
+def _pieces(row: Row, nodes: Overview, begin: int, total: int, cells: int) -> list[tuple[str, str]]:
     """Bad attempts are drawn first, so that a cell which stands for several attempts shows the outcome."""
     line = [""] * cells
-    attempts = sorted(
-        (attempt.row for node in row.nodes for attempt in node.attempts),
-        key=lambda attempt: (attempt.status in _GOOD, attempt.started_at),
-    )
-    for attempt in attempts:
-        first = min(cells - 1, (attempt.started_at - begin) * cells // total)
-        last = max(first + 1, min(cells, ((attempt.ended_at or now) - begin) * cells // total))
-        kind = "running" if attempt.status is AttemptStatus.RUNNING else "good" if attempt.status in _GOOD else "bad"
+    good = set()  # equal ones, of which a large row has many, are drawn once
+    others = []
+    statuses, began, ended = nodes.attempt_statuses, nodes.attempts_began, nodes.attempts_ended
+    for attempt in nodes.attempts_of(row.places):
+        status = statuses[attempt]
+        span = (began[attempt] - begin) * cells // total, (ended[attempt] - begin) * cells // total
+        if status in _GOOD:
+            good.add(span)
+        else:
+            others.append((began[attempt], span, "running" if status is AttemptStatus.RUNNING else "bad"))
+    drawn_first = [(span, kind) for _, span, kind in sorted(others)]
+    for (start, end), kind in [*drawn_first, *((span, "good") for span in good)]:
+        first = min(cells - 1, start)
+        last = max(first + 1, min(cells, end))
         line[first:last] = [kind] * (last - first)
-    if len(row.nodes) == 1:
+    if len(row.places) == 1:
         drawn = [place for place, kind in enumerate(line) if kind]
         line[drawn[0] : drawn[-1]] = [kind or "between" for kind in line[drawn[0] : drawn[-1]]]
     pieces: list[tuple[str, str]] = []

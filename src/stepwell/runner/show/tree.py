@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ...graph import Graph
 from ...model import FAILED_NODES, NodeStatus
-from ..runs.views import NodeView
+from ..runs.overview import Overview
 
 FOLD_FROM = 3
 """Siblings of one kind and status from which on they become one line; nodes at work, which people look for, need more."""
@@ -23,7 +23,7 @@ FOLD_JOBS_FROM = 20
 _AT_WORK = (NodeStatus.RUNNING, NodeStatus.WAITING)
 _NAMED_UP_TO = 3
 _DIGITS = re.compile(r"\d+")
-_Item = tuple[int, ...]
+Item = tuple[int, ...]
 """The places of the nodes in one row."""
 
 
@@ -34,37 +34,31 @@ class Row(NamedTuple):
     """What is drawn before it."""
     rail: str
     """What is drawn before its notes and errors."""
-    nodes: tuple[NodeView, ...]
-    note: str
+    places: Item
+    """Of the nodes, in the overview."""
+    name: str
+    status: NodeStatus
+    note: str = ""
     """Which other nodes come before it."""
-
-    @property
-    def status(self) -> NodeStatus:
-        return self.nodes[0].status
-
-    @property
-    def name(self) -> str:
-        first, last = self.nodes[0].name, self.nodes[-1].name
-        return " ".join((first if first == last else f"{first} .. {last}").split())
 
 
 class Gap(NamedTuple):
     """Rows that are left out, in their place."""
 
     lead: str
-    nodes: tuple[NodeView, ...]
+    counts: Counter[NodeStatus]
+    """Their nodes."""
 
 
-def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
-    """The rows of a run; `nodes` are all of its nodes in the order to show them."""
-    position = {node.row.index: place for place, node in enumerate(nodes)}
-    below = _below(nodes, graph, position)
+def tree(nodes: Overview, *, fold: bool) -> list[Row]:
+    """The rows of a run."""
+    below = _below(nodes)
     rows: list[Row] = []
-    stack: list[tuple[_Item, _Item, str, str]] = []  # a chain may be longer than Python's stack is deep
+    stack: list[tuple[Item, Item, str, str]] = []  # a chain may be longer than Python's stack is deep
 
-    def draw_below(item: _Item, rail: str) -> None:
+    def draw_below(item: Item, rail: str) -> None:
         places = sorted(child for place in item for child in below.get(place, ()))
-        siblings = _folded(places, nodes, graph) if fold else _single(places)
+        siblings = _folded(places, nodes) if fold else _single(places)
         siblings.sort(key=lambda sibling: any(place in below for place in sibling))  # those with children last
         drawn = (_drawn(rail, place, len(siblings)) for place in range(len(siblings)))
         stack.extend(reversed([(sibling, item, *each) for sibling, each in zip(siblings, drawn, strict=True)]))
@@ -72,12 +66,17 @@ def tree(nodes: Sequence[NodeView], graph: Graph, *, fold: bool) -> list[Row]:
     draw_below((-1,), "")
     while stack:
         item, parent, lead, rail = stack.pop()
-        parents = (graph.parents[nodes[place].row.index] for place in item)
-        different = {id(own): own for own in parents}.values()  # members of a fan-out share the tuple of their parents
-        after = [tuple(position[each] for each in own) for own in different]
-        rows.append(Row(lead, rail, tuple(nodes[place] for place in item), _note(after, set(parent), nodes)))
+        # Members of a fan-out share the tuple of their parents.
+        different = {id(own): own for own in map(nodes.parents.__getitem__, item)}
+        rows.append(row_of(nodes, item, lead, rail, _note([*different.values()], set(parent), nodes)))
         draw_below(item, rail)
     return rows
+
+
+def row_of(nodes: Overview, places: Item, lead: str = "", rail: str = "", note: str = "") -> Row:
+    first, last = nodes.names[places[0]], nodes.names[places[-1]]
+    name = " ".join((first if first == last else f"{first} .. {last}").split())
+    return Row(lead, rail, places, name, nodes.statuses[places[0]], note)
 
 
 def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
@@ -91,18 +90,18 @@ def page(rows: Sequence[Row], limit: int) -> list[Row | Gap]:
 
     shown = set(sorted(range(len(rows)), key=interest)[:limit])
     found: list[Row | Gap] = []
-    missing: list[NodeView] = []
+    missing: Counter[NodeStatus] = Counter()
     lead = ""
     for place, row in enumerate(rows):
         if place not in shown:
             lead = lead if missing else row.lead
-            missing += row.nodes
+            missing[row.status] += len(row.places)
             continue
         if missing:
-            found.append(Gap(_straight(lead), tuple(missing)))
-            missing = []
+            found.append(Gap(_straight(lead), missing))
+            missing = Counter()
         found.append(row)
-    return [*found, Gap(_straight(lead), tuple(missing))] if missing else found
+    return [*found, Gap(_straight(lead), missing)] if missing else found
 
 
 def _straight(lead: str) -> str:
@@ -116,68 +115,58 @@ def _drawn(rail: str, place: int, of: int) -> tuple[str, str]:
     return (f"{rail}└─ ", f"{rail}   ") if place == of - 1 else (f"{rail}├─ ", f"{rail}│  ")
 
 
-def _below(nodes: Sequence[NodeView], graph: Graph, position: dict[int, int]) -> dict[int, list[int]]:
+def _below(nodes: Overview) -> dict[int, list[int]]:
     """By place of a parent, -1 for none: the places of the nodes below it."""
     below: dict[int, list[int]] = {}
     last: dict[int, int] = {}  # members of a fan-out share the tuple of their parents: it is looked through once
-    for place, node in enumerate(nodes):
-        own = graph.parents[node.row.index]
+    terminal = {status: status.terminal for status in NodeStatus}
+    # When each ended, for comparing: never, if it has not; first, if it never began.
+    ends = [end if terminal[status] else math.inf for status, end in zip(nodes.statuses, nodes.ended, strict=True)]
+    for place, own in enumerate(nodes.parents):
         if id(own) not in last:
-            waited_for = (position[parent] for parent in own)
-            last[id(own)] = max(waited_for, key=lambda parent: (_ended(nodes[parent]), parent), default=-1)
+            last[id(own)] = max(zip(map(ends.__getitem__, own), own, strict=True), default=(0, -1))[1]
         below.setdefault(last[id(own)], []).append(place)
     return below
 
 
-def _ended(node: NodeView) -> float:
-    """When a node ended, for comparing: never, if it has not; first, if it never began."""
-    if not node.status.terminal:
-        return math.inf
-    return max((attempt.row.ended_at or 0 for attempt in node.attempts), default=0)
-
-
-def _single(places: Iterable[int]) -> list[_Item]:
+def _single(places: Iterable[int]) -> list[Item]:
     return [(place,) for place in places]
 
 
-def _folded(places: Sequence[int], nodes: Sequence[NodeView], graph: Graph) -> list[_Item]:
+def _folded(places: Sequence[int], nodes: Overview) -> list[Item]:
     """Fold siblings whose names differ only in numbers, or that do one job after the same parents."""
     if len(places) < FOLD_FROM:
         return _single(places)
-
-    def by_name(place: int) -> object:
-        return _DIGITS.sub("#", nodes[place].name)
-
+    names, sub = nodes.names, _DIGITS.sub
     sets: dict[tuple[int, ...], int] = {}
     numbers: dict[int, int] = {}  # members of a fan-out mostly share the tuple of their parents: it is hashed once
 
     def by_job(place: int) -> object:
-        index = nodes[place].row.index
-        own = graph.parents[index]
+        own = nodes.parents[place]
         if id(own) not in numbers:
             numbers[id(own)] = sets.setdefault(own, len(sets))
-        return graph.in_order[index].job, numbers[id(own)]
+        return nodes.jobs[place], numbers[id(own)]
 
-    groups, rest = _grouped(places, nodes, by_name, FOLD_FROM)
+    groups, rest = _grouped(places, nodes, lambda place: sub("#", names[place]), FOLD_FROM)
     more, single = _grouped(rest, nodes, by_job, FOLD_JOBS_FROM)
     return sorted([*groups, *more, *_single(single)])
 
 
 def _grouped(
-    places: Sequence[int], nodes: Sequence[NodeView], kind: Callable[[int], object], enough: int
-) -> tuple[list[_Item], list[int]]:
+    places: Sequence[int], nodes: Overview, kind: Callable[[int], object], enough: int
+) -> tuple[list[Item], list[int]]:
     """(large enough groups, the rest). Nodes that failed are never grouped."""
     groups: dict[object, list[int]] = {}
     rest: list[int] = []
     for place in places:
-        status = nodes[place].status
+        status = nodes.statuses[place]
         if status in FAILED_NODES:
             rest.append(place)
         else:
             groups.setdefault((status, kind(place)), []).append(place)
     large = []
     for members in groups.values():
-        at_work = nodes[members[0]].status in _AT_WORK
+        at_work = nodes.statuses[members[0]] in _AT_WORK
         if len(members) >= (max(enough, FOLD_AT_WORK_FROM) if at_work else enough):
             large.append(tuple(members))
         else:
@@ -185,10 +174,10 @@ def _grouped(
     return large, rest
 
 
-def _note(after: Sequence[_Item], parent: set[int], nodes: Sequence[NodeView]) -> str:
+def _note(after: Sequence[Item], parent: set[int], nodes: Overview) -> str:
     others = sorted({place for own in after for place in own} - parent)
     if others:
-        named = ", ".join(nodes[place].name for place in others[:_NAMED_UP_TO])
+        named = ", ".join(nodes.names[place] for place in others[:_NAMED_UP_TO])
         more = f" and {len(others) - _NAMED_UP_TO:,} more" if len(others) > _NAMED_UP_TO else ""
         return f"also after {named}{more}"
     if len(parent) > 1 and all(len(own) == len(parent) for own in after):

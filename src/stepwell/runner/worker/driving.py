@@ -75,7 +75,7 @@ class Driving:
                     return
                 self._quiet.wait(min(LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
                 counters = self._scheduler.counters
-                now_at = (counters.settled + counters.links, self._bodies.count_waiting)
+                now_at = (counters.settled, self._bodies.count_waiting)
                 if now_at != moved or not self._bodies.waiting:
                     moved, since = now_at, time.monotonic()
             if time.monotonic() - since >= STUCK_SECONDS:

@@ -126,16 +126,12 @@ class GroupCommit:
         if not keep:
             self._asked = True
         kept: Held | None = None
-        while (batch := self._next_batch(keep=keep)) is not None:
+        while (batch := self._next_batch()) is not None:
             if kept is not None:
                 self._host.put_back(kept)
                 kept = None
             result = self._commit(batch)
-            if isinstance(result, Held):
-                kept = result
-                if not (self._asked or self._ended):
-                    break
-            elif result is not None:
+            if result is not None:
                 kept = self._apply_result(result, keep=keep)
                 more = self._asked or bool(self._ended)
                 if result.enough and kept is not None and not more:
@@ -201,14 +197,12 @@ class GroupCommit:
         else:
             self.pump()
 
-    def _next_batch(self, *, keep: bool) -> CommitBatch | None:
+    def _next_batch(self) -> CommitBatch | None:
         """Start to lead, and return what to commit. None if another thread leads or there is nothing to commit."""
         while self._leading.acquire(blocking=False):
             batch = None
             try:
                 with self._lock:
-                    if keep and (batch := self._next_link()) is not None:
-                        return batch
                     # Settlements wait a moment while more bodies are ready, unless a commit is asked for.
                     if self._asked or not self._host.bodies_wait:
                         self._asked = False
@@ -226,28 +220,13 @@ class GroupCommit:
             self.soon()  # this thread or the leader has left it for later
         return None
 
-    def _next_link(self) -> CommitBatch | None:
-        """What a chain commits, if the only body that is held has ended, and nothing else waits. The lock is held."""
-        if self._asked or len(self._ended) != 1 or self._finished or self.trouble is not None:
-            return None
-        held, settlement = self._ended[0]
-        batch = self._scheduler.next_link(held, settlement, now())
-        if batch is not None:
-            self._ended.popleft()
-        return batch
-
-    def _commit(self, batch: CommitBatch) -> CommitResult | Held | None:
-        """Commit, and stop leading. A link of a chain may return the attempt that it was granted. None if the commit failed."""
+    def _commit(self, batch: CommitBatch) -> CommitResult | None:
+        """Commit, and stop leading. None if the commit failed."""
         try:
             receipts = self._store.commit(batch.ops)
             if receipts.stop:
                 self._host.stop(receipts.stop)
             refresh_capture()
-            if batch.link:
-                with self._lock:
-                    granted = self._scheduler.linked(batch, receipts, now())
-                if granted is not None:
-                    return granted
             self._load_unknown_runs(receipts)
             with self._lock:
                 result = self._scheduler.committed(batch, receipts, now())

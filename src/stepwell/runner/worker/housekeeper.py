@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from ...clock import SECOND
@@ -58,7 +58,7 @@ class Housekeeper:
         host: Host,
         *,
         follower: Callable[[], Follower],
-        waited: Callable[[], Iterable[RunId]],
+        waited: Collection[RunId],
         graphs: Callable[[Digest], Graph | None],
     ) -> None:
         self._store, self._worker, self._queues = store, worker, queues
@@ -128,7 +128,7 @@ class Housekeeper:
         """Look at what other processes did as soon as a hint arrives."""
         while not self._closed.is_set():
             try:
-                heard = self._store.wait_for_hint(self._queues, tuple(self._waited()), self._worker, HINT_SECONDS)
+                heard = self._store.wait_for_hint(self._queues, self._waited, self._worker, HINT_SECONDS)
             except StoreError:
                 self._closed.wait(AFTER_TROUBLE_SECONDS)  # the housekeeping thread logs it
                 continue

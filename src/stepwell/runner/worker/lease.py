@@ -119,6 +119,7 @@ class Lease:
             self._renew()
         except StoreError as error:
             log.warning("the lease could not be taken again yet: %s", error)
+            self._changed.set()  # its thread sleeps until the renewal that would have been due
 
     def announce(self) -> None:
         """Tell others which versions of which workflows this worker has. They know when this returns."""

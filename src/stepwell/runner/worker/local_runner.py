@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...clock import SECOND
@@ -62,7 +62,7 @@ class LocalRunner:
         on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
         follower: Callable[[], Follower],
-        waited: Callable[[], Iterable[RunId]],
+        waited: Collection[RunId],
         graphs: Callable[[Digest], Graph | None],
         lacks: Callable[[], list[tuple[str, str, str]]] = list,
         queues: frozenset[str] | None = None,
@@ -89,6 +89,8 @@ class LocalRunner:
         self.wake, self.wake_gates = self._house.wake, self._house.gates.wake
         self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
         self._replaced = threading.Event()
+        self.stopped: StoreReplaced | None = None
+        """Why it has given up for good: its store was replaced."""
         self._bodies = WorkerBodies(
             store,
             self.scheduler,
@@ -203,11 +205,6 @@ class LocalRunner:
         """How many threads are still occupied by a body that has overrun its time limit."""
         return self._bodies.threads.lost
 
-    @property
-    def stopped(self) -> bool:
-        """Whether it has given up because its store was replaced."""
-        return self._replaced.is_set()
-
     def describe(self, **about: Any) -> None:
         """Set what others are told about this worker, besides what it serves, at its start and at each announcement."""
         self._lease.about = about
@@ -263,6 +260,7 @@ class LocalRunner:
         with self._lock:
             if self._replaced.is_set():
                 return
+            self.stopped = error
             self._replaced.set()
             self._commits.give_up(error)
             held = [*self.scheduler.held]

@@ -83,7 +83,6 @@ IDLE = EngineMetrics(
 def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
     """The lock of the scheduler is held."""
     counters, pressure = scheduler.counters, scheduler.pressure
-    counters.add_links()
     recorded = counters.settled - counters.fenced
     executed = recorded - counters.unbegun
 

@@ -38,15 +38,17 @@ class Callers:
         self._no_token_until = 0.0
         self._has_tokens = False
         """Once there was a token, that never changes."""
-        self._changes = 0
+        self.changes = 0
+        """Of tokens and sessions, by this process."""
 
-    def put(self, kind: str) -> None:
-        """A record of this kind was put by this process."""
+    def put(self, kind: str) -> bool:
+        """A record of this kind was put by this process. Returns whether that may change who may do what."""
         if kind not in (tokens.KIND, sessions.KIND):
-            return
-        self._changes += 1
+            return False
+        self.changes += 1
         self._found.clear()
         self._no_token_until = 0.0
+        return True
 
     async def by_token(self, text: str) -> Caller | None:
         return await self._find(tokens.KIND, text, tokens.find_token)
@@ -58,9 +60,9 @@ class Callers:
         """Whether a token was ever made in this store."""
         if self._has_tokens or time.monotonic() < self._no_token_until:
             return self._has_tokens
-        changes, until = self._changes, time.monotonic() + REMEMBERED_SECONDS
+        changes, until = self.changes, time.monotonic() + REMEMBERED_SECONDS
         found = await to_thread.run_sync(tokens.any_token, self._store)
-        if found or changes == self._changes:
+        if found or changes == self.changes:
             self._has_tokens, self._no_token_until = found, until
         return found
 
@@ -69,9 +71,9 @@ class Callers:
         caller = self._found.get(key)
         if caller is not None and time.monotonic() < caller.until:
             return caller
-        changes = self._changes
+        changes = self.changes
         caller = await to_thread.run_sync(self._look, find, text)
-        if caller is not None and changes == self._changes:
+        if caller is not None and changes == self.changes:
             self._found[key] = caller
         return caller
 

@@ -23,8 +23,8 @@ from .tokens import Scope as Right
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-FORWARDING = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-"""Headers that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
+FORWARDING = ("forwarded", "x-forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip", "via")
+"""How headers begin that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
 """Bytes of a request: a document may have 32 MiB."""
@@ -108,9 +108,8 @@ class Guard:
                 raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
             return _valid(await self._callers.by_session(cookie), by_cookie=True)
         client = scope.get("client")
-        is_local = (
-            client is not None and is_loopback(str(client[0])) and not any(each in headers for each in FORWARDING)
-        )
+        forwarded = any(name.startswith(FORWARDING) for name in headers)
+        is_local = client is not None and is_loopback(str(client[0])) and not forwarded
         if not is_local:
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
         if await self._callers.any_token():
@@ -166,11 +165,18 @@ def own_names() -> set[str]:
 
 def _check_origin(method: str, headers: Headers) -> None:
     origins = headers.getlist("origin")
-    if len(origins) > 1 or (origins and urlsplit(origins[0]).netloc.lower() != headers.get("host", "").lower()):
+    if len(origins) > 1 or (origins and _netloc(origins[0]) != headers.get("host", "").lower()):
         raise Problem(403, f"a page of {origins[0][:200]!r} may not use this server: only its own pages may")
     navigates = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not navigates:
         raise Problem(403, "pages of other sites may not use this server")
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # as of `http://[`
+        return None
 
 
 def is_loopback(address: str) -> bool:

@@ -10,24 +10,38 @@ import secrets
 
 from ...clock import SECOND
 from ...codec import decode, encode, sha256
-from ...model import PutRecord
+from ...model import PutRecord, RecordRow
 from ...store import Store, reader
 from .tokens import Token, get_token
 
 KIND = "session"
 COOKIE = "stepwell_session"
 LONGEST_SECONDS = 12 * 3_600
+MAX_SESSIONS = 20
+"""Of one token at once."""
 
 
 def open_session(store: Store, token: Token) -> tuple[str, int]:
-    """The text of the cookie, and for how many seconds it is valid. Sessions that have ended are removed."""
+    """The text of the cookie, and for how many seconds it is valid.
+
+    Sessions that have ended are removed, and the oldest of this token if it has as many as are allowed.
+    """
     now = store.now()
-    ended = [row for row in reader.all_records(store, KIND) if decode(row.value)["expires_at"] <= now]
+    ended: list[RecordRow] = []
+    own: list[RecordRow] = []
+    for row in reader.all_records(store, KIND):
+        session = decode(row.value)
+        if session["expires_at"] <= now:
+            ended.append(row)
+        elif session["token"] == token.id:
+            own.append(row)
+    own.sort(key=lambda row: row.version)
     text = secrets.token_urlsafe(32)
     expires_at = min(token.expires_at, now + LONGEST_SECONDS * SECOND)
     value = encode({"token": token.id, "expires_at": expires_at})
-    removed = [PutRecord(KIND, row.key, None, expected=row.version) for row in ended[:1_000]]
-    store.commit([PutRecord(KIND, sha256(text.encode()), value), *removed])
+    removed = [*own[: max(0, len(own) + 1 - MAX_SESSIONS)], *ended[:1_000]]
+    ops = [PutRecord(KIND, row.key, None, expected=row.version) for row in removed]
+    store.commit([PutRecord(KIND, sha256(text.encode()), value), *ops])
     return text, (expires_at - now) // SECOND
 
 

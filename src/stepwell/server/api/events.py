@@ -17,15 +17,16 @@ from ...ids import RunId
 from ...model import JournalRow, ListJournal, RunRow
 from ...model.lines import LOG
 from ...runner.runs.records import line_record
-from ...runner.runs.stored import NewLines
+from ...runner.runs.stored import SLACK, NewLines
 from ...store import reader
 from ..access.guard import PRINCIPAL, Principal
+from ..access.sessions import COOKIE, find_session
 from ..access.tokens import get_token
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
-from ..streams.feed import AT_ONCE, MAX_CHANGED, SLACK, Watcher, pages_of_ended, pages_of_unfinished
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, moved, stream, written_event
+from ..streams.feed import AT_ONCE, MAX_CHANGED, Watcher, pages_of_ended, pages_of_unfinished
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event, moved, written_event
 from .nodes import journal_entry
 
 routes = Routes("events")
@@ -42,21 +43,28 @@ LastEventId = Annotated[
 
 
 class Visitor:
-    """The listener of a stream, which ends with the token it was opened with."""
+    """The listener of a stream, which ends with the token or the session it was opened with."""
 
     def __init__(self, service: Service, request: Request) -> None:
         self._service = service
         principal: Principal | None = request.scope.get(PRINCIPAL)
         self._token = None if principal is None else principal.token
+        self._session = request.cookies.get(COOKIE) if principal is not None and principal.by_cookie else None
         self._checked_at = time.monotonic()
+        self._changes = service.callers.changes
 
     async def may_stay(self) -> bool:
-        """Whether the token is still valid. Looks it up only once in a while."""
-        if self._token is None or time.monotonic() < self._checked_at + TOKEN_SECONDS:
+        """Whether the token is still valid. Looks it up once in a while, and when tokens or sessions change in this process."""
+        is_new = self._service.callers.changes == self._changes
+        if self._token is None or (is_new and time.monotonic() < self._checked_at + TOKEN_SECONDS):
             return True
-        self._checked_at = time.monotonic()
-        now = await to_thread.run_sync(get_token, self._service.store, self._token.id)
-        return now is not None and now.status(self._service.store.now()) == "valid"
+        self._checked_at, self._changes = time.monotonic(), self._service.callers.changes
+        return await to_thread.run_sync(self._is_valid, self._token.id)
+
+    def _is_valid(self, token_id: str) -> bool:
+        store = self._service.store
+        token = get_token(store, token_id) if self._session is None else find_session(store, self._session)
+        return token is not None and token.status(store.now()) == "valid"
 
 
 def _place(last: str | None) -> int | None:
@@ -80,11 +88,12 @@ async def follow_run(
 
     `reset`: the run is not the one it was (deleted, created again); begin anew, without Last-Event-ID.
     """
-    service.feed.check_room()
     row = await to_thread.run_sync(service.row, run_id)
     place = _place(last_event_id)
     place = (0 if after is None else after) if place is None else place
-    return stream(_run_events(service, row, place, Visitor(service, request), until_ended=until == "ended"))
+    return EventStream(
+        service.feed.room(), _run_events(service, row, place, Visitor(service, request), until_ended=until == "ended")
+    )
 
 
 async def _run_events(
@@ -151,8 +160,7 @@ async def follow_all(service: Given, request: Request, last_event_id: LastEventI
 
     `reset`: too much has happened since the client left off; list the runs anew.
     """
-    service.feed.check_room()
-    return stream(_all_events(service, _place(last_event_id), Visitor(service, request)))
+    return EventStream(service.feed.room(), _all_events(service, _place(last_event_id), Visitor(service, request)))
 
 
 async def _all_events(service: Service, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
@@ -223,12 +231,13 @@ async def follow_logs(
     last_event_id: LastEventId = None,
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
 ) -> StreamingResponse:
-    """What the bodies of a run log and print, as it is stored. After a break, lines of the moment it broke may come twice."""
-    service.feed.check_room()
+    """What the bodies of a run log and print, as it is stored. After a break, lines of its last seconds may come twice."""
     run = await to_thread.run_sync(service.stored, run_id)
     index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
     lines = NewLines(run, index, attempt, since=_place(last_event_id))
-    return stream(_log_events(service, lines, Visitor(service, request), until_ended=until == "ended"))
+    return EventStream(
+        service.feed.room(), _log_events(service, lines, Visitor(service, request), until_ended=until == "ended")
+    )
 
 
 async def _log_events(

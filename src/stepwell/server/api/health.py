@@ -22,12 +22,9 @@ async def healthz() -> dict[str, str]:
 
 @routes.open("GET", "/readyz")
 def readyz(service: Given) -> dict[str, str]:
-    """The store can be read: requests can be served."""
-    try:
-        service.store.read([])
-        service.store.now()
-    except Exception:
-        raise Problem(503, "the store cannot be read", headers={"Retry-After": "2"}) from None
+    """The store takes what is committed: requests can be served."""
+    if not service.readiness.check():
+        raise Problem(503, "the store takes no commits", headers={"Retry-After": "2"})
     return {"status": "ready"}
 
 

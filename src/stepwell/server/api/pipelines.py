@@ -23,7 +23,7 @@ from ..models import Page
 from ..problems import Problem
 from ..routes import Routes
 from ..service import Given, Service
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, event, stream
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event
 from ..streams.states import States
 from .events import Visitor
 
@@ -58,9 +58,10 @@ def get_pipeline_status(
 
     With `entity` only its states, also those that are fresh.
     """
-    told = _pipeline(service, name).view().status(entity).to_json()
-    build = service.builds.last(name)
-    return models.PipelineStatusModel.model_validate({**told, "scan": None if build is None else build.to_json()})
+    pipeline, build = _pipeline(service, name), service.builds.last(name)
+    # The scan comes first: if it has ended, what it made is in the status.
+    scan = None if build is None else build.to_json()
+    return models.PipelineStatusModel.model_validate({**pipeline.view().status(entity).to_json(), "scan": scan})
 
 
 @routes.get("/pipelines/{name}/states", "read")
@@ -131,7 +132,7 @@ def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_len
 @routes.get("/pipelines/{name}/failures", "read")
 def list_failures(name: str, service: Given) -> models.Failures:
     """What failed, why, and when it is tried again."""
-    found = read_failures(_pipeline(service, name).store.notes)
+    found = read_failures(_pipeline(service, name).store.notes, name)
     told = {unit: failure.to_json() for unit, failure in sorted(found.items())}
     return models.Failures.model_validate({"failures": told})
 
@@ -154,7 +155,8 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     """Produce what is missing or stale, as runs of this store; with dry_run only say what would run."""
     given, pipeline = body or models.Scan(), _pipeline(service, name)
     if given.dry_run:
-        return pipeline.plan(given.targets, force=given.force).to_json()
+        before = [_pipeline(service, each) for each in given.after]
+        return pipeline.plan(given.targets, force=given.force, after=before).to_json()
     if service.worker is None and not living(service.store):
         raise Problem(409, "this server has no runner, and no worker is alive that could make states: start one")
     if given.targets:
@@ -211,8 +213,7 @@ async def follow_pipeline(name: str, service: Given, request: Request) -> Stream
 
     They are looked at when files change, once for all streams, and less often where a look takes long.
     """
-    service.feed.check_room()
-    return stream(_state_events(service, _pipeline(service, name), Visitor(service, request)))
+    return EventStream(service.feed.room(), _state_events(service, _pipeline(service, name), Visitor(service, request)))
 
 
 async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) -> AsyncIterator[bytes]:

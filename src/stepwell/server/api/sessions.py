@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import Response
 from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ..access.guard import PRINCIPAL, Principal
@@ -43,7 +42,7 @@ async def begin_session(request: Request, service: Given, response: Response) ->
     principal: Principal = request.scope[PRINCIPAL]
     if principal.token is None or principal.by_cookie:
         raise Problem(409, "a session begins with a token: send it as Authorization: Bearer TOKEN")
-    text, seconds = await run_in_threadpool(open_session, service.store, principal.token)
+    text, seconds = await service.commit(open_session, service.store, principal.token)
     forwarded = request.headers.get("x-forwarded-proto", "")
     secure = request.url.scheme == "https" or forwarded == "https"
     response.set_cookie(COOKIE, text, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
@@ -55,7 +54,7 @@ async def end_session(request: Request, service: Given) -> Response:
     """End the session of the cookie that comes with this request."""
     cookie = request.cookies.get(COOKIE)
     if cookie:
-        await run_in_threadpool(close_session, service.store, cookie)
+        await service.commit(close_session, service.store, cookie)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return response

@@ -34,9 +34,6 @@ class GoOn(Ask):
     accept: bool = Field(
         default=False, description="What the class has lost and gained since is no node under a new name."
     )
-
-
-class Resume(GoOn):
     input: dict[str, Any] | None = Field(default=None, description="Values for inputs that its class has got since.")
 
 
@@ -91,9 +88,9 @@ def retry_run(run_id: str, service: Given, body: GoOn | None = None) -> Steered:
 
 
 @routes.post("/runs/{run_id}/resume", "run")
-def resume_run(run_id: str, service: Given, body: Resume | None = None) -> Steered:
+def resume_run(run_id: str, service: Given, body: GoOn | None = None) -> Steered:
     """Go on with a paused run."""
-    return _asked(service, run_id, "resume", body or Resume())
+    return _asked(service, run_id, "resume", body or GoOn())
 
 
 @routes.post("/runs/{run_id}/pause", "run")

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ...clock import SECOND
@@ -139,7 +138,7 @@ async def add_trigger(request: Request, service: Given, response: Response) -> A
         there = reader.get_record(service.store, RECORD, trigger.name) is not None
         return there, _triggers(service).add(trigger)
 
-    there, stored = await run_in_threadpool(add)
+    there, stored = await service.commit(add)
     response.status_code = 200 if there else 201
     response.headers["Location"] = f"/api/v1/triggers/{trigger.name}"
     return _model(stored)
@@ -232,7 +231,7 @@ async def receive_webhook(name: str, request: Request, service: Given, response:
     headers = {key.lower(): value for key, value in request.headers.items()}
     client = request.client.host if request.client is not None else ""
     query = dict(request.query_params)
-    received = await run_in_threadpool(service.hooks.receive, name, bytes(body), headers, query, client)
+    received = await service.commit(service.hooks.receive, name, bytes(body), headers, query, client)
     response.status_code = 201 if received.is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{received.run_id}"
     return Fired(run=received.run_id, new=received.is_new)

@@ -90,7 +90,7 @@ def _workflow(row: NameRow) -> dict[str, Any]:
 )
 async def save_workflow(request: Request, service: Given, response: Response) -> Any:
     """Store a document as a new version. The same content is the same version. A refusal lists every problem and its place."""
-    saved = await run_in_threadpool(service.engine.save, await _document(request, service))
+    saved = await service.commit(service.engine.save, await _document(request, service))
     response.status_code = 201 if saved.is_new else 200
     return saved._asdict()
 

@@ -11,16 +11,28 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ...clock import SECOND
-from ...errors import StoreError
+from ...errors import StoreError, StoreReplaced
 from ...graph import Graph
 from ...ids import Digest, RunId, WorkerId, new_worker_id
-from ...model import UNFINISHED_RUNS, Answer, Batch, JournalRow, ListEnded, ListJournal, ListRuns, PutRecord, RunRow
+from ...model import (
+    UNFINISHED_RUNS,
+    Answer,
+    Batch,
+    JournalRow,
+    ListEnded,
+    ListJournal,
+    ListRuns,
+    PutRecord,
+    Query,
+    RunRow,
+)
 from ...runner.events import Events, ObservedStore
 from ...runner.recent import Recent
+from ...runner.runs.stored import SLACK
 from ...store import Store
 from ..problems import Problem
 from .sse import Listener
@@ -43,8 +55,6 @@ RUNS_AT_ONCE = 1_000
 """Unfinished runs that one poll reads: this many of the newest, and as many of the older ones."""
 MAX_CHANGED = 10_000
 """Changed runs that one poll reports; if there are more, streams of all runs are reset."""
-SLACK = 10 * SECOND
-"""A commit may become visible later than its time, so this much is read again."""
 
 
 class Taken(NamedTuple):
@@ -106,11 +116,23 @@ class Feed:
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None
         self.closed = False
+        self.streams = 0
+        """Of all kinds, those of pipelines and logs too."""
         self._name: WorkerId = new_worker_id()
 
-    @property
-    def streams(self) -> int:
-        return len(self._watchers)
+    @contextlib.contextmanager
+    def room(self) -> Iterator[None]:
+        """The place of one stream of any kind, from before its answer begins until it ends; a Problem if there is none."""
+        with self._lock:
+            if self.closed or self.streams >= MAX_STREAMS:
+                many = f"{MAX_STREAMS} streams are open, and no more are allowed"
+                raise Problem(503, "the server is closing" if self.closed else many, headers={"Retry-After": "2"})
+            self.streams += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.streams -= 1
 
     async def pause(self, seconds: float) -> None:
         """Sleep, for streams that poll; ends early when the server closes."""
@@ -119,11 +141,11 @@ class Feed:
             await asyncio.sleep(min(0.25, seconds - waited))
             waited += 0.25
 
-    def check_room(self) -> None:
-        """Before a stream begins: afterwards nothing can be refused."""
-        if self.closed or len(self._watchers) >= MAX_STREAMS:
-            many = f"{MAX_STREAMS} streams are open, and no more are allowed"
-            raise Problem(503, "the server is closing" if self.closed else many, headers={"Retry-After": "2"})
+    def wake(self) -> None:
+        """Have all streams look again whether they may go on."""
+        with self._lock:
+            for watcher in self._watchers:
+                watcher.wake()
 
     def poke(self) -> None:
         """Called after a commit of this process."""
@@ -280,18 +302,33 @@ def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
 
 
 class WatchedStore(ObservedStore):
-    """A store that reports its commits to the feed, and changed records to their cache."""
+    """A store that reports its commits to the feed, changed records to their cache, and its loss to the server."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, Events())
+        self.on_replaced: Callable[[StoreReplaced], None] = lambda error: None
+        """Called when what is stored was exchanged: no request can be answered any more."""
         self.on_commit: Callable[[], None] = lambda: None
         self.on_record: Callable[[str], None] = lambda kind: None
         """Called with the kind of each record that was put."""
 
     def commit(self, batch: Batch) -> Answer:
-        answer = self._store.commit(batch)
+        with self._noticing():
+            answer = self._store.commit(batch)
         self.on_commit()
         for op in batch:
             if type(op) is PutRecord:
                 self.on_record(op.kind)
         return answer
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        with self._noticing():
+            return self._store.read(queries)
+
+    @contextlib.contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreReplaced as error:
+            self.on_replaced(error)
+            raise

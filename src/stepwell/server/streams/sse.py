@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
 from ...codec import text
 
@@ -62,5 +65,13 @@ class Listener:
         return True
 
 
-def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
-    return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
+class EventStream(StreamingResponse):
+    """A stream that takes its place when it begins, and gives it back whatever ends it."""
+
+    def __init__(self, room: AbstractContextManager[None], events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, headers=HEADERS, media_type="text/event-stream")
+        self._room = room
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        with self._room:
+            await super().__call__(scope, receive, send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection, Sequence
 from typing import Any, assert_never, cast
@@ -12,6 +13,7 @@ from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal, Refused, ops, receipts
 from ...model.versions import ActivateVersion, SaveVersion
 from ..rules.grouping import groups
+from ..rules.processes import check_process
 from ..rules.values import refuse_values
 from . import restoring, running, shaping, versions
 from .reading import answer
@@ -42,8 +44,10 @@ class MemoryStore:
         self._heard: dict[WorkerId, int] = {}
         """What each worker was last told of it."""
         self._closed = False
+        self._pid = os.getpid()
 
     def commit(self, batch: Batch) -> Answer:
+        check_process(self._pid, self.url)
         with self._lock:
             self._check_open()
             now = self._clock.now()
@@ -114,6 +118,7 @@ class MemoryStore:
                 assert_never(op)
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
+        check_process(self._pid, self.url)
         with self._lock:
             self._check_open()
             return [answer(self._state, query) for query in queries]
@@ -127,6 +132,7 @@ class MemoryStore:
     def wait_for_hint(
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
     ) -> bool:
+        check_process(self._pid, self.url)
         with self._lock:
             self._check_open()
             before = self._heard.get(worker, -1)
@@ -136,6 +142,8 @@ class MemoryStore:
             return self._version != before
 
     def close(self) -> None:
+        if self._pid != os.getpid():
+            return
         with self._lock:
             self._closed = True
             self._changed.notify_all()

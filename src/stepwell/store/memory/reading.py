@@ -22,9 +22,7 @@ from .versions import answer_record, answer_version
 def answer(state: State, query: Query) -> Any:
     if isinstance(query, queries.RunQuery):
         run = state.runs.get(query.run_id)
-        return (
-            _of_run(run, query) if run is not None else {} if isinstance(query, queries.CountNodes) else queries.Page()
-        )
+        return _of_nothing(query) if run is None else _of_run(run, query)
     match query:
         case queries.GetRun(run_id):
             run = state.runs.get(run_id)
@@ -68,6 +66,18 @@ def answer(state: State, query: Query) -> Any:
             assert_never(query)
 
 
+def _of_nothing(query: queries.RunQuery) -> Any:
+    match query:
+        case queries.CountNodes():
+            return {}
+        case queries.GetNodeColumns():
+            return queries.NodeColumns()
+        case queries.GetAttemptColumns():
+            return queries.AttemptColumns()
+        case _:
+            return queries.Page()
+
+
 def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
     match query:
         case queries.ListNodes(_, after, limit, statuses, indexes):
@@ -81,6 +91,16 @@ def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
             return page_of((node.row() for node in nodes), limit, attrgetter("index"))
         case queries.ListAttempts():
             return _attempts(run, query)
+        case queries.GetNodeColumns(_, after, limit):
+            rows = [node.row() for node in run.nodes if node.index > after][: max(0, limit)]
+            cursor = rows[-1].index if 0 < len(rows) == limit else None
+            columns = (tuple(map(attrgetter(name), rows)) for name in ("index", "id", "status", "reason"))
+            return queries.NodeColumns._make((run.seq, *columns, cursor))
+        case queries.GetAttemptColumns(run_id, place, limit):
+            page = _attempts(run, queries.ListAttempts(run_id, after=place, limit=limit))
+            names = ("index", "number", "status", "started_at", "ended_at")
+            columns = (tuple(map(attrgetter(name), page)) for name in names)
+            return queries.AttemptColumns._make((run.seq, *columns, page.cursor))
         case queries.GetOutputs(_, indexes, after, limit):
             completed = (
                 (attempt.index, Completion(attempt.number, attempt.output or b""))

@@ -20,6 +20,7 @@ def restore(state: State, op: Restore, now: int) -> Receipt:
         op,
         graph_complete=None if graph is None else graph.complete,
         restoring=None if run is None else run.purpose == "restore",
+        key_taken=run is None and state.run_of_key(op.run.workflow, op.run.idempotency_key) is not None,
     )
     if refused is not None or graph is None:
         return refused or Refused(Refusal.UNKNOWN, op.run.digest)

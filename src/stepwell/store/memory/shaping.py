@@ -34,10 +34,7 @@ def create(state: State, group: Sequence[ops.Create], now: int) -> list[Receipt]
 
 
 def _create_one(state: State, op: ops.Create, now: int) -> Receipt:
-    existing = state.runs.get(op.run_id)
-    if existing is None and op.idempotency_key is not None:
-        same_key = (run for run in state.runs.values() if run.created.idempotency_key == op.idempotency_key)
-        existing = next((run for run in same_key if run.created.workflow == op.workflow), None)
+    existing = state.runs.get(op.run_id) or state.run_of_key(op.workflow, op.idempotency_key)
     if existing is not None:
         if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
             return Refused(Refusal.CONFLICT, existing.id)

@@ -167,6 +167,11 @@ class State:
     def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
         return self.claims.get(claim, {}).get(ordinal)
 
+    def run_of_key(self, workflow: str, key: str | None) -> RunRecord | None:
+        """The run of this workflow that has this idempotency key."""
+        created = ((run, run.created) for run in self.runs.values() if key is not None)
+        return next((run for run, made in created if (made.idempotency_key, made.workflow) == (key, workflow)), None)
+
     def uses(self, digest: str) -> bool:
         """Some run has this graph, or had it once."""
         return any(digest == run.graph.digest or digest in run.former_graphs for run in self.runs.values())

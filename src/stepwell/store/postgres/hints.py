@@ -21,7 +21,7 @@ import psycopg
 
 from ...ids import RunId, WorkerId
 from ...model import Hint
-from ..rules.hints import ANYTHING, Heard, together
+from ..rules.hints import ANYTHING, Heard, hint_of, together
 from .connections import Connections
 
 log = logging.getLogger("stepwell")
@@ -41,13 +41,6 @@ def channel(schema: str) -> str:
 def encoded(hint: Hint) -> str:
     text = json.dumps(hint, separators=(",", ":"))
     return text if len(text) <= MOST_BYTES else ""
-
-
-def decoded(text: str) -> Hint:
-    try:
-        return Hint(*map(tuple, json.loads(text)))
-    except (ValueError, TypeError):
-        return ANYTHING
 
 
 class Sender:
@@ -135,7 +128,7 @@ class Listener:
                     connection = self._connection = self._listen()
                     self.heard.note(ANYTHING)  # what was sent meanwhile was not heard
                 for found in connection.notifies(timeout=HEARTBEAT_SECONDS):
-                    self.heard.note(decoded(found.payload))
+                    self.heard.note(hint_of(found.payload) or ANYTHING)
                 connection.execute("SELECT 1")
             except Exception:
                 if self._ended():

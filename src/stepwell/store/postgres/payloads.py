@@ -37,19 +37,6 @@ class Packer:
     ) -> None:
         self._rows.append((claim, ordinal, code, number, kind, first, second, third))
 
-    def add_completed(
-        self,
-        names: Sequence[tuple[str, int]],
-        code: int,
-        outputs: Sequence[bytes | None],
-        outcomes: Sequence[bytes | None],
-    ) -> None:
-        """Rows of attempts that completed with small payloads and nothing else, as nearly all do: no call for each."""
-        self._rows += [
-            (claim, ordinal, code, 0, None, output, None, outcome)
-            for (claim, ordinal), output, outcome in zip(names, outputs, outcomes, strict=True)
-        ]
-
     def shorten(self, payload: bytes | None, place: int, large: list[tuple[int, int]]) -> bytes | None:
         """What a row holds of a payload. `large` gets those that are to be kept: (row of its set, number from 1)."""
         if payload is None or not is_large(payload):

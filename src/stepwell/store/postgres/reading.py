@@ -12,7 +12,7 @@ from ...model.outputs import Completion
 from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
 from ...model.status import RunStatus
 from ..rules.codes import ATTEMPT_STATUS, KIND_CODE, KINDS, NODE_CODE, NODE_STATUS, ORDINALS, RUN_CODE, RUN_STATUS
-from ..rules.paging import page_of
+from ..rules.paging import attempt_columns, node_columns, page_of
 from .payloads import storable
 from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
 from .receipts import attempts, run_row
@@ -47,6 +47,8 @@ def question(query: Query) -> Question:
             return _nodes(query)
         case queries.ListAttempts():
             return _attempts(query)
+        case queries.GetNodeColumns() | queries.GetAttemptColumns():
+            return _columns(query)
         case queries.GetOutputs():
             return _outputs(query)
         case queries.ListJournal():
@@ -171,6 +173,32 @@ def _node(row: tuple[Any, ...]) -> NodeRow:
 
 def _ints(indexes: tuple[int, ...] | None) -> list[int] | None:
     return None if indexes is None else [index for index in indexes if -(2**31) <= index < 2**31]
+
+
+# One row at least, which has the `seq` of the run.
+_NODE_COLUMNS = """
+SELECT r.seq, n.* FROM run r LEFT JOIN LATERAL (
+  SELECT n.idx, l.id, n.status, n.reason FROM node n JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
+   WHERE n.run = r.key AND n.idx > %(after)s ORDER BY n.idx LIMIT %(limit)s) n ON true
+ WHERE r.id = %(run)s ORDER BY n.idx"""
+_ATTEMPT_COLUMNS = """
+SELECT r.seq, a.* FROM run r LEFT JOIN LATERAL (
+  SELECT a.idx, a.number, a.status, a.started_at, a.ended_at FROM attempt a
+   WHERE a.run = r.key AND (a.idx, a.number) > (%(after)s, %(number)s) ORDER BY a.idx, a.number LIMIT %(limit)s) a ON true
+ WHERE r.id = %(run)s ORDER BY a.idx, a.number"""
+
+
+def _columns(query: queries.ColumnQuery) -> Question:
+    given: dict[str, Any] = {"run": storable(query.run_id), "limit": query.limit}
+
+    def read(rows: Rows) -> Any:
+        found = [row[1:] for row in rows if row[1] is not None]
+        make = node_columns if isinstance(query, queries.GetNodeColumns) else attempt_columns
+        return make(rows[0][0] if rows else 0, found, query.limit)
+
+    if isinstance(query, queries.GetNodeColumns):
+        return Question(_NODE_COLUMNS, given | {"after": query.after}, read)
+    return Question(_ATTEMPT_COLUMNS, given | dict(zip(("after", "number"), query.after, strict=True)), read)
 
 
 def _attempts(query: queries.ListAttempts) -> Question:

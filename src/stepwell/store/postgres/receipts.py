@@ -39,10 +39,6 @@ def read(group: Sequence[Op], answer: Any, payloads: Bytes) -> Sequence[Receipt]
 
 def _settled(settles: Sequence[ops.Settle], answer: Any) -> list[Receipt]:
     runs = {row[0]: news(row) for row in answer["news"]}
-    if "run" in answer:
-        return [receipts.Settled(False, runs[answer["run"]])] * len(settles)
-    if "verdicts" not in answer:
-        return [receipts.Settled(False, runs[run]) for run in answer["runs"]]
     found: list[Receipt] = []
     for op, verdict, run in zip(settles, answer["verdicts"], answer["runs"], strict=True):
         if verdict:

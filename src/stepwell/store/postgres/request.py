@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ids import split_attempt_id
-from ...model import AttemptStatus, Batch, NodeStatus, Op, Receipt, RunStatus, may_settle, ops, records, versions
+from ...model import Batch, Op, Receipt, RunStatus, may_settle, ops, records, versions
 from ..rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
 from ..rules.grouping import groups, once_each
-from ..rules.payloads import is_large
 from ..rules.values import refuse_values
 from ..rules.verdicts import illegal_move
 from .payloads import Packer, graph_columns, storable
@@ -102,33 +101,6 @@ class Request:
         return {"from": first + 1, "to": self._packer.size} | ({"large": large} if large else {})
 
     def _settle(self, positions: list[int], group: list[ops.Settle]) -> None:
-        first, large = self._packer.size, list[tuple[int, int]]()
-        if not self._settle_completed(group):
-            first = self._settle_any(group, large)
-        self._ask(positions, group, "settle", self._rows_from(first, large))
-
-    def _settle_completed(self, group: list[ops.Settle]) -> bool:
-        """Whether all have completed, with small outputs and nothing else: then their rows are added, quickly."""
-        done, node = AttemptStatus.COMPLETED, NodeStatus.COMPLETED
-        for op in group:
-            if (
-                op.status is not done
-                or op.node is not node
-                or op.error is not None
-                or op.lines
-                or op.delay
-                or op.postponed
-            ):
-                return False
-        outputs, outcomes = [op.output for op in group], [op.outcome for op in group]
-        if any(map(is_large, filter(None, outputs))) or any(map(is_large, filter(None, outcomes))):
-            return False
-        names = [split_attempt_id(storable(op.attempt)) for op in group]
-        self._packer.add_completed(names, ATTEMPT_CODE[done] + 16 * NODE_CODE[node], outputs, outcomes)
-        return True
-
-    def _settle_any(self, group: list[ops.Settle], large: list[tuple[int, int]]) -> int:
-        """Add their rows, and answer after which they begin."""
         legal = [may_settle(op.status, op.node) for op in group]
         lines = [
             ops.Append(op.attempt, index, kind, data)
@@ -138,7 +110,7 @@ class Request:
         ]
         if lines:  # those of attempts that do not run are refused, as their settlements are
             self._append([], lines)
-        first = self._packer.size
+        first, large = self._packer.size, list[tuple[int, int]]()
         for place, (op, allowed) in enumerate(zip(group, legal, strict=True)):
             claim, ordinal = split_attempt_id(storable(op.attempt)) if allowed else ("", 0)
             self._packer.add(
@@ -150,7 +122,7 @@ class Request:
                 code=ATTEMPT_CODE[op.status] + 16 * NODE_CODE[op.node] + 256 * op.postponed,
                 number=op.delay or 0,
             )
-        return first
+        self._ask(positions, group, "settle", self._rows_from(first, large))
 
     def _append(self, positions: list[int], group: list[ops.Append]) -> None:
         first, large = self._packer.size, list[tuple[int, int]]()

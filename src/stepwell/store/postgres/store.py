@@ -16,12 +16,11 @@ from ...clock import Clock
 from ...errors import StoreError
 from ...ids import RunId, WorkerId
 from ...model import Answer, Batch, Hint, Query, Swept
-from . import links
+from ..rules.processes import check_process
 from .address import parse
 from .connections import Connections, worth_repeating
 from .durability import Durability, inspect
 from .hints import Listener, Sender
-from .links import Link, Links
 from .reading import question
 from .receipts import attempts
 from .request import Request
@@ -72,8 +71,6 @@ class PostgresStore:
             self._connections, self._address.schema, lambda connection, batch: self._send(connection, Request(batch))
         )
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
-        self._link_statement = links.STATEMENT.format(schema=quoted(self._address.schema))
-        self._links = Links()
         self._ahead = 0
         """What the server's clock is ahead of this machine's monotonic one, as of the last answer."""
         self._ends = threading.Event()
@@ -95,24 +92,10 @@ class PostgresStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_process()
-        link = self._links.find(batch)
-        if link is not None:
-            answer = self._patiently(lambda connection: self._send_link(connection, link), RETRY_SECONDS, commits=True)
-            if answer is not None:
-                return answer
-            self._links.refused(link)
         request = Request(batch)
         if request.empty and batch:
             return Answer(request.receipts((), None), self.now())
         return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS, commits=True)
-
-    def _send_link(self, connection: psycopg.Connection[Any], link: Link) -> Answer | None:
-        given = (*link.parameters(), *self._test_clock())
-        row = connection.execute(self._link_statement, given, prepare=self._prepare, binary=True).fetchone()
-        assert row is not None
-        if self._clock is None:
-            self._learn_time(row[0])
-        return link.answer(row)
 
     def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
         exact, shift = self._test_clock()
@@ -209,8 +192,7 @@ class PostgresStore:
         return (None, offset) if isinstance(offset, int) else (self._clock.now(), 0)
 
     def _check_process(self) -> None:
-        if self._pid != os.getpid():
-            raise StoreError("a store cannot be used in a forked process; open a new one there")
+        check_process(self._pid, self.url)
 
     def _check_open(self) -> None:
         if self._ends.is_set():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ...ids import AttemptId, RunId, attempt_id
@@ -14,8 +13,6 @@ from .fields import tags_of, unpack_id
 from .settlements import news_of
 
 Blobs = Mapping[bytes, bytes]
-_GRANT = struct.Struct(">6xII4x")
-_PACKED = 4
 _NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key", "purpose", "reason", "origin", "tags")
 _TEXTS = tuple(map(RunRow._fields.index, _NAMES))
 _NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
@@ -71,22 +68,16 @@ def _claimed(op: ops.Claim, fields: Sequence[Any], blobs: Blobs) -> receipts.Cla
     return receipts.Claimed(tuple(grant for part in grants for grant in _grants(op.claim_id, part, blobs)), tuple(runs))
 
 
-def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> list[receipts.Grant]:
-    """Those of nodes with neither a past nor inputs come packed, all that follow each other in one run."""
-    if len(part) == _PACKED:
-        run, heals, first, packed = part
-        run_id = RunId(run.decode())
-        # Not by the class, which takes twice as long: a wide run is granted hundreds at a time.
-        return [
-            tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", run_id, index, number, 0, 0, (), 0, heals, 0))
-            for ordinal, (index, number) in enumerate(_GRANT.iter_unpack(packed), first)
-        ]
-    ordinal, run, index, number, failures, losses, generation, heals, postponed, inputs = part
-    given = tuple((node, whole(output, blobs)) for node, output in zip(inputs[::2], inputs[1::2], strict=True))
-    attempt, run_id = attempt_id(claim, ordinal), RunId(run.decode())
-    return [
-        receipts.Grant._make((attempt, run_id, index, number, failures, losses, given, generation, heals, postponed))
-    ]
+def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> Iterator[receipts.Grant]:
+    """Those in one run."""
+    run, heals, flat = part
+    run_id = RunId(run.decode())
+    for ordinal, index, number, past, inputs in zip(*[iter(flat)] * 5, strict=True):
+        failures, losses, generation, postponed = past or (0, 0, 0, 0)
+        outputs = zip(inputs[::2], inputs[1::2], strict=True) if inputs else ()
+        taken = tuple((node, cast(bytes, whole(output, blobs))) for node, output in outputs)
+        attempt = attempt_id(claim, ordinal)
+        yield receipts.Grant(attempt, run_id, index, number, failures, losses, taken, generation, heals, postponed)
 
 
 def _swept(lost: int, woken: int, runs: Any, gates: Any, next_due: int | None, workers: int) -> receipts.Swept:

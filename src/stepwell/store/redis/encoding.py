@@ -20,8 +20,6 @@ from .fields import Arg, duration, flag, lane_text, many, maybe, pack_document, 
 from .library import EDGES
 
 _REMOVED, _CAREFUL, _SUSPECT = 8, 16, 32
-_RANGE = 1 << 31
-_FEW = 8
 
 
 def encode(group: Sequence[Op]) -> list[Arg]:
@@ -51,19 +49,6 @@ def _numbers(values: Sequence[int]) -> bytes:
     return struct.pack(f">{len(values)}I", *values)
 
 
-def _nodes(values: Sequence[int]) -> bytes:
-    """As the library keeps lists of nodes: neighbours are one piece. In ascending order, as it only counts them."""
-    if len(values) < _FEW:
-        return _numbers(values)
-    ordered, pieces, first = sorted(values), [], 0
-    for place in range(1, len(ordered) + 1):
-        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
-            count = place - first
-            pieces += [ordered[first]] if count == 1 else [ordered[first] + _RANGE, count]
-            first = place
-    return _numbers(pieces)
-
-
 def _add_graph(op: ops.AddGraph) -> list[Arg]:
     args: list[Arg] = [
         "add_graph",
@@ -77,7 +62,7 @@ def _add_graph(op: ops.AddGraph) -> list[Arg]:
     args.append(len(op.rows))
     for row in op.rows:
         flags = _REMOVED * row.removed + _CAREFUL * row.lane.careful + _SUSPECT * row.lane.suspect
-        args += (row.id, _nodes(row.parents), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
+        args += (row.id, _numbers(sorted({*row.parents})), _numbers(row.needs), lane_text(row.lane), row.rank, flags)
     return args
 
 
@@ -95,12 +80,9 @@ def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
             yield _add_graph(op._replace(start=op.start + first, rows=op.rows[first:place], document=document))
             first, edges = place, 0 if wide else len(row.parents)
         if wide:
-            parents = sorted(row.parents)
+            parents = sorted({*row.parents})
             for begin in range(0, len(parents), EDGES):
-                some = parents[begin : begin + EDGES]
-                neighbours = some[-1] - some[0] == len(some) - 1
-                told = (some[0], b"") if neighbours else (-1, _numbers(some))
-                yield ["add_edges", op.digest, child, begin, len(some), *told]
+                yield ["add_edges", op.digest, child, begin, _numbers(parents[begin : begin + EDGES])]
 
 
 def _new_run(kind: str, op: ops.Create, timeout: int | None) -> list[Arg]:

@@ -28,12 +28,12 @@ FILES = (
     "keys",
     "state",
     "graphs",
+    "rows",
     "runs",
     "attempts",
     "moving",
     "claiming",
     "listing",
-    "step",
     "leases",
     "shaping",
     "deleting",
@@ -54,10 +54,6 @@ class Library(NamedTuple):
     @property
     def commit(self) -> str:
         return f"{self.name}_commit"
-
-    @property
-    def step(self) -> str:
-        return f"{self.name}_step"
 
     @property
     def read(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, assert_never, cast
 
@@ -13,7 +12,7 @@ from ...model.outputs import Completion
 from ...model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...model.status import NodeStatus
 from ..rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
-from ..rules.paging import page_of
+from ..rules.paging import attempt_columns, page_of
 from . import fields
 from .decoding import Blobs, admission, attempts_of, run_row, whole
 from .fields import Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_document, unpack_id
@@ -21,9 +20,11 @@ from .fields import Arg, duration, lane_text, many, maybe, pack_id, run_id_of, u
 SCANNED = 2_000
 """Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
 SCANNED_RUNS = 1_000
-NODE = struct.Struct(">BIII")
-LAYOUT = struct.Struct(">IHBIIB")
-_SUSPECT, _MORE = 16, 32
+NODE = struct.Struct(">BIHIIIIIII7s")
+"""As `rows.lua` writes it; a claim and a reason may follow."""
+LAYOUT = struct.Struct(">IHBIIIB")
+"""As `graphs.lua` writes it; the id follows."""
+_SUSPECT, _REASON, _CLAIM = 16, 32, 64
 _LINE_ZERO = 1 << 31
 _NAMED_BY_A_RUN = frozenset({"run", "gate", "healed", "created"})
 
@@ -103,16 +104,23 @@ class Reader:
                 return Asked(["list_nodes", run, max(first, -1), count], lambda found, _: self._nodes(found, query))
             case queries.ListAttempts(_, index, after, limit):
                 most = max(0, min(limit, SCANNED))
-                args = ["list_attempts", run, *maybe(index), *after, most]
+                args = ["list_attempts", run, *maybe(index), after[0], max(0, after[1]), most]
                 return Asked(args, lambda found, blobs: _attempts(found, blobs, most))
+            case queries.GetNodeColumns(_, last, limit):
+                args = ["node_columns", run, max(-1, last), max(0, min(limit, SCANNED))]
+                return Asked(args, lambda found, _: self._node_columns(found, query))
+            case queries.GetAttemptColumns(_, after, limit):
+                most = max(0, min(limit, SCANNED))
+                args = ["attempt_columns", run, after[0], max(0, after[1]), most]
+                return Asked(args, lambda found, _: attempt_columns(found[0], found[1], most))
             case queries.GetOutputs(_, indexes, last, limit):
                 most = max(0, min(limit, SCANNED))
                 wanted = ("0",) if indexes is None else ("1", *many(sorted({i for i in indexes if i >= 0})))
-                args = ["get_outputs", run, *wanted, last, most]
+                args = ["get_outputs", run, *wanted, max(-1, last), most]
                 return Asked(args, _outputs)
             case queries.ListJournal():
                 count = max(0, 10_000 if query.kinds or query.indexes is not None else min(query.limit, 10_000))
-                args = ["list_journal", run, max(0, query.after), count]
+                args = ["list_journal", run, min(max(0, query.after), 2**53), count]
                 return Asked(args, lambda found, _: _journal(found, query, count))
             case queries.ListLines() | queries.ListMarks():
                 return Asked(lines_args(query, None), lambda found, _: found)
@@ -122,13 +130,12 @@ class Reader:
     def _nodes(self, found: Any, query: queries.ListNodes) -> queries.Page[NodeRow]:
         if found is None:
             return queries.Page()
-        loaded, first, cells, layout, ids, rare = found
-        more = dict(zip(rare[::2], rare[1::2], strict=True))
+        loaded, first, nodes, layout = found
         wanted = None if query.indexes is None else set(query.indexes)
         statuses = set(query.statuses)
         rows: list[NodeRow] = []
-        for place, (cell, form) in enumerate(zip(NODE.iter_unpack(cells), LAYOUT.iter_unpack(layout), strict=True)):
-            index, status = first + place, NODE_STATUS[cell[0] % _SUSPECT]
+        for index, (node, of_graph) in enumerate(zip(nodes, layout, strict=True), first):
+            status = NODE_STATUS[node[0] % _SUSPECT]
             if (
                 index <= query.after
                 or (wanted is not None and index not in wanted)
@@ -137,26 +144,30 @@ class Reader:
                 continue
             if len(rows) >= query.limit:
                 break
-            suspect = bool(cell[0] & _SUSPECT)
-            rows.append(self._node(index, status, cell, form, suspect, ids[place], more.get(index)))
-        scanned = first + len(ids)
+            rows.append(self._node(index, status, node, of_graph))
+        scanned = first + len(nodes)
         if rows and len(rows) >= query.limit:
             return queries.Page(rows, rows[-1].index)
-        return queries.Page(rows, scanned - 1 if scanned < loaded and len(ids) else None)
+        return queries.Page(rows, scanned - 1 if scanned < loaded and nodes else None)
 
-    def _node(
-        self, index: int, status: NodeStatus, cell: Any, form: Any, suspect: bool, name: bytes, rare: bytes | None
-    ) -> NodeRow:
-        failures = losses = postponed = generation = 0
-        due: int | None = None
-        reason: str | None = None
-        if rare is not None:
-            failures, losses, postponed, generation = struct.unpack_from(">IIII", rare)
-            due = int.from_bytes(rare[16:23], "big") - 1
-            due = None if due < 0 else due
-            reason = rare[24:].decode() if rare[23] else None
-        lane, rest = self._lane(form[1])._replace(suspect=suspect), (due, reason, generation, postponed)
-        return NodeRow._make((index, NodeId(name.decode()), status, *cell[1:], failures, losses, lane, *rest))
+    def _node_columns(self, found: Any, query: queries.GetNodeColumns) -> queries.NodeColumns:
+        seq, nodes = found
+        page = self._nodes(nodes or None, queries.ListNodes(query.run_id, query.after, query.limit))
+        columns = (tuple(getattr(row, name) for row in page) for name in ("index", "id", "status", "reason"))
+        return queries.NodeColumns._make((seq, *columns, page.cursor))
+
+    def _node(self, index: int, status: NodeStatus, node: bytes, of_graph: bytes) -> NodeRow:
+        flags, _, _, attempt, waiting, live, failures, losses, postponed, generation, at = NODE.unpack_from(node)
+        _, number, _, _, _, _, size = LAYOUT.unpack_from(of_graph)
+        name = of_graph[LAYOUT.size : LAYOUT.size + size].decode()
+        due = int.from_bytes(at, "big") - 1
+        rest = node[NODE.size :]
+        if flags & _CLAIM:  # two bytes, then its length
+            rest = rest[3 + rest[2] :]
+        reason = rest.decode() if flags & _REASON else None
+        lane = self._lane(number)._replace(suspect=bool(flags & _SUSPECT))
+        slot = (index, NodeId(name), status, attempt, waiting, live, failures, losses, lane)
+        return NodeRow._make((*slot, None if due < 0 else due, reason, generation, postponed))
 
 
 def _time(value: int | None) -> int | None:
@@ -237,9 +248,8 @@ def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bo
     )
 
 
-def _counts(cells: bytes | None, _: Blobs) -> dict[NodeStatus, int]:
-    found = Counter(first % _SUSPECT for first in (cells or b"")[:: NODE.size])
-    return {NODE_STATUS[code]: count for code, count in found.items()}
+def _counts(found: Sequence[int] | None, _: Blobs) -> dict[NodeStatus, int]:
+    return {NODE_STATUS[code]: count for code, count in enumerate(found or ()) if count}
 
 
 def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> queries.Page[AttemptRow]:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import os
 import secrets
+import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import takewhile
 from typing import Any, cast
 
-from hiredis import pack_command
 from redis import exceptions as trouble
 
 from ...clock import Clock
-from ...errors import SchemaTooNew, StoreBusy, StoreError, StoreFull, StoreReadOnly, StoreReplaced
+from ...errors import (
+    NotStored,
+    SchemaTooNew,
+    StepwellError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreReplaced,
+)
 from ...ids import RunId, WorkerId
 from ...model import (
     Answer,
@@ -33,9 +43,10 @@ from ...model import (
     ops,
 )
 from ...model.rows import LineRow
+from ...words import error_text
 from ..rules.grouping import groups
+from ..rules.processes import check_process
 from ..rules.values import refuse_values
-from .calling import Calls
 from .connecting import Address, connect, inspect, read_url
 from .decoding import Blobs, attempts_of, blobs_of, decode
 from .encoding import encode, parts_before
@@ -43,9 +54,9 @@ from .fields import Arg, lane_of
 from .hints import Hints
 from .library import LIMITS, library
 from .reading import Reader, lines_args, lines_of, run_page, runs_args
-from .settlements import decode_step, encode_settlements, encode_step, settlements_of
+from .settlements import encode_settlements, refused_here, settlements_of
 
-LAYOUT = 3
+LAYOUT = 4
 """The version of the keys: see `lua/keys.lua`."""
 
 
@@ -77,14 +88,12 @@ class RedisStore:
         self._lanes_lock = threading.Lock()
         self._reader = Reader(self._lane)
         self._client: Any = connect(self._address)
-        self._calls = Calls(self._client, connections)
+        self._permits = nullcontext() if connections is None else threading.BoundedSemaphore(connections)
         self._hints = Hints(self._address, f"{self._prefix}hints")
         with self._translated():
             self.durability = inspect(self._client, self._address)
             self._load_library()
             self._marker = self._mark()
-        begins = pack_command(("FCALL", self._library.step, 1, self._marker_key, self._marker))  # type: ignore[arg-type]
-        self._step_begins = begins.replace(b"*5\r\n", b"*8\r\n", 1)
         if connections is not None:
             self._client.connection_pool.disconnect()  # what was asked at the beginning was asked on one of its own
 
@@ -120,14 +129,6 @@ class RedisStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_open()
-        step = encode_step(batch)
-        if step is not None:
-            found = self._step(step)
-            if type(found) is bytes:
-                return decode_step(batch, found)
-            now, (settled, claimed), stops, blobs = found
-            done = [*settlements_of(settled), decode(batch[1], claimed, blobs_of(blobs))]
-            return Answer(done, now, attempts_of(stops))
         for op in takewhile(lambda op: isinstance(op, ops.AddGraph), batch):
             for part in parts_before(cast(ops.AddGraph, op)) if refuse_values(op) is None else ():
                 self._call(self._library.commit, ["0", *part], writes=True)
@@ -136,32 +137,33 @@ class RedisStore:
         workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (ops.Claim, ops.Renew)))
         args: list[Arg] = [len(workers), *workers]
         for kind, members in groups(batch):
-            if kind is ops.Settle:
-                if settled := encode_settlements(batch, members, args, receipts):
-                    sent.append(settled)
-                continue
             good = []
             for position in members:
-                refused = refuse_values(batch[position])
+                op = batch[position]
+                refused = refused_here(op) if isinstance(op, ops.Settle) else refuse_values(op)
                 if refused is None:
                     good.append(position)
                 else:
                     receipts[position] = refused
-            if good:
+            if good and kind is ops.Settle:
+                args += encode_settlements(cast("list[ops.Settle]", [batch[position] for position in good]))
+                sent.append(good)
+            elif good:
                 args += encode([batch[position] for position in good])
                 sent += [[position] for position in good]
         if self._address.keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
             args += ("forget_old", self._address.keep)
         began = time.monotonic()
-        now, receipts_, stops, blobs = self._call(self._library.commit, args, writes=True)
-        kept = blobs_of(blobs)
-        for positions, receipt in zip(sent, receipts_, strict=True):
-            first = batch[positions[0]]
-            if isinstance(first, ops.Settle):
-                for position, settled in zip(positions, settlements_of(receipt), strict=True):
-                    receipts[position] = settled
-            else:
-                receipts[positions[0]] = decode(first, receipt, kept)
+        now, answers, stops, blobs = self._call(self._library.commit, args, writes=True)
+        with self._decoding(NotStored):
+            kept = blobs_of(blobs)
+            for positions, answer in zip(sent, answers, strict=True):
+                first = batch[positions[0]]
+                if isinstance(first, ops.Settle):
+                    for position, receipt in zip(positions, settlements_of(answer), strict=True):
+                        receipts[position] = receipt
+                else:
+                    receipts[positions[0]] = decode(first, answer, kept)
         if len(receipts) == 1 and type(receipts[0]) is Swept:
             self._hints.heard.swept(receipts[0].workers, time.monotonic() - began)
         return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
@@ -170,11 +172,12 @@ class RedisStore:
         self._check_open()
         asked = [self._reader.ask(query) for query in queries]
         _, found, blobs = self._call(self._library.read, [arg for each in asked for arg in each.args])
-        kept = blobs_of(blobs)
-        return [
-            self._answer(query, each.answer(raw, kept), kept)
-            for query, each, raw in zip(queries, asked, found, strict=True)
-        ]
+        with self._decoding(StoreCorrupt):
+            kept = blobs_of(blobs)
+            return [
+                self._answer(query, each.answer(raw, kept), kept)
+                for query, each, raw in zip(queries, asked, found, strict=True)
+            ]
 
     def _answer(self, query: Query, found: Any, blobs: Blobs) -> Any:
         """Some queries look through more than one call may: the rest is asked for here."""
@@ -225,36 +228,31 @@ class RedisStore:
             self._load_library()  # the server lost it, or was exchanged for another
             return self._send(command, writes)
         except trouble.RedisError as error:
-            raise translated(error, self.url) from error
-
-    def _step(self, args: tuple[bytes, bytes]) -> Any:
-        """The same for a step. What is alike in all of them is packed once."""
-        if self._address.wait is None:
-            packed, output = args
-            time = str(self._time()).encode()
-            sizes = b"$%d\r\n%b\r\n$%d\r\n" % (len(time), time, len(packed))
-            try:
-                command = (self._step_begins, sizes, packed, b"\r\n$%d\r\n" % len(output), output, b"\r\n")
-                return self._calls.send(b"".join(command))[0]
-            except trouble.ResponseError:
-                pass  # the other way mends or tells it
-            except trouble.RedisError as error:
-                raise translated(error, self.url) from error
-        return self._call(self._library.step, args, writes=True)
+            known = translated(error, self.url)
+            raise (
+                damaged(self.url, error, NotStored if writes else StoreCorrupt) if known is error else known
+            ) from error
 
     def _send(self, command: Sequence[Arg], writes: bool) -> Any:
         wait = self._address.wait
-        if wait is None or not writes:
-            return self._calls.call(command)[0]
-        milliseconds = int(self._address.wait_seconds * 1000)
-        waiting: Sequence[Arg] = ("WAITAOF", 1, 0, milliseconds) if wait == "aof" else ("WAIT", 1, milliseconds)
-        answer, reached = self._calls.call(command, waiting)
+        with self._permits:
+            if wait is None or not writes:
+                return self._client.execute_command(*command)
+            milliseconds = int(self._address.wait_seconds * 1000)
+            waiting: Sequence[Arg] = ("WAITAOF", 1, 0, milliseconds) if wait == "aof" else ("WAIT", 1, milliseconds)
+            answer, reached = self._send_together(command, waiting)
         if (reached[0] if wait == "aof" else reached) < 1:
             raise StoreError(
                 f"{self.url}: a commit was applied, and was not on the {'disk' if wait == 'aof' else 'replica'} "
                 f"{self._address.wait_seconds:g} seconds later; it is sent again"
             )
         return answer
+
+    def _send_together(self, *commands: Sequence[Arg]) -> list[Any]:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            return cast("list[Any]", pipeline.execute())
 
     def _time(self) -> Arg:
         """An offset to the time of the server, or a time."""
@@ -265,12 +263,12 @@ class RedisStore:
         if self._clock is not None:
             return self._clock.now()
         with self._translated():
-            seconds, microseconds = self._calls.call(("TIME",))[0]
+            seconds, microseconds = self._client.time()
         return int(seconds) * 1_000_000 + int(microseconds) + self._offset()
 
     def send_hint(self, hint: Hint) -> None:
-        if not self._closed:
-            self._hints.send(self._calls, hint)
+        if not self._closed and self._pid == os.getpid():
+            self._hints.send(self._client, hint)
 
     def wait_for_hint(
         self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
@@ -279,16 +277,16 @@ class RedisStore:
         return self._hints.wait(queues, runs, worker, timeout)
 
     def close(self) -> None:
+        if self._pid != os.getpid():
+            return  # A forked child must not close what its parent still uses.
         self._closed = True
         self._hints.close()
-        self._calls.close()
         self._client.close()
 
     def _check_open(self) -> None:
+        check_process(self._pid, self.url)
         if self._closed:
             raise StoreError("the store is closed")
-        if self._pid != os.getpid():
-            raise StoreError("the store was opened in another process; open it again in this one")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -297,6 +295,22 @@ class RedisStore:
             yield
         except trouble.RedisError as error:
             raise translated(error, self.url) from error
+
+    @contextmanager
+    def _decoding(self, kind: type[StepwellError]) -> Iterator[None]:
+        """What is read here was written by this class; when it cannot be read, the keys were changed by somebody else."""
+        try:
+            yield
+        except (LookupError, ValueError, TypeError, struct.error) as error:
+            raise damaged(self.url, error, kind) from error
+
+
+def damaged(url: str, error: Exception, kind: type[StepwellError]) -> StepwellError:
+    """An error of `kind`: StoreCorrupt of a read. Of a commit NotStored, so that the ops it does not concern are applied."""
+    return kind(
+        f"{url}: what is stored there is damaged, or of another program ({error_text(error)}): restore it from a backup, "
+        "or use another namespace. `stepwell audit` says which runs are affected"
+    )
 
 
 def translated(error: trouble.RedisError, url: str) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -23,6 +24,22 @@ def spread(workers: int, commit_seconds: float) -> float:
     """Within how many seconds those who hear of work look for it, when there are so many: one after the other, on average, each
     after the time that the one before needs to claim it and to tell of that."""
     return min(LONGEST_SPREAD_SECONDS, max(SHORTEST_SECONDS, 5 * commit_seconds) * max(0, workers - 1))
+
+
+def hint_of(text: str | bytes) -> Hint | None:
+    """The hint that was sent as this text; None if it is none. Whoever can write to the server may send anything.
+
+    >>> hint_of('[["gpu"], ["r-1"]]')
+    Hint(queues=('gpu',), runs=('r-1',), workers=(), started=(), taken=(), senders=())
+    >>> hint_of('[[["gpu"]]]')
+    """
+    try:
+        parts = json.loads(text)
+        if all(type(part) is list and all(type(name) is str for name in part) for part in parts):
+            return Hint(*map(tuple, parts))
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return None
 
 
 def together(hints: Sequence[Hint]) -> Hint:
@@ -65,7 +82,7 @@ class Looking:
         """`queues` (all, if None), `runs` and `worker`: what this worker wants to hear of."""
         if worker in hint.senders:
             return
-        if hint == ANYTHING or worker in hint.workers or not set(runs).isdisjoint(hint.runs):
+        if hint == ANYTHING or worker in hint.workers or any(run in runs for run in hint.runs):
             self._look(now, ())
         elif hint.queues if queues is None else not set(queues).isdisjoint(hint.queues):
             self._look(now + spread * self._chance(), hint.started)

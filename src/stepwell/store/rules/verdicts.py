@@ -57,8 +57,11 @@ def refuse_switch(op: ops.SwitchGraph, gate: GateFacts, *, complete: bool, total
     return None
 
 
-def refuse_restore(op: ops.Restore, *, graph_complete: bool | None, restoring: bool | None) -> Refused | None:
-    """`graph_complete`: None if there is no such graph; `restoring`: None if there is no such run."""
+def refuse_restore(
+    op: ops.Restore, *, graph_complete: bool | None, restoring: bool | None, key_taken: bool = False
+) -> Refused | None:
+    """`graph_complete`: None if there is no such graph; `restoring`: None if there is no such run; `key_taken`: another run of
+    its workflow has its idempotency key."""
     if not graph_complete:
         reason = Refusal.UNKNOWN if graph_complete is None else Refusal.INCOMPLETE
         return Refused(reason, f"graph {op.run.digest}")
@@ -68,6 +71,8 @@ def refuse_restore(op: ops.Restore, *, graph_complete: bool | None, restoring: b
         return Refused(Refusal.STATUS, op.run.purpose or op.run.status)
     if any(attempt.status is AttemptStatus.RUNNING for attempt in op.attempts):
         return Refused(Refusal.STATUS, "an attempt is RUNNING")
+    if key_taken:
+        return Refused(Refusal.CONFLICT, op.run.id)
     return None
 
 

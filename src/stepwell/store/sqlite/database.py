@@ -1,4 +1,4 @@
-"""The file of a store as a database: connect to it, bring it to the newest schema, and say what its errors mean."""
+"""The file of a store as a database: connect to it, make its schema, and say what its errors mean."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import apsw
 from ...clock import BootClock, Clock, WallClock, boot_id, has_boot_clock, since_boot
 from ...errors import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 
+SCHEMA = 7
+"""The version of the schema. Those before were never released."""
 OLDEST_SQLITE = (3, 51, 3)
 """Older versions have a race between two processes that can corrupt a database in WAL mode."""
 
@@ -98,30 +100,33 @@ def _begin(db: apsw.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
 
 
-def migrate(db: apsw.Connection, path: Path) -> None:
-    """Migrate the file to the newest schema, one numbered file at a time, each in a transaction of its own."""
-    newest = max(number for number, _ in migrations())
-    if db.pragma("user_version") == newest:
+def make_schema(db: apsw.Connection, path: Path) -> None:
+    """Make the schema of a new file, or check that of one that exists."""
+    if db.pragma("user_version") == SCHEMA:
         return  # without waiting for another writer
-    for number, text in migrations():
-        _begin(db)
-        try:
-            _check_ours(db, path)
-            version = cast(int, db.pragma("user_version"))
-            if version > newest:
-                raise SchemaTooNew(
-                    f"{path} was written by a newer Stepwell (schema {version}, this one knows {newest}): "
-                    "upgrade this installation; nothing was changed"
-                )
-            if version < number:
-                db.execute(text)
-                db.pragma("application_id", APPLICATION)
-                db.pragma("user_version", number)
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
+    _begin(db)
+    try:
+        _check_ours(db, path)
+        version = cast(int, db.pragma("user_version"))
+        if version > SCHEMA:
+            raise SchemaTooNew(
+                f"{path} was written by a newer Stepwell (schema {version}, this one knows {SCHEMA}): "
+                "upgrade this installation; nothing was changed"
+            )
+        if 0 < version < SCHEMA:
+            raise StoreError(
+                f"{path} was made by a Stepwell from before the first release (schema {version}): choose another path, "
+                "or remove this file; nothing was changed"
+            )
+        if version == 0:
+            db.execute(schema())
+            db.pragma("application_id", APPLICATION)
+            db.pragma("user_version", SCHEMA)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
 def _check_ours(db: apsw.Connection, path: Path) -> None:
@@ -150,11 +155,9 @@ def boot_clock(db: apsw.Connection) -> Clock:
     return BootClock(cast(int, row[0]))
 
 
-def migrations() -> list[tuple[int, str]]:
-    """(number, SQL) of every migration, in order."""
-    folder = resources.files(__package__) / "migrations"
-    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return sorted((int(entry.name[:4]), entry.read_text("utf-8")) for entry in found)
+def schema() -> str:
+    """The SQL that makes the schema."""
+    return (resources.files(__package__) / "schema.sql").read_text("utf-8")
 
 
 def translated(error: BaseException, path: Path, busy_seconds: float) -> StoreError:

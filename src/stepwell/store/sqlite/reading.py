@@ -12,7 +12,7 @@ from ...ids import AttemptId, attempt_id, split_attempt_id
 from ...model import AttemptRow, JournalRow, LineRow, NodeRow, Page, Query, WorkerRow, ops, queries, records, versions
 from ...model.outputs import Completion
 from ..rules import codes
-from ..rules.paging import page_of
+from ..rules.paging import attempt_columns, node_columns, page_of
 from .ops.attempts import of_run
 from .ops.ending import Transaction
 from .ops.leases import stops
@@ -49,6 +49,8 @@ def answer(tx: Transaction, query: Query) -> Any:
             return _nodes(tx, query)
         case queries.ListAttempts():
             return _attempts(tx, query)
+        case queries.GetNodeColumns() | queries.GetAttemptColumns():
+            return _columns(tx, query)
         case queries.GetOutputs():
             return _outputs(tx, query)
         case queries.GetGraph(digest):
@@ -172,6 +174,28 @@ SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, fail
         for (idx, node, status), counts, lane, rest in ((row[:3], row[3:8], row[8], row[9:]) for row in rows)
     ]
     return page_of(found, query.limit, attrgetter("index"))
+
+
+_NODE_COLUMNS = """
+SELECT n.idx, l.id, n.status, n.reason FROM node n CROSS JOIN layout l ON l.graph = :graph AND l.idx = n.idx
+ WHERE n.run = :run AND n.idx > :after ORDER BY n.idx LIMIT :limit
+"""
+_ATTEMPT_COLUMNS = of_run(
+    "a.idx, a.number, a.status, a.started_at, a.ended_at",
+    where="AND {idx} >= :after AND (a.idx, a.number) > (:after, :number)",
+    page="ORDER BY {idx}, a.number LIMIT :limit",
+)
+
+
+def _columns(tx: Transaction, query: queries.ColumnQuery) -> queries.NodeColumns | queries.AttemptColumns:
+    row = tx.one("SELECT key, graph, seq FROM run WHERE id = ?", (query.run_id,))
+    run, graph, seq = row or (-1, -1, 0)
+    given: dict[str, Any] = {"run": run, "graph": graph, "limit": query.limit}
+    if isinstance(query, queries.GetNodeColumns):
+        return node_columns(seq, tx.all(_NODE_COLUMNS, given | {"after": query.after}), query.limit)
+    after, number = query.after
+    given |= {"after": after, "number": number}
+    return attempt_columns(seq, tx.all(f"{_ATTEMPT_COLUMNS} ORDER BY 1, 2 LIMIT :limit", given), query.limit)
 
 
 def _attempts(tx: Transaction, query: queries.ListAttempts) -> Page[AttemptRow]:

@@ -15,8 +15,10 @@ from ...errors import StoreError
 from ...ids import AttemptId, RunId, WorkerId
 from ...model import ActivateVersion, Answer, Batch, Hint, Op, PutRecord, Query, Receipt, SaveVersion, ops
 from ..rules.grouping import groups
+from ..rules.processes import check_process
 from ..rules.values import refuse_values
-from .database import TROUBLE, Synchronous, boot_clock, connect, migrate, translated
+from .database import TROUBLE, Synchronous, boot_clock, connect, make_schema, translated
+from .files import Files, create_private
 from .lanes import Lanes
 from .limits import LIMITS
 from .ops.claiming import claim
@@ -25,7 +27,6 @@ from .ops.ending import ANY_STOPS, TEMPORARY_TABLES, Transaction
 from .ops.forking import share
 from .ops.gates import gate, rewrite
 from .ops.leases import dismiss, enlist, renew, runs_to_stop, stops, sweep
-from .ops.links import LINK_TRIGGER, settle_and_claim
 from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
@@ -35,7 +36,6 @@ from .reading import answer
 from .workers import WorkerLocks
 from .write_ahead_log import WriteAheadLog
 
-FILE_CHECK_SECONDS = 1.0
 TELL_AGAIN = 100_000
 """Microseconds until a worker that was told what to stop is told again. Meanwhile it can ask (`ListStops`)."""
 LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
@@ -43,15 +43,6 @@ LOOK_SOONEST, LOOK_LATEST = 0.02, 0.5
 _USUAL = frozenset({ops.Settle, ops.Append, ops.Claim, ops.Create})
 """Ops that change no worker and do not tell a run to stop. Only a settlement that fails its run does, and it clears
 `nothing_stops`."""
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the file at this path; None if there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class SqliteStore:
@@ -90,17 +81,17 @@ class SqliteStore:
             self._open(clock, synchronous)
         except TROUBLE as error:
             raise translated(error, self.path, self._busy_seconds) from error
-        self._locks = WorkerLocks(self.path)
-        self._file = _identity(self.path)
-        self._look_at_file_at = 0.0
+        self._locks = WorkerLocks(Path(self._writer.filename))
+        self._misses_files = False
 
     def _open(self, clock: Clock | None, synchronous: Synchronous) -> None:
         self._make_folder()
+        create_private(self.path)
         self._writer = connect(self.path, synchronous, self._busy_seconds)
         self._writing = self._writer.cursor()
         try:
-            migrate(self._writer, self.path)
-            self._writer.execute(TEMPORARY_TABLES + LINK_TRIGGER)
+            make_schema(self._writer, self.path)
+            self._writer.execute(TEMPORARY_TABLES)
             self._clock = clock or boot_clock(self._writer)
             self._reader = connect(self.path, synchronous, self._busy_seconds)
         except BaseException:
@@ -109,13 +100,14 @@ class SqliteStore:
         self._reading = self._reader.cursor()
         self._transaction = Transaction(self._writing, 0, self._lanes)
         """The one that writes, used again and again."""
-        self._log = WriteAheadLog(self._writer, self.path)
+        self._log = WriteAheadLog(self._writer)
+        self._files = Files(self.path, self._writer)
 
     def _make_folder(self) -> None:
         """Create the last folder only: if more of the path is missing, it is probably mistyped."""
         folder = self.path.parent
         try:
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(0o700, exist_ok=True)
         except FileNotFoundError:
             raise StoreError(
                 f"{self.path} cannot be made: there is no folder {folder.parent}. Correct the path, or create the folder first"
@@ -130,9 +122,9 @@ class SqliteStore:
                 raise translated(error, self.path, self._busy_seconds) from error
 
     def _commit(self, batch: Batch) -> Answer:
-        if self._closed or time.monotonic() >= self._look_at_file_at:
-            self._check_open()
-            self._check_file()
+        self._check_open()
+        if self._misses_files:
+            self._check_files()
         kinds = set(map(type, batch))
         usual = kinds <= _USUAL
         dead = () if usual or ops.Sweep not in kinds else self._locks.dead_workers()
@@ -159,22 +151,16 @@ class SqliteStore:
                 self._locks.remove_locks(dead)
         if self._log.grows:
             self._log.committed()
+        self._check_files()  # before the commit is acknowledged
         return answer
 
-    def _check_file(self) -> None:
-        """Check that the file is still there, now and then: commits to a deleted or replaced file succeed, and are lost."""
-        self._look_at_file_at = time.monotonic() + FILE_CHECK_SECONDS
-        if _identity(self.path) != self._file:
-            raise StoreError(
-                f"{self.path} was deleted, moved or replaced while it was in use: what is committed now would be lost. "
-                f"Put the file back and start again"
-            )
+    def _check_files(self) -> None:
+        """Check that the files are still there. Once one is not, it is checked before each commit, so that none is written."""
+        self._misses_files = True
+        self._files.check()
+        self._misses_files = False
 
     def _apply_all(self, tx: Transaction, batch: Batch) -> list[Receipt]:
-        if len(batch) == 2 and type(batch[0]) is ops.Settle and type(batch[1]) is ops.Claim:
-            at_once = settle_and_claim(tx, batch[0], batch[1])
-            if at_once is not None:
-                return at_once
         receipts: list[Receipt] = []
         for kind, members in groups(batch):
             receipts += self._judge(tx, kind, [batch[position] for position in members])
@@ -258,6 +244,7 @@ class SqliteStore:
         self._check_process()
         with self._read_lock:
             self._check_open()
+            self._files.check()
             cursor = self._reading
             try:
                 cursor.execute("BEGIN")
@@ -319,9 +306,7 @@ class SqliteStore:
             tx.db.execute("UPDATE worker SET lease_until = 0 WHERE id = ?", (worker,))
 
     def _check_process(self) -> None:
-        """Called before any lock is taken: a forked child inherits locks that nobody will ever release."""
-        if self._pid != os.getpid():
-            raise StoreError("a store cannot be used in a forked process; open a new one there")
+        check_process(self._pid, self.url)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -70,7 +70,7 @@ class WorkerLocks:
     def _open(self, path: Path) -> int:
         while True:
             with contextlib.suppress(FileExistsError):  # exist_ok checks afterwards, when it may be gone
-                self._folder.mkdir()
+                self._folder.mkdir(0o700)
             with contextlib.suppress(FileNotFoundError):  # another process removed the empty folder
                 return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 from typing import cast
 
 import apsw
@@ -28,7 +27,7 @@ _FIRST_STEP, _LARGEST_STEP = 128 * 1024, 1024 * 1024
 class WriteAheadLog:
     """The log of the connection that writes. Only the thread that commits calls its methods."""
 
-    def __init__(self, db: apsw.Connection, database: Path) -> None:
+    def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self._frame: int = _FRAME_HEADER + cast(int, db.pragma("page_size"))
         self.grows = True
@@ -38,7 +37,7 @@ class WriteAheadLog:
         """Up to this many pages there is room for another commit."""
         self._step = _FIRST_STEP
         db.wal_autocheckpoint(CHECKPOINT_FRAMES)
-        self._fd = os.open(f"{database}-wal", os.O_RDWR)
+        self._fd = os.open(db.filename_wal, os.O_RDWR)
 
     @property
     def used(self) -> int:

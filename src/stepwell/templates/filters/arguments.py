@@ -11,6 +11,8 @@ from ..values import described, field, is_whole
 
 Filter = Callable[..., Any]
 NOT_GIVEN: Any = object()
+MAX_PATH = 1_000
+"""Characters of the path of a field, which is followed in every item of a list."""
 
 
 def text_of(value: Any, name: str, budget: Budget) -> str:
@@ -40,10 +42,15 @@ def whole_of(value: Any, name: str, least: int, most: int) -> int:
     return int(value)
 
 
-def deep_field(value: Any, path: Any, name: str) -> Any:
-    """What `attribute="a.b"` means of one item; Missing when it is not there."""
-    if type(path) is not str:
+def deep_field(path: Any, name: str) -> Callable[[Any], Any]:
+    """What `attribute="a.b"` means of an item, which raises Missing where it is not there."""
+    if type(path) is not str or len(path) > MAX_PATH:
         raise TemplateError(f"{name} needs the name of a field, not {described(path)}")
-    for each in path.split("."):
-        value = field(value, each, f"{name}: {path}")
-    return value
+    fields, words = path.split("."), f"{name}: {path}"
+
+    def find(value: Any) -> Any:
+        for each in fields:
+            value = field(value, each, words)
+        return value
+
+    return find

@@ -32,14 +32,15 @@ def join(budget: Budget, value: Any, separator: Any = "", attribute: Any = None)
     items = list_of(value, "join", budget)
     separator = text_of(separator, "join", budget)
     if attribute is not None:
-        items = [deep_field(each, attribute, "join") for each in items]
+        items = [*map(deep_field(attribute, "join"), items)]
     parts = [written(each, budget) for each in items]
     budget.for_text(sum(map(len, parts)) + len(separator) * len(parts))
     return str(separator.join(parts))
 
 
 def _sorted_by(items: list[Any], attribute: Any, name: str) -> list[tuple[Any, Any]]:
-    keyed = [(order_key(each if attribute is None else deep_field(each, attribute, name)), each) for each in items]
+    find = None if attribute is None else deep_field(attribute, name)
+    keyed = [(order_key(each if find is None else find(each)), each) for each in items]
     if len({type(key) is str for key, _ in keyed}) > 1:
         raise TemplateError(f"{name}: numbers and texts have no order among each other")
     return keyed
@@ -68,9 +69,9 @@ def extreme(name: str, choose: Callable[..., Any]) -> Filter:
 
 
 def sum_(budget: Budget, value: Any, attribute: Any = None, start: Any = 0) -> Any:
-    total = start
+    total, find = start, None if attribute is None else deep_field(attribute, "sum")
     for each in list_of(value, "sum", budget):
-        number = each if attribute is None else deep_field(each, attribute, "sum")
+        number = each if find is None else find(each)
         if not is_number(number):
             raise TemplateError(f"sum needs numbers, not {described(number)}")
         total = add(total, number, budget)
@@ -94,10 +95,10 @@ def reverse(budget: Budget, value: Any) -> Any:
 
 def map_(budget: Budget, value: Any, attribute: Any, default: Any = None) -> list[Any]:
     """The same field of every item; `default` where it is missing."""
-    found = []
+    found, find = [], deep_field(attribute, "map")
     for each in list_of(value, "map", budget):
         try:
-            found.append(deep_field(each, attribute, "map"))
+            found.append(find(each))
         except Missing:
             if default is None:
                 raise
@@ -112,10 +113,10 @@ def selecting(name: str, wanted: bool) -> Filter:
         if test is not None and (type(test) is not str or test not in TESTS):
             raise TemplateError(f"{name}: there is no test {test!r}; there are {', '.join(TESTS)}")
         arguments = () if argument is NOT_GIVEN else (argument,)
-        kept = []
+        kept, find = [], deep_field(attribute, name)
         for each in list_of(value, name, budget):
             try:
-                found, missing = deep_field(each, attribute, name), False
+                found, missing = find(each), False
             except Missing:
                 found, missing = None, True
             if test in ("defined", "undefined"):

@@ -43,7 +43,13 @@ def _depth(text: str) -> int:
 
 def changing(name: str, change: Callable[[str], str]) -> Filter:
     """The filter of this name, which only changes a text."""
-    return lambda budget, value: change(text_of(value, name, budget))
+
+    def changed(budget: Budget, value: Any) -> str:
+        made = change(text_of(value, name, budget))
+        budget.for_text(len(made))  # `ß` in capitals are two characters
+        return made
+
+    return changed
 
 
 def replace(budget: Budget, value: Any, old: Any, new: Any) -> str:
@@ -80,18 +86,26 @@ def truncate(budget: Budget, value: Any, length: Any = 255, end: Any = "...") ->
 def urlencode(budget: Budget, value: Any) -> str:
     """One value for a path or a query; an object as a whole query."""
     if type(value) is dict:
-        return "&".join(f"{urlencode(budget, key)}={urlencode(budget, each)}" for key, each in value.items())
-    text = written(value, budget)
-    budget.for_text(3 * len(text))
-    try:
-        return quote(text, safe="")
-    except UnicodeEncodeError:
-        raise TemplateError("urlencode: the text holds half of a surrogate pair") from None
+        parts: list[str] = []
+        length = 0
+        for key, each in value.items():
+            parts.append(f"{urlencode(budget, key)}={urlencode(budget, each)}")
+            length += 1 + len(parts[-1])
+            budget.for_text(length)
+        return "&".join(parts)
+    encoded = _encoded(written(value, budget), "urlencode")
+    budget.for_text(3 * len(encoded))
+    return quote(encoded, safe="")
 
 
 def base64(budget: Budget, value: Any) -> str:
-    text = text_of(value, "base64", budget)
+    encoded = _encoded(text_of(value, "base64", budget), "base64")
+    budget.for_text(4 * len(encoded) // 3)
+    return base_64.b64encode(encoded).decode()
+
+
+def _encoded(text: str, name: str) -> bytes:
     try:
-        return base_64.b64encode(text.encode()).decode()
+        return text.encode()
     except UnicodeEncodeError:
-        raise TemplateError("base64: the text holds half of a surrogate pair") from None
+        raise TemplateError(f"{name}: the text holds half of a surrogate pair") from None

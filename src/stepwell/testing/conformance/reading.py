@@ -40,6 +40,8 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             ListRuns(),
             ListNodes(RUN),
             ListAttempts(RUN),
+            GetNodeColumns(RUN),
+            GetAttemptColumns(RUN),
             GetOutputs(RUN),
             GetGraph(Digest("0" * 64)),
             ListJournal(RUN),
@@ -52,7 +54,25 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             ListUnfinished(),
             ListUnusedGraphs(),
         ]
-    ) == [None, RunPage((), None), (), (), (), None, (), (), (), (), (), {}, (), (), ()]
+    ) == [
+        None,
+        RunPage((), None),
+        (),
+        (),
+        NodeColumns(),
+        AttemptColumns(),
+        (),
+        None,
+        (),
+        (),
+        (),
+        (),
+        (),
+        {},
+        (),
+        (),
+        (),
+    ]
 
 
 def test_runs_are_found_by_how_their_ids_begin(store: Store) -> None:
@@ -177,6 +197,28 @@ def test_outputs_of_some_nodes_are_read(store: Store) -> None:
     assert reader.get_outputs(store, RUN) == {0: b"0", 1: b"1"}
     assert reader.get_outputs(store, RUN, (1, 2, 99)) == {1: b"1"}
     assert reader.get_outputs(store, RUN, ()) == {}
+
+
+def test_columns_say_what_rows_say(store: Store, clock: ManualClock) -> None:
+    """Also where the pages begin and end, and at which entry of the journal they were read."""
+    serve(store, graph(a="", b="", c="a", d="c", e="b"), seconds=600)
+    one, other = claim(store, limit=2)
+    clock.advance(1)
+    store.commit([retried(one, 0), completed(other)])
+    clock.advance(1)
+    claim(store, limit=1)
+    row, nodes, attempts = store.read([GetRun(RUN), ListNodes(RUN), ListAttempts(RUN)])
+    columns, times = store.read([GetNodeColumns(RUN), GetAttemptColumns(RUN)])
+    assert columns.seq == times.seq == row.seq
+    assert [*zip(*columns[1:5], strict=True)] == [(node.index, node.id, node.status, node.reason) for node in nodes]
+    assert [*zip(*times[1:6], strict=True)] == [(each[1], each[2], each[3], each[5], each[6]) for each in attempts]
+    assert len(attempts) == 3
+    for size in (1, 2, 3, 5, 10_000):
+        pages: tuple[Any, ...] = reader.get_columns(store, RUN, size)
+        assert pages[0] == row
+        for whole, part in ((columns, pages[1]), (times, pages[2])):
+            assert (part.seq, part.cursor) == (row.seq, None)
+            assert [*map(list, part[1:-1])] == [*map(list, whole[1:-1])], "the pages make the whole"
 
 
 def test_nodes_are_counted_by_status(store: Store) -> None:

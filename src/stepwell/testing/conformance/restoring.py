@@ -143,3 +143,25 @@ def test_what_cannot_be_restored_is_refused(store: Store, clock: ManualClock) ->
     assert refused(store, Restore(row, attempts=(running,))) is Refusal.STATUS
     while not one(store, Delete(RunId("done")), Deleted).finished:
         pass
+
+
+def test_a_run_whose_idempotency_key_another_run_has_is_not_restored(store: Store, clock: ManualClock) -> None:
+    other = elsewhere(clock)
+    row = reader.require_run(other, "done")
+    of = start(
+        store, graph(spec("a"), spec("b", "a", needs="a"), spec("c", "b")), "first", idempotency_key=row.idempotency_key
+    )
+    for op in parts(other, "done", 2):
+        assert refused(store, op) is Refusal.CONFLICT
+    assert [each.id for each in reader.list_runs(store, ListRuns()).runs] == ["first"]
+    assert one(store, create(of, "again", idempotency_key=row.idempotency_key), Created).run_id == "first"
+    end_run(store, "first")
+    while not one(store, Delete(RunId("first")), Deleted).finished:
+        pass
+    copy(store, other, "done")
+    created = one(store, create(of, "again", idempotency_key=row.idempotency_key, input=LARGE), Created)
+    assert created.run_id == "done", "the key is that of the copy now"
+    other_workflow = row._replace(id=RunId("elsewhere"), workflow="another")
+    one(store, Restore(other_workflow), Restored)
+    while not one(store, Delete(RunId("elsewhere")), Deleted).finished:
+        pass

@@ -18,7 +18,7 @@ from ..port import Wanted
 from ..records import members_hash
 from ..single import Read, Stamp
 from .port import Database
-from .schema import FILES, WRITE_CONTENT, WRITE_FILE
+from .schema import FILES, RECORD, WRITE_CONTENT, WRITE_FILE
 
 
 class DatabaseFiles:
@@ -34,8 +34,9 @@ class DatabaseFiles:
             f"SELECT path, size, changed, version FROM states WHERE {FILES} ORDER BY path"
         ):
             folder, _, name = path.rpartition("/")
-            if folder not in found:
-                found[folder] = Folder(folder, [], array("Q"), [], [], [], [None, None])
+            names = folder.split("/")
+            for above in ("/".join(names[:depth]) for depth in range(1, len(names) + 1)) if folder not in found else ():
+                found.setdefault(above, Folder(above, [], array("Q"), [], [], [], [None, None]))
             found[folder].names.append(name)
             found[folder].stamps.extend((size, changed, version, 0))
         root = found.setdefault("", Folder("", [], array("Q"), [], [], [], [None, None]))
@@ -120,7 +121,7 @@ class DatabaseFiles:
         digest, now = sha256(content).hexdigest(), time.time_ns()
         with self._database.changing() as change:
             change.run(WRITE_CONTENT, (digest, content, now))
-            change.run(WRITE_FILE, (path, digest, len(content), now, None))
+            change.run(WRITE_FILE, (path, digest, len(content), now, *(None,) * len(RECORD)))
 
     def change_mark(self) -> object:
         return self._database.change_mark()

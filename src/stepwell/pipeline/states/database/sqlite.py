@@ -7,13 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import apsw
 
-from ....errors import StoreBusy
+from ....store.sqlite.database import TROUBLE, translated
+from ....store.sqlite.files import Files, create_private
 from ..files.lease import hold_lease, lease_number
+from ..files.root import Root
 from .schema import statements
 
 BUSY_SECONDS = 60
@@ -24,13 +27,17 @@ class SqliteDatabase:
         self.url = url
         self.path = os.path.abspath(unquote(url.removeprefix("sqlite:///")))
         self.scratch = f"{self.path}-files"
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        create_private(Path(self.path))
+        self._folder = Root(os.path.dirname(self.path))
         self._lock = threading.RLock()
-        self._connection = self._connect("FULL")
-        self._quick = self._connect("NORMAL")
-        """A crash of the machine may undo what it wrote last; never a crash of the process."""
-        for statement in statements():
-            self._connection.execute(statement)
+        with self._translated():
+            self._connection = self._connect("FULL")
+            self._quick = self._connect("NORMAL")
+            """A crash of the machine may undo what it wrote last; never a crash of the process."""
+            for statement in statements():
+                self._connection.execute(statement)
+        self._files = Files(Path(self.path), self._connection)
 
     def _connect(self, synchronous: str) -> apsw.Connection:
         connection = apsw.Connection(self.path)
@@ -44,33 +51,45 @@ class SqliteDatabase:
         self._quick.close()
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
+        with self._lock, self._translated():
             return list(self._connection.execute(statement, tuple(values)))
 
     @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors that any database can run into, such as a full disk, as our own."""
+        try:
+            yield
+        except apsw.Error as error:
+            if isinstance(error, TROUBLE):
+                raise translated(error, Path(self.path), BUSY_SECONDS) from error
+            raise
+
+    @contextmanager
     def changing(self, *, durable: bool = True) -> Iterator[_Change]:
-        with self._lock:
+        with self._lock, self._translated():
             connection = self._connection if durable else self._quick
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                raise StoreBusy(f"{self.url} is locked by another process") from None
+            connection.execute("BEGIN IMMEDIATE")
             try:
                 yield _Change(connection)
+                connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # SQLite ends it itself when the disk is full
+                    connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
+            self._files.check()
 
     def change_mark(self) -> object:
         with self._lock:
             return self._connection.pragma("data_version"), self._connection.total_changes()
 
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
-        return hold_lease(f"{self.path}.{name}.lease", name, patience)
+        return hold_lease(self._folder, self._lease_path(name), name, patience)
 
     def lease_number(self, name: str) -> int:
-        return lease_number(f"{self.path}.{name}.lease")
+        return lease_number(self._folder, self._lease_path(name))
+
+    def _lease_path(self, name: str) -> str:
+        return f"{os.path.basename(self.path)}.{name}.lease"
 
 
 def _switch_to_log(connection: apsw.Connection) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 from ....ids import time_ordered
 from ...patterns.paths import checked_path
 from ..address import member_paths
-from ..files.drafts import discard
+from ..files.root import Root
 from ..listing import Folder
 from ..notes import read_failures
 from ..port import Draft, Publication, Published, Wanted
 from ..records import Record, members_hash
 from ..snapshot import Snapshot
 from .files import DatabaseFiles
-from .kept import DatabaseDrafts, DatabaseNotes, DatabaseRecords, NoCache, find_records, name_of, written
+from .kept import DatabaseDrafts, DatabaseNotes, DatabaseRecords, NoCache, find_records, name_of, record_values
 from .port import Change, Database, rows_of
 from .schema import FILES, WRITE_FILE, WRITE_NOTE, WRITE_RECORD
 
@@ -71,7 +71,7 @@ class DatabaseStates:
         for path, content in self._database.rows(f"SELECT path, content FROM states WHERE {FILES}"):
             snapshot.hashes[path] = content
         snapshot.records = self.records.all()
-        snapshot.failures = read_failures(self.notes)
+        snapshot.failures = read_failures(self.notes, self.pipeline)
         return snapshot
 
     # Changing
@@ -79,14 +79,17 @@ class DatabaseStates:
     def sync(self, drafts: Iterable[Draft]) -> None:
         """Nothing to do: the transaction that publishes drafts makes them durable."""
 
-    def publish(self, publications: Sequence[Publication]) -> list[Published]:
+    def publish(
+        self, publications: Sequence[Publication], check: Callable[[], object] = lambda: None
+    ) -> list[Published]:
         """One transaction: what is in it is seen, all of it or nothing."""
         with self._database.changing() as change:
+            check()
             batch = _Batch(change, publications, self.files)
             answers = [batch.publish(each) for each in publications]
             batch.write()
         for each in publications:
-            discard(each.draft)
+            self.drafts.remove(each.draft)
         return answers
 
     def tidy(self) -> None:
@@ -112,12 +115,13 @@ class DatabaseStates:
 
     def _remove_old_files(self) -> None:
         """Remove what killed bodies left on this machine, and the copies that they read."""
+        scratch = Root(self._database.scratch)
         for kind in ("drafts", "reads"):
-            home = os.path.join(self._database.scratch, kind)
+            home = scratch.place(kind)
             for name in os.listdir(home) if os.path.isdir(home) else ():
-                place = os.path.join(home, name)
-                if time.time() - os.lstat(place).st_mtime > FORGOTTEN_SECONDS:
-                    discard(Draft("", place))
+                there = scratch.stat(f"{kind}/{name}")
+                if there is not None and time.time() - there.st_mtime > FORGOTTEN_SECONDS:
+                    scratch.remove(f"{kind}/{name}")
 
     def remove(self, addresses: Iterable[str]) -> list[str]:
         with self._database.changing() as change:
@@ -159,7 +163,7 @@ class _Batch:
             rows_of(change, "SELECT hash, length(body) FROM state_contents WHERE hash IN", digests)
         )
         self._files_written: list[tuple[Any, ...]] = []
-        self._records_written: list[tuple[str, str, str]] = []
+        self._records_written: list[tuple[str | None, ...]] = []
         self._aside: list[tuple[str, str, int]] = []
         self._removed: list[tuple[str]] = []
         self._published: list[tuple[str]] = []
@@ -176,9 +180,8 @@ class _Batch:
         now = time.time_ns()
         if there is not None and there not in (expected, record.content_hash) and record.members is None:
             self._aside.append((address, there, now))
-        text = written(record.to_json())
         if record.members is None:
-            self._write(address, record.content_hash, text, now)
+            self._write(address, record.content_hash, record, now)
             return Published(address, True)
         kept = set(_members(address, record))
         former = self._former.get(address)
@@ -187,11 +190,11 @@ class _Batch:
             self._removed += [(address + name,) for name in self._files.members(address) if address + name not in kept]
         for path, digest in zip(_members(address, record), record.members.values(), strict=True):
             self._write(checked_path(path), digest, None, now)
-        self._records_written.append((address, record.content_hash, text))
+        self._records_written.append((address, record.content_hash, *record_values(record)))
         return Published(address, True)
 
-    def _write(self, path: str, digest: str, record: str | None, now: int) -> None:
-        self._files_written.append((path, digest, self._sizes[digest], now, record))
+    def _write(self, path: str, digest: str, record: Record | None, now: int) -> None:
+        self._files_written.append((path, digest, self._sizes[digest], now, *record_values(record)))
 
     def _content_at(self, address: str, record: Record) -> str | None:
         """The content hash of what is at the final place now; None if there is nothing."""

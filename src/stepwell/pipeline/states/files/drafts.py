@@ -3,66 +3,94 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
+from stat import S_ISREG
 
-from ...patterns.paths import TEMPORARY
+from ....errors import UnsafePath
+from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name, probe_path, split_address
 from ..port import Draft
-from .local import LocalFiles
-from .second_process import system_error
-from .syncing import remove_if_there
+from ..single import stamp_of, write_file
+from .root import Root, refusal
 
 
-class FileDrafts:
+class DraftFiles:
+    """Writes and reads drafts, each a file or directory below a root."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def path_of(self, draft: Draft, member: str = "") -> str:
+        path = self._root.path_of(draft.place)
+        return f"{path}/{checked_path(member)}" if member else path
+
+    def write(self, draft: Draft, content: bytes, member: str = "") -> None:
+        self._root.at(
+            self.path_of(draft, member), lambda name, folder: write_file(name, content, folder), make=bool(member)
+        )
+
+    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | UnsafePath | None]:
+        problems: list[OSError | UnsafePath | None] = []
+        with self._root.folders() as folders:
+            for draft, content in contents:
+                path = self.path_of(draft)
+                try:
+                    folder, name = folders(path)
+                    write_file(name, content, folder)
+                    problems.append(None)
+                except OSError as error:
+                    problems.append(refusal(path, error) or error)
+                except UnsafePath as error:
+                    problems.append(error)
+        return problems
+
+    def read(self, draft: Draft, member: str = "") -> bytes:
+        return self._root.read(self.path_of(draft, member))
+
+    def members(self, draft: Draft) -> list[str]:
+        members = []
+        for folder, names, descriptor in self._root.walk(self.path_of(draft)):
+            for name in names:
+                if not S_ISREG(os.lstat(name, dir_fd=descriptor).st_mode):
+                    raise UnsafePath(folder + name, "it is a symbolic link, or something else that is no file")
+                members.append(checked_path(folder + name))
+        return members
+
+    def make(self, path: str, *, is_directory: bool) -> None:
+        """Make the directory in which a draft will be, and the draft if it is one itself."""
+        with self._root.folders() as folders:
+            folder, name = folders(path, make=True)
+            if is_directory:
+                os.mkdir(name, dir_fd=folder)
+
+    def remove(self, draft: Draft) -> None:
+        self._root.remove(self.path_of(draft))
+
+
+class FileDrafts(DraftFiles):
     """A draft is beside the final place, so that renaming it is one step, and keeps its suffix, which says what it is."""
 
-    def __init__(self, files: LocalFiles) -> None:
-        self._files = files
-        self._prefix = files.safe.home + os.sep
-
     def open(self, address: str, token: str) -> Draft:
-        if address[-1:] != "/" and "{" not in address:
-            folder, _, name = address.rpartition("/")
-            home = self._home_of(folder, address, len(name))
-            return Draft(address, f"{home}{TEMPORARY}{token}-{name}")
-        folder, key = split_address(address)
-        path = probe_path(address)
-        home = self._home_of(folder.removesuffix("/"), path, len(path.rpartition("/")[2]))
-        place = f"{home}{TEMPORARY}{token}-{draft_name(key)}"
-        os.mkdir(place)
-        return Draft(address, place)
+        path = checked_path(probe_path(address))
+        _, key = split_address(address)
+        folder, _, _ = path.removesuffix("/").rpartition("/")
+        name = f"{TEMPORARY}{token}-{draft_name(key)}"
+        path = f"{folder}/{name}" if folder else name
+        self.make(path, is_directory=address[-1:] == "/" or "{" in address)
+        return Draft(address, self._root.place(path))
 
-    def _home_of(self, folder: str, path: str, name_length: int) -> str:
-        """Return the directory of a path, with a final separator, and make it if necessary."""
-        home = self._files.join(path)[:-name_length]
-        if not self._files.safe.knows(folder):
-            os.makedirs(home, exist_ok=True)
-            self._files.file(path)
-        return home
+    def exists(self, draft: Draft) -> bool:
+        return self._root.stat(self.path_of(draft)) is not None
 
-    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | None]:
-        files = [(draft.place, content) for draft, content in contents]
-        written = self._files.second_process.call_each("write", files)
-        return [
-            None if error is None else system_error(error, file)
-            for error, (file, _) in zip(written, files, strict=True)
-        ]
+    def is_file(self, draft: Draft) -> bool:
+        return self._root.at(self.path_of(draft), stamp_of) is not None
 
     def keep(self, draft: Draft) -> str:
-        name = draft.place[len(self._prefix) :]
-        return name if os.sep == "/" else name.replace(os.sep, "/")
+        return self.path_of(draft)
 
     def named(self, address: str, name: str) -> Draft:
-        return Draft(address, self._prefix + (name if os.sep == "/" else name.replace("/", os.sep)))
+        return Draft(address, self._root.place(name))
 
     def discard(self, draft: Draft) -> None:
-        discard(draft)
-
-
-def discard(draft: Draft) -> None:
-    """Remove a draft that will not be published."""
-    if os.path.isdir(draft.place):
-        shutil.rmtree(draft.place, ignore_errors=True)
-    else:
-        remove_if_there(draft.place)
+        """Remove a draft that will not be published."""
+        self.remove(draft)

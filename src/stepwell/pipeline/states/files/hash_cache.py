@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
+from ....errors import UnsafePath
 from ..address import split_address
-from ..cache import UNKNOWN, Cache, Cached, read_cache, write_cache
+from ..cache import EMPTY, UNKNOWN, Cache, Cached, read_cache, written_cache
 from ..listing import MANIFEST_FILES, Folder
-from ..single import SLOW_TICK_NS, Stamp, is_recent, stamp_of
+from ..single import SLOW_TICK_NS, Stamp, is_recent, write_all
 from ..snapshot import Snapshot
-from .local import LocalFiles
+from .local import HOME, LocalFiles
 from .manifests import FileNotes
 
 NO_HASH = UNKNOWN.hex()
@@ -26,7 +27,7 @@ class HashCache:
     def __init__(self, files: LocalFiles, notes: FileNotes, pipeline: str) -> None:
         self._files = files
         self._notes = notes
-        self._path = os.path.join(files.home, f"{pipeline or 'states'}.cache")
+        self._path = f"{HOME}/{pipeline or 'states'}.cache"
         self._cache: Cache | None = None
         self._known: dict[str, dict[str, tuple[Stamp, str]]] = {}
         self._recent: set[str] = set()
@@ -34,7 +35,10 @@ class HashCache:
 
     def read(self) -> Cache:
         if self._cache is None:
-            self._cache = read_cache(self._path)
+            try:
+                self._cache = read_cache(self._files.root.read(self._path))
+            except (OSError, UnsafePath):
+                self._cache = EMPTY
         return self._cache
 
     def changed(self, folders: Sequence[Folder]) -> list[str] | None:
@@ -90,7 +94,6 @@ class HashCache:
 
     def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
         """Remember hashes and the verdict for the next scan."""
-        os.makedirs(self._files.home, exist_ok=True)
         now = time.time_ns()
         told = {"failureStamps": self._failure_stamps(), **verdict}
         with_records = {split_address(address)[0].removesuffix("/") for address in snapshot.records}
@@ -101,7 +104,9 @@ class HashCache:
                 (folder, self._cached(snapshot, folder, tree, now, folder in with_records))
                 for folder, tree in snapshot.tree.items()
             ]
-        write_cache(self._path, written, told)
+        # A disk that is full must not stop a scan.
+        with suppress(OSError, UnsafePath), self._files.root.replacing(self._path) as descriptor:
+            write_all(descriptor, written_cache(written, told))
         self._cache = None
 
     def _with_part(self, snapshot: Snapshot, folder: str, now: int) -> Cached:
@@ -131,7 +136,7 @@ class HashCache:
         ]
         manifest: list[Stamp | None] = [None, None]
         if has_records:
-            manifest = [stamp_of(f"{self._files.root}/{prefix}{name}") for name in MANIFEST_FILES]
+            manifest = self._files.stamps([prefix + name for name in MANIFEST_FILES])
         doubtful = any(each is not None and is_recent(each, now) for each in manifest)
         return Cached(
             list(tree),

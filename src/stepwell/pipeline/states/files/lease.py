@@ -18,14 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from ....errors import PipelineBusy, StoreError
+from ....errors import PipelineBusy, StoreBusy, StoreError, UnsafePath
+from .root import Root
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
-
-from ....errors import StoreBusy
 
 _BUSY = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
@@ -45,18 +44,18 @@ def lock_file(descriptor: int) -> bool:
 
 
 @contextmanager
-def locked(path: str, patience: float = 60.0) -> Iterator[int]:
-    """Hold the lock of a file for a moment, by the descriptor that is given; raises StoreBusy if somebody keeps it for too
-    long.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+def locked(root: Root, path: str, patience: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a file for a moment; raises StoreBusy if somebody keeps it for too long."""
+    descriptor = root.open(path, os.O_RDWR | os.O_CREAT, make=True)
     try:
         until = time.monotonic() + patience
         while not lock_file(descriptor):
             if time.monotonic() >= until:
-                raise StoreBusy(f"{path} has been locked by another process for {patience:.0f} s; is it stopped?")
+                raise StoreBusy(
+                    f"{root.place(path)} has been locked by another process for {patience:.0f} s; is it stopped?"
+                )
             time.sleep(0.002)
-        yield descriptor
+        yield
     finally:
         os.close(descriptor)
 
@@ -66,15 +65,15 @@ _LOOK_EVERY = 0.05
 
 
 @contextmanager
-def hold_lease(path: str, pipeline: str, patience: float) -> Iterator[Callable[[], bool]]:
+def hold_lease(root: Root, path: str, pipeline: str, patience: float) -> Iterator[Callable[[], bool]]:
     """Hold the lease, after waiting for it for up to `patience` seconds; raises PipelineBusy."""
-    descriptor = _take(path, pipeline, time.monotonic() + patience)
+    descriptor = _take(root, path, pipeline, time.monotonic() + patience)
     inode = os.fstat(descriptor).st_ino
 
     def holds() -> bool:
         try:
-            return os.stat(path).st_ino == inode
-        except OSError:
+            return _inode(root, path) == inode
+        except (OSError, UnsafePath):
             return False
 
     try:
@@ -110,21 +109,33 @@ def being_scanned(pipeline: str, holder: str) -> PipelineBusy:
     return PipelineBusy(message, pipeline=pipeline)
 
 
-def _take(path: str, pipeline: str, until: float) -> int:
+def _take(root: Root, path: str, pipeline: str, until: float) -> int:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _open_to_write(root, path)
         if lock_file(descriptor):
-            with suppress(OSError):
-                if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
-                    _sign(descriptor, change=1 + _number(_read(descriptor)) % 2)  # odd, also after a crash
-                    return descriptor
+            if _inode(root, path) == os.fstat(descriptor).st_ino:
+                _sign(descriptor, change=1 + _number(_read(descriptor)) % 2)  # odd, also after a crash
+                return descriptor
         elif _is_silent(descriptor):
-            _replace(path, descriptor)
-        found = _read(descriptor)
+            _replace(root, path, descriptor)
+        holder = _read(descriptor)
         os.close(descriptor)
         if time.monotonic() >= until:
-            raise being_scanned(pipeline, f"process {found.get('pid', '?')} on {found.get('host', '?')}")
+            raise being_scanned(pipeline, f"process {holder.get('pid', '?')} on {holder.get('host', '?')}")
         time.sleep(_LOOK_EVERY)
+
+
+def _open_to_write(root: Root, path: str) -> int:
+    descriptor = root.open(path, os.O_RDWR | os.O_CREAT, make=True)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise UnsafePath(path, "it is a hard link, so writing it would change another file; remove it")
+    return descriptor
+
+
+def _inode(root: Root, path: str) -> int | None:
+    found = root.stat(path)
+    return None if found is None else found.st_ino
 
 
 def _sign(descriptor: int, *, change: int = 0) -> None:
@@ -138,10 +149,10 @@ def _number(found: dict[str, object]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def lease_number(path: str) -> int:
+def lease_number(root: Root, path: str) -> int:
     """How often the lease has been taken and given back: odd while somebody has it, or had it and died."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = root.open(path)
     except OSError:
         return 0
     try:
@@ -165,15 +176,12 @@ def _is_silent(descriptor: int) -> bool:
     return abs(time.time() - renewed) > LEASE_SECONDS and time.time() - os.fstat(descriptor).st_mtime > LEASE_SECONDS
 
 
-def _replace(path: str, former: int) -> None:
+def _replace(root: Root, path: str, former: int) -> None:
     """Put a new file in the place of one whose holder is silent, unless somebody else just did."""
-    guard = os.open(f"{path}.guard", os.O_RDWR | os.O_CREAT, 0o666)
+    guard = root.open(f"{path}.guard", os.O_RDWR | os.O_CREAT)
     try:
-        if lock_file(guard) and os.stat(path).st_ino == os.fstat(former).st_ino:
-            new = f"{path}.{os.getpid()}"
-            made = os.open(new, os.O_RDWR | os.O_CREAT, 0o666)
-            os.pwrite(made, json.dumps({"number": _number(_read(former))}).encode(), 0)
-            os.close(made)
-            os.replace(new, path)
+        if lock_file(guard) and _inode(root, path) == os.fstat(former).st_ino:
+            with root.replacing(path) as descriptor:
+                os.pwrite(descriptor, json.dumps({"number": _number(_read(former))}).encode(), 0)
     finally:
         os.close(guard)

@@ -14,8 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ....codec import encode_checked
 from ....errors import ManifestError
+from ....words import shown
 from ...patterns.paths import TEMPORARY
-from .syncing import remove_if_there, sync_files, sync_folders, write_all, write_durably
+from ..single import write_all
+from .root import Root
+from .syncing import sync_files, sync_folders
 
 FOLD_BYTES = 64 * 1024
 SMALL_BYTES = 16 * 1024
@@ -46,7 +49,8 @@ class Written(NamedTuple):
 class Logged:
     """Values by key below one path, `.../.manifest`. Who changes it holds the lock of the root."""
 
-    def __init__(self, base: str, member: str, pipeline: str = "") -> None:
+    def __init__(self, root: Root, base: str, member: str, pipeline: str = "") -> None:
+        self.root = root
         self.json_path = f"{base}.json"
         self.log_path = f"{base}.log"
         self._member = member
@@ -70,15 +74,14 @@ class Logged:
                 start += len(mark)
                 try:
                     values[key] = json.loads(written[start : written.index(b"\n", start)].removesuffix(b","))
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise self._unreadable(self.json_path, f"{key!r}: {error}") from None
         return {key: value for key, value in self._with_log(values).items() if key in keys}
 
     def _written_lines(self) -> bytes | None:
         """The `.json`, if it is as we write it, and nobody has edited or merged it."""
         try:
-            with open(self.json_path, "rb") as file:
-                written = file.read()
+            written = self.root.read(self.json_path)
         except FileNotFoundError:
             return b""
         return written if written.startswith(self._head) and written.endswith(_TAIL) else None
@@ -94,46 +97,57 @@ class Logged:
     def write(self, changes: Changes) -> Written:
         """Write changes, which are durable when the caller has done the rest."""
         changed = {_inside(key): text or _NULL for key, text in changes.items()}
-        if _size(self.json_path) + _size(self.log_path) <= SMALL_BYTES:
+        log = self.root.stat(self.log_path)
+        if self._size(self.json_path) + self._size(self.log_path) <= SMALL_BYTES or (log and log.st_nlink > 1):
             written = self._joined(_texts(self.read()) | changed)
-            folder, name = os.path.split(self.json_path)
-            temporary = os.path.join(folder, f"{TEMPORARY}{os.urandom(6).hex()}-{name}")
-            with open(temporary, "xb") as file:
-                file.write(written)
+            folder, slash, name = self.json_path.rpartition("/")
+            temporary = f"{folder}{slash}{TEMPORARY}{os.urandom(6).hex()}-{name}"
+            self._put(temporary, os.O_EXCL, written)
             return Written(self, temporary, self.json_path)
         lines = [b'{"key":"%s","value":%s}' % each for each in changed.items()]
-        is_own = _log_now(self.log_path) == self._own_log
-        descriptor = os.open(self.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        try:
-            # The first newline ends a line that a crash left half written.
-            write_all(descriptor, b"\n" + b"\n".join(lines) + b"\n")
-        finally:
-            os.close(descriptor)
+        is_own = self._log_now() == self._own_log
+        # The first newline ends a line that a crash left half written.
+        self._put(self.log_path, os.O_APPEND, b"\n" + b"\n".join(lines) + b"\n")
         is_known = is_own and self._own_log != _NO_LOG
-        self._own_log = _log_now(self.log_path) if is_own else None
+        self._own_log = self._log_now() if is_own else None
         return Written(self, self.log_path, None, is_known)
 
     def written(self) -> None:
         """After what `write` wrote has been renamed: the log is part of it."""
-        remove_if_there(self.log_path)
+        self.root.remove(self.log_path)
         self._own_log = _NO_LOG
+
+    def _put(self, path: str, flags: int, content: bytes) -> None:
+        descriptor = self.root.open(path, os.O_WRONLY | os.O_CREAT | flags, make=True)
+        try:
+            write_all(descriptor, content)
+        finally:
+            os.close(descriptor)
+
+    def _size(self, path: str) -> int:
+        found = self.root.stat(path)
+        return 0 if found is None else found.st_size
+
+    def _log_now(self) -> tuple[int, int]:
+        """What tells a log from one that somebody else has written to."""
+        found = self.root.stat(self.log_path)
+        return _NO_LOG if found is None else (found.st_ino, found.st_size)
 
     def fold(self) -> None:
         """Merge the log into the `.json` if it has grown."""
-        log = _size(self.log_path)
-        if not log or log <= max(FOLD_BYTES, _size(self.json_path) // 4):
+        log = self._size(self.log_path)
+        if not log or log <= max(FOLD_BYTES, self._size(self.json_path) // 4):
             return
         texts = _texts(self._base())
-        if _log_now(self.log_path) == self._own_log:  # then every line is whole, and need not be understood
-            with open(self.log_path, "rb") as file:
-                texts |= dict(_LINE.findall(file.read()))
+        if self._log_now() == self._own_log:  # then every line is whole, and need not be understood
+            texts |= dict(_LINE.findall(self.root.read(self.log_path)))
         else:
             texts |= _texts({line["key"]: line.get("value") for line in self._lines()})
         if any(text != _NULL for text in texts.values()):
-            write_durably(self.json_path, self._joined(texts))
+            self.root.write_durably(self.json_path, self._joined(texts))
         else:
-            remove_if_there(self.json_path)
-        remove_if_there(self.log_path)
+            self.root.remove(self.json_path)
+        self.root.remove(self.log_path)
 
     def _joined(self, texts: Mapping[bytes, bytes]) -> bytes:
         """One line for each value: people and repositories see what changed."""
@@ -146,29 +160,32 @@ class Logged:
 
     def _base(self) -> dict[str, Any]:
         try:
-            with open(self.json_path, "rb") as file:
-                found = json.loads(file.read())
+            found = json.loads(self.root.read(self.json_path))
         except FileNotFoundError:
             return {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._unreadable(self.json_path, str(error)) from None
         values = found.get(self._member) if isinstance(found, dict) else None
         if not isinstance(values, dict):
             raise self._unreadable(self.json_path, f"it has no {self._member!r}")
-        if found.get("version", VERSION) > VERSION:
-            raise self._unreadable(self.json_path, f"it is of version {found['version']}, which a newer Stepwell wrote")
+        version = found.get("version", VERSION)
+        if version != VERSION:
+            problem = (
+                "which a newer Stepwell wrote" if isinstance(version, int) and version > VERSION else "not a number"
+            )
+            raise self._unreadable(self.json_path, f"its version is {shown(version)}, {problem}")
         return values
 
     def _lines(self) -> list[dict[str, Any]]:
         """What the log has."""
         try:
-            with open(self.log_path, "rb") as file:
-                texts = [text for text in file.read().split(b"\n") if text]
+            texts = [text for text in self.root.read(self.log_path).split(b"\n") if text]
         except FileNotFoundError:
             return []
         return [line for line in _parsed(texts) if isinstance(line, dict) and isinstance(line.get("key"), str)]
 
     def _unreadable(self, path: str, problem: str) -> ManifestError:
+        path = self.root.place(path)
         return ManifestError(
             f"{path} cannot be read: {problem}\n  restore it, or remove it: what it recorded is then shown as unrecorded, and "
             f"`stepwell pipeline accept` takes it over",
@@ -192,7 +209,7 @@ def _parsed(texts: Sequence[bytes]) -> list[Any]:
         found = json.loads(b"[%s]" % b",".join(texts))
         if len(found) == len(texts):
             return found  # type: ignore[no-any-return]
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     return [_parsed_line(text) for text in texts]
 
@@ -200,34 +217,21 @@ def _parsed(texts: Sequence[bytes]) -> list[Any]:
 def _parsed_line(text: bytes) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None  # what it would have said was never acknowledged
-
-
-def _log_now(path: str) -> tuple[int, int]:
-    """What tells a log from one that somebody else has written to."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return _NO_LOG
-    return found.st_ino, found.st_size
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
 
 
 def store_changes(changes: Sequence[tuple[Logged, Changes]]) -> None:
     """Change several mappings durably, syncing all of them at once. The caller holds the lock."""
+    if not changes:
+        return
+    root = changes[0][0].root
     written = [logged.write(changed) for logged, changed in changes]
-    sync_files([each.path for each in written])
+    sync_files(root, [each.path for each in written])
     for each in written:
         if each.final is not None:
-            os.replace(each.path, each.final)
+            root.rename(each.path, each.final)
     for each in written:
         if each.final is not None:
             each.logged.written()
-    sync_folders({os.path.dirname(each.path) for each in written if not each.is_known})
+    sync_folders(root, {each.path.rpartition("/")[0] for each in written if not each.is_known})

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,14 +13,16 @@ from ....errors import ManifestError
 from ..address import split_address
 from ..port import NoteKind
 from ..records import Record, encode_record, record_from
-from ..single import Stamp, stamp_of
+from ..single import Stamp
+from .local import HOME, LocalFiles
 from .logged import Changes, Logged, store_changes
+from .root import Root
 
 
 class Manifests:
     """Records of states, by address."""
 
-    def __init__(self, root: str, pipeline: str, lock: Callable[[], AbstractContextManager[int]]) -> None:
+    def __init__(self, root: Root, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
         self._root = root
         self._pipeline = pipeline
         self._lock = lock
@@ -37,7 +38,7 @@ class Manifests:
         try:
             return record_from(value)
         except (KeyError, TypeError, AttributeError):
-            path = self._logged(prefix).json_path
+            path = self._root.place(self._logged(prefix).json_path)
             raise ManifestError(
                 f"{path}: the record of {key!r} is incomplete; remove it there, and `stepwell pipeline accept` takes the state "
                 f"over as it is",
@@ -82,12 +83,12 @@ class Manifests:
             self._changed.popitem()[1].fold()
 
     def _logged(self, folder: str) -> Logged:
-        return Logged(os.path.join(self._root, folder, ".manifest"), "states", self._pipeline)
+        return Logged(self._root, f"{folder}.manifest", "states", self._pipeline)
 
 
 class FileNotes:
-    def __init__(self, home: str, pipeline: str, lock: Callable[[], AbstractContextManager[int]]) -> None:
-        self._home = home
+    def __init__(self, root: Root, pipeline: str, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        self._root = root
         self._pipeline = pipeline
         self._lock = lock
 
@@ -110,7 +111,7 @@ class FileNotes:
     def stamps(self, kind: NoteKind) -> list[Stamp | None]:
         """What tells whether they have changed."""
         logged = self._logged(kind)
-        return [stamp_of(path) for path in (logged.json_path, logged.log_path)]
+        return LocalFiles(self._root).stamps([logged.json_path, logged.log_path])
 
     def _logged(self, kind: NoteKind) -> Logged:
-        return Logged(os.path.join(self._home, kind), kind, self._pipeline)
+        return Logged(self._root, f"{HOME}/{kind}", kind, self._pipeline)

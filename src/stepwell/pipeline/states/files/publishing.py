@@ -7,57 +7,60 @@ content is what the record says. So a crash between any two steps loses nothing 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
-from ...patterns.paths import TEMPORARY, path_problem
-from ..address import draft_name, members_base, split_address
+from ....errors import UnsafePath
+from ...patterns.paths import TEMPORARY, checked_path, path_problem
+from ..address import draft_name, members_base, probe_path, split_address
 from ..listing import MANIFEST_FILES, Folder
 from ..port import Draft, Publication, Published
 from ..records import Record, members_hash
-from ..single import Stamp
-from .drafts import discard
+from ..single import Stamp, hash_file, stamp_of
+from .drafts import FileDrafts
 from .local import LocalFiles
 from .manifests import Manifests
-from .second_process import system_error
-from .syncing import ONE_BY_ONE, remove_if_there, sync_file_system, sync_files
-
-PART = 1000
-"""So many files are renamed at once by the second process."""
+from .root import Folders, Root
+from .syncing import ONE_BY_ONE, sync_file_system, sync_files
 
 
 class Home(NamedTuple):
     """What publishing needs of the store of files."""
 
+    root: Root
     files: LocalFiles
+    drafts: FileDrafts
     manifests: Manifests
-    lock: Callable[[], AbstractContextManager[int]]
+    lock: Callable[[], AbstractContextManager[None]]
 
 
-def sync_drafts(drafts: Iterable[Draft]) -> None:
+def sync_drafts(home: Home, drafts: Iterable[Draft]) -> None:
     """The first step, which waits for the disk: it needs no lock, so that others are published meanwhile."""
     given = list(drafts)
     # Of so many it does not matter which files they are.
-    if len(given) > ONE_BY_ONE and sync_file_system(os.path.dirname(given[0].place)):
+    if len(given) > ONE_BY_ONE and sync_file_system(home.root):
         return
-    files = [file for each in given for file in _files_of(each)]
+    files = [file for each in given for file in _files_of(home, each)]
     if files:
-        sync_files(files)
+        sync_files(home.root, files)
 
 
-def publish(home: Home, publications: Sequence[Publication]) -> list[Published]:
-    """Publish a batch that is synced. Repeating it is harmless; what somebody else published before is left alone."""
-    with home.lock() as lock:
+def publish(home: Home, publications: Sequence[Publication], check: Callable[[], object]) -> list[Published]:
+    """Publish a batch that is synced. Repeating it is harmless; what somebody else published before is left alone.
+
+    `check` raises an error if another process has taken over: it is asked under the lock, which that process needs, too.
+    """
+    with home.lock():
+        check()
         reasons, accepted = _examined(home, publications)
-        stamps = _record_and_reveal(home, accepted, lock) if accepted else {}
+        stamps = _record_and_reveal(home, accepted) if accepted else {}
     lost = [address for address, stamp in stamps.items() if stamp is None]
     reasons |= dict.fromkeys(lost, "lost")
     for each in publications if reasons else ():
         if reasons.get(each.draft.address):
-            discard(each.draft)
+            home.drafts.discard(each.draft)
     return [
         Published(address, not (reason := reasons.get(address, "")), reason, stamps.get(address))
         for address in [each.draft.address for each in publications]
@@ -68,9 +71,8 @@ def _examined(
     home: Home, publications: Sequence[Publication]
 ) -> tuple[dict[str, str], list[tuple[Publication, str | None]]]:
     """Why some cannot be published, or "" if they are already; and the others, each with the hash of what is there now."""
-    join, second = home.files.safe.joiner(), home.files.second_process
-    single = [(join(each.draft.address),) for each in publications if each.record.members is None]
-    stamps = iter(second.call_each("stamp", single))
+    single = [checked_path(each.draft.address) for each in publications if each.record.members is None]
+    stamps = iter(home.files.stamps(single))
     reasons: dict[str, str] = {}
     accepted: list[tuple[Publication, str | None]] = []
     for each in publications:
@@ -79,7 +81,7 @@ def _examined(
             continue
         address = each.draft.address
         there = _content_at(home, address, each.record)
-        if not os.access(each.draft.place, os.F_OK):
+        if not home.drafts.exists(each.draft):
             reasons[address] = "" if there == each.record.content_hash else "lost"
         elif there in (None, each.record.content_hash) or each.replace or each.expected is not None:
             accepted.append((each, there))
@@ -88,9 +90,7 @@ def _examined(
     return reasons, accepted
 
 
-def _record_and_reveal(
-    home: Home, accepted: Sequence[tuple[Publication, str | None]], lock: int
-) -> dict[str, Stamp | None]:
+def _record_and_reveal(home: Home, accepted: Sequence[tuple[Publication, str | None]]) -> dict[str, Stamp | None]:
     """Record drafts and rename them to where this content is now. Return the stamps of those that went where nothing was; None
     if the draft is gone.
     """
@@ -101,19 +101,30 @@ def _record_and_reveal(
         if there is None and each.record.members is None:
             new.append(each)
         else:
-            _reveal(home, each.draft.address, each.draft.place, each.record, each.expected, there)
-    join, second = home.files.safe.joiner(), home.files.second_process
+            _reveal(home, each.draft, each.record, each.expected, there)
     stamps: dict[str, Stamp | None] = {}
-    for start in range(0, len(new), PART):  # the place of each is checked shortly before it is renamed
-        drafts = [(each.draft, each.record.content_hash) for each in new[start : start + PART]]
-        asked = [(draft.place, join(draft.address), digest) for draft, digest in drafts]
-        for (draft, _), stamp in zip(drafts, second.call_each("reveal", asked, lock), strict=True):
-            if isinstance(stamp, int):
-                raise system_error(stamp, draft.place)
-            stamps[draft.address] = stamp
+    with home.root.folders() as folders:
+        for each in new:
+            address = each.draft.address
+            stamps[address] = _reveal_new(folders, home.drafts.path_of(each.draft), address, each.record.content_hash)
     if lost := [address for address, stamp in stamps.items() if stamp is None]:  # nothing was there before either
         home.manifests.store(dict.fromkeys(lost))
     return stamps
+
+
+def _reveal_new(folders: Folders, draft: str, path: str, digest: str) -> Stamp | None:
+    """Rename the draft of a file. Return the stamp it has then, or None if it is gone and was not renamed before."""
+    above, name = folders(draft)
+    folder, final = folders(path)
+    try:
+        os.replace(name, final, src_dir_fd=above, dst_dir_fd=folder)
+    except FileNotFoundError:
+        try:
+            if hash_file(final, folder) != digest:
+                return None
+        except OSError:
+            return None
+    return stamp_of(final, folder)
 
 
 def _remove_former_members(home: Home, publications: Sequence[Publication]) -> None:
@@ -134,44 +145,44 @@ def _content_at(home: Home, address: str, record: Record) -> str | None:
     if record.members is None:
         return home.files.hash_of(address)
     if address.endswith("/"):
-        base = os.path.join(home.files.root, address)
-        return members_hash(home.files.members(address)) if os.path.isdir(base) else None
+        return members_hash(home.files.members(address)) if home.files.is_directory(address) else None
     folder = split_address(address)[0]
     found = {member: home.files.hash_of(folder + member) for member in record.members}
     return None if None in found.values() else members_hash({name: each or "" for name, each in found.items()})
 
 
-def _reveal(home: Home, address: str, place: str, record: Record, expected: str | None, there: str | None) -> None:
+def _reveal(home: Home, draft: Draft, record: Record, expected: str | None, there: str | None) -> None:
     """Rename a draft to its final place. A file that somebody had changed there is kept aside."""
-    folder, _ = split_address(address)
+    root, address, place = home.root, checked_address(draft.address), home.drafts.path_of(draft)
     if record.members is None:
         if there is not None and there not in (expected, record.content_hash):
             home.files.keep_aside(address)
-        os.replace(place, home.files.file(address))
+        root.rename(place, address)
     elif address.endswith("/"):
-        final = home.files.file(address)
-        if os.path.lexists(final):
+        if root.stat(address) is not None:
             if there is not None and there == expected:
-                old = f"{place}-old"
-                os.rename(final, old)
-                shutil.rmtree(old, ignore_errors=True)
+                root.rename(address, f"{place}-old")
+                root.remove(f"{place}-old")
             else:
                 home.files.keep_aside(address)
-        os.rename(place, final)
+        root.rename(place, address)
     else:
+        folder, _ = split_address(address)
         for member in record.members:
-            drafted = os.path.join(place, *member.split("/"))
-            if os.path.lexists(drafted):
-                final = home.files.file(folder + member)
-                os.makedirs(os.path.dirname(final), exist_ok=True)
-                os.replace(drafted, final)
-        shutil.rmtree(place, ignore_errors=True)
+            if root.stat(f"{place}/{member}") is not None:
+                root.rename(f"{place}/{member}", checked_path(folder + member), make=True)
+        root.remove(place)
 
 
-def _files_of(draft: Draft) -> list[str]:
+def checked_address(address: str) -> str:
+    checked_path(probe_path(address))
+    return address
+
+
+def _files_of(home: Home, draft: Draft) -> list[str]:
     if draft.address[-1] != "/" and "{" not in draft.address:
-        return [draft.place]
-    return [os.path.join(folder, name) for folder, _, names in os.walk(draft.place) for name in names]
+        return [home.drafts.path_of(draft)]
+    return [home.drafts.path_of(draft, member) for member in home.drafts.members(draft)]
 
 
 def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]:
@@ -183,33 +194,35 @@ def finish(home: Home, folders: Iterable[Folder], forgotten: float) -> list[str]
             records = home.manifests.read(folder.path)
             drafts = {draft_name(address[len(prefix) :]): address for address in records}
             for name in folder.temporary:
-                place = os.path.join(home.files.root, folder.path, name)
+                draft = home.drafts.named("", prefix + name)
                 ending = name[len(TEMPORARY) :].partition("-")[2]
                 address = drafts.get(ending)
-                if address is not None and _is_draft_of(home, place, prefix + name, records[address]):
+                if address is not None and _is_draft_of(home, prefix + name, address, records[address]):
                     there = _content_at(home, address, records[address])
-                    _reveal(home, address, place, records[address], None, there)
+                    _reveal(home, draft._replace(address=address), records[address], None, there)
                     finished.append(address)
-                elif ending in MANIFEST_FILES or _age(place) > forgotten:  # who writes manifests has the lock
-                    discard(Draft(address or "", place))
+                elif (
+                    ending in MANIFEST_FILES or _age(home, prefix + name) > forgotten
+                ):  # who writes manifests has the lock
+                    home.drafts.discard(draft)
     return finished
 
 
-def _is_draft_of(home: Home, place: str, path: str, record: Record) -> bool:
-    """Whether a draft holds what a record says; of several files some may be renamed already."""
+def _is_draft_of(home: Home, path: str, address: str, record: Record) -> bool:
+    """Whether a draft holds what a record says. Of files that are renamed one by one some may be renamed already."""
     if record.members is None:
         return home.files.hash_of(path) == record.content_hash
-    if not os.path.isdir(place):
+    if not home.files.is_directory(path):
         return False
     there = home.files.members(f"{path}/")
+    if address.endswith("/"):
+        return there == record.members
     return bool(there) and all(record.members.get(member) == digest for member, digest in there.items())
 
 
-def _age(place: str) -> float:
-    try:
-        return time.time() - os.lstat(place).st_mtime
-    except OSError:
-        return 0.0
+def _age(home: Home, path: str) -> float:
+    found = home.root.stat(path)
+    return 0.0 if found is None else time.time() - found.st_mtime
 
 
 def remove_states(home: Home, addresses: Iterable[str]) -> list[str]:
@@ -221,10 +234,8 @@ def remove_states(home: Home, addresses: Iterable[str]) -> list[str]:
         records = home.manifests.find(wanted)
         for address, record in records.items():
             _remove_content(home, address, record)
-        folders = {os.path.dirname(home.files.file(split_address(address)[0] + "x")) for address in records}
-        for folder in folders:
-            with suppress(OSError):
-                sync_file_system(folder)
+        with suppress(OSError):
+            sync_file_system(home.root)
         home.manifests.store(dict.fromkeys(records))
         home.manifests.fold()
     return list(records)
@@ -239,10 +250,9 @@ def _remove_content(home: Home, address: str, record: Record) -> None:
             continue
         there = home.files.hash_of(path)
         if there == digest:
-            remove_if_there(home.files.file(path))
+            home.root.remove(path)
         elif there is not None:
             home.files.keep_aside(path)
     if record.members is not None:
-        for inner, _, _ in os.walk(os.path.join(home.files.root, base), topdown=False):
-            with suppress(OSError):
-                os.rmdir(inner)
+        with suppress(OSError, UnsafePath):
+            home.root.remove_empty(base.removesuffix("/"))

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 
@@ -28,10 +27,10 @@ from ..snapshot import Snapshot
 from .drafts import FileDrafts
 from .hash_cache import NO_HASH, HashCache
 from .lease import hold_lease, lease_number, locked
-from .local import LocalFiles
+from .local import HOME, LocalFiles
 from .manifests import FileNotes, Manifests
 from .publishing import Home, finish, publish, remove_states, sync_drafts
-from .syncing import write_durably
+from .root import Root
 
 _IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
 FORGOTTEN_SECONDS = 86_400.0
@@ -43,13 +42,14 @@ class FileStates:
 
     def __init__(self, root: str, pipeline: str = "") -> None:
         self.pipeline = pipeline
-        self.files = LocalFiles(root)
-        self.url = self.files.root
-        self.records = Manifests(self.files.root, pipeline, self._lock)
-        self.drafts = FileDrafts(self.files)
-        self.notes = FileNotes(self.files.home, pipeline, self._lock)
+        self.root = Root(root)
+        self.files = LocalFiles(self.root)
+        self.url = self.root.path
+        self.records = Manifests(self.root, pipeline, self._lock)
+        self.drafts = FileDrafts(self.root)
+        self.notes = FileNotes(self.root, pipeline, self._lock)
         self.cache = HashCache(self.files, self.notes, pipeline)
-        self._publishing = Home(self.files, self.records, self._lock)
+        self._publishing = Home(self.root, self.files, self.drafts, self.records, self._lock)
         self._root_id: str | None = None
 
     def close(self) -> None:
@@ -58,41 +58,38 @@ class FileStates:
     @property
     def root_id(self) -> str:
         if self._root_id is None:
-            path = os.path.join(self.files.home, "root.json")
+            path = f"{HOME}/root.json"
             try:
-                with open(path, "rb") as file:
-                    self._root_id = str(json.loads(file.read())["id"])
+                self._root_id = str(json.loads(self.root.read(path))["id"])
             except FileNotFoundError:
                 with self._lock():
-                    if not os.path.exists(path):
-                        write_durably(path, b'{"id": "%s"}\n' % time_ordered().encode())
+                    if self.root.stat(path) is None:
+                        self.root.write_durably(path, b'{"id": "%s"}\n' % time_ordered().encode())
                 return self.root_id
-            except (ValueError, KeyError, TypeError):
-                raise PipelineError(
-                    f"{path} cannot be read; remove it, and it is made anew", pipeline=self.pipeline
-                ) from None
+            except (ValueError, KeyError, TypeError, RecursionError):
+                message = f"{self.root.place(path)} cannot be read; remove it, and it is made anew"
+                raise PipelineError(message, pipeline=self.pipeline) from None
         return self._root_id
 
     def _make_home(self) -> None:
-        os.makedirs(self.files.home, exist_ok=True)
-        ignore = os.path.join(self.files.home, ".gitignore")
-        if not os.path.exists(ignore):
-            write_durably(ignore, _IGNORED.encode())
+        ignore = f"{HOME}/.gitignore"
+        if self.root.stat(ignore) is None:
+            self.root.write_durably(ignore, _IGNORED.encode())
 
-    def _lock(self) -> AbstractContextManager[int]:
+    def _lock(self) -> AbstractContextManager[None]:
         """The lock of the root: who has it may change manifests and notes."""
         self._make_home()
-        return locked(os.path.join(self.files.home, "lock"))
+        return locked(self.root, f"{HOME}/lock")
 
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
         self._make_home()
-        return hold_lease(self._lease_path(name), name, patience)
+        return hold_lease(self.root, self._lease_path(name), name, patience)
 
     def lease_number(self, name: str) -> int:
-        return lease_number(self._lease_path(name))
+        return lease_number(self.root, self._lease_path(name))
 
     def _lease_path(self, name: str) -> str:
-        return os.path.join(self.files.home, f"{checked_path(name)}.lease")
+        return f"{HOME}/{checked_path(name)}.lease"
 
     def snapshot(
         self, wanted: Wanted, folders: Sequence[Folder] | None = None, only: Collection[str] | None = None
@@ -114,7 +111,7 @@ class FileStates:
             self._add_records(snapshot, folder)
             snapshot.tree[folder.path] = tree
         snapshot.changed_paths = changed
-        snapshot.failures = read_failures(self.notes)
+        snapshot.failures = read_failures(self.notes, self.pipeline)
         return snapshot
 
     def _part(self, folders: Sequence[Folder], only: Collection[str]) -> Snapshot:
@@ -163,10 +160,12 @@ class FileStates:
             snapshot.publishing |= {each for each in records if draft_name(each[cut:]) in drafts}
 
     def sync(self, drafts: Iterable[Draft]) -> None:
-        sync_drafts(drafts)
+        sync_drafts(self._publishing, drafts)
 
-    def publish(self, publications: Sequence[Publication]) -> list[Published]:
-        return publish(self._publishing, publications)
+    def publish(
+        self, publications: Sequence[Publication], check: Callable[[], object] = lambda: None
+    ) -> list[Published]:
+        return publish(self._publishing, publications, check)
 
     def tidy(self) -> None:
         """Fold the logs of manifests that have grown: once, however many states were published."""

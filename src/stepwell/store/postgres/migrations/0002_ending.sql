@@ -42,6 +42,9 @@ DECLARE
   v_ended bigint[];
   v_changed bigint[];
 BEGIN
+  IF NOT EXISTS (SELECT FROM run WHERE key = ANY(p_runs) AND (gate <> {G_OPEN} OR open = 0 OR active = 0 OR failed > 0)) THEN
+    RETURN;
+  END IF;
   WITH verdict AS (
     SELECT r.key,
            CASE WHEN r.gate = {G_OPEN} THEN
@@ -157,7 +160,7 @@ BEGIN
       FROM unnest(p_ending) e
            CROSS JOIN LATERAL (SELECT child FROM edge WHERE graph = e.graph AND parent = e.idx OFFSET 0) c
      WHERE e.node = {N_COMPLETED} AND e.moving
-     GROUP BY e.run, c.child),
+     GROUP BY e.run, c.child ORDER BY e.run, c.child),   -- in the order of the indexes
   moved AS (
     UPDATE node n
        SET waiting = n.waiting - l.by,
@@ -166,8 +169,9 @@ BEGIN
     RETURNING n.run, n.lane, n.rank, n.idx, n.status, n.waiting),
   marked AS (
     INSERT INTO ready (run, lane, rank, idx)
-    SELECT run, lane, rank, idx FROM moved WHERE status = {N_READY} AND waiting = 0
-        ON CONFLICT DO NOTHING)
+    SELECT run, lane, rank, idx FROM moved m
+     WHERE status = {N_READY} AND waiting = 0   -- asked, because ON CONFLICT writes twice, and no other transaction has the run
+       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0))
   SELECT array_agg(run), array_agg(lane), array_agg(rank) INTO v_released, v_lanes, v_ranks
     FROM moved WHERE status = {N_READY} AND waiting = 0;
 

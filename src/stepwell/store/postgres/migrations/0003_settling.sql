@@ -35,14 +35,7 @@ DECLARE
   v_output bytea[];
   v_error bytea[];
   v_outcome bytea[];
-  v_completed jsonb;
 BEGIN
-  IF {A_COMPLETED} + 16 * {N_COMPLETED} = ALL(p_codes) AND p_error IS NULL THEN
-    v_completed := complete_1(p_attempts, p_output, p_outcome, p_now);
-    IF v_completed IS NOT NULL THEN
-      RETURN v_completed;
-    END IF;
-  END IF;
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,

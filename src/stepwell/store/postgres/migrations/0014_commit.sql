@@ -207,11 +207,11 @@ BEGIN
   FOR v_pair IN SELECT jsonb_array_elements(p_op -> 'large') LOOP
     v_place := (v_pair ->> 0)::int;
     v_run := CASE p_op ->> 'op'
-               WHEN 'settle' THEN coalesce(p_receipt -> 'runs' ->> v_place, p_receipt ->> 'run')::bigint
+               WHEN 'settle' THEN (p_receipt -> 'runs' ->> v_place)::bigint
                WHEN 'append' THEN (p_receipt ->> v_place)::bigint
                WHEN 'create' THEN (p_receipt -> v_place ->> 5)::bigint
                ELSE (p_receipt ->> 'key')::bigint END;
-    IF v_run IS NOT NULL AND NOT (p_op ->> 'op' = 'settle' AND p_receipt -> 'verdicts' ->> v_place IS NOT DISTINCT FROM '0')
+    IF v_run IS NOT NULL AND NOT (p_op ->> 'op' = 'settle' AND p_receipt -> 'verdicts' ->> v_place = '0')
        AND NOT (p_op ->> 'op' = 'create' AND p_receipt -> v_place ->> 1 = 'true') THEN
       PERFORM keep_1(v_run, p_large[(v_pair ->> 1)::int]);
     END IF;

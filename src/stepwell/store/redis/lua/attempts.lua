@@ -4,105 +4,24 @@
 
 local function attempt_name(i, number) return pack('>I4I4', i, number) end
 
-local ATTEMPT_HEAD = '>BBI2I7B' -- status, which payloads it has, ordinal, ended, length of the claim's id
-local read_attempt, packed_attempt
-
-do
-
-local function read_payload(value, flags, flag, at)
-  if floor(flags / flag) % 2 == 0 then return nil, at end
-  local size
-  size, at = unpack_bytes('>I4', value, at)
-  return sub(value, at, at + size - 1), at + size
-end
-
-read_attempt = function(value)
-  local attempt, flags, at, size = {}
-  attempt.status, flags, attempt.ordinal, attempt.ended, size, at = unpack_bytes(ATTEMPT_HEAD, value)
-  attempt.ended = time_or_nil(attempt.ended)
-  attempt.claim, at = sub(value, at, at + size - 1), at + size
-  attempt.output, at = read_payload(value, flags, 1, at)
-  attempt.error, at = read_payload(value, flags, 2, at)
-  attempt.outcome, at = read_payload(value, flags, 4, at)
-  if flags >= 8 then -- shared with a fork: begun elsewhere
-    attempt.started, size, at = unpack_bytes('>I7B', value, at)
-    attempt.worker = sub(value, at, at + size - 1)
+-- The running attempt of a node, if its number is this one.
+local function running_attempt(run, node, number)
+  if not node or not node.claim or node.attempt ~= number then return nil end
+  if not node.running then
+    node.running = {
+      run = run, i = node.i, number = number, name = attempt_name(node.i, number), status = A.RUNNING, ordinal = node.ordinal,
+      claim = node.claim,
+    }
   end
-  return attempt
-end
-
-local function pack_payload(parts, payload)
-  if not payload then return end
-  parts[#parts + 1] = pack('>I4', #payload)
-  parts[#parts + 1] = payload
-end
-
-packed_attempt = function(attempt)
-  local flags = (attempt.output and 1 or 0) + (attempt.error and 2 or 0) + (attempt.outcome and 4 or 0) + (attempt.worker and 8 or 0)
-  local parts = {
-    pack(ATTEMPT_HEAD, attempt.status, flags, attempt.ordinal, packed_time(attempt.ended), #attempt.claim),
-    attempt.claim,
-  }
-  pack_payload(parts, attempt.output)
-  pack_payload(parts, attempt.error)
-  pack_payload(parts, attempt.outcome)
-  if attempt.worker then
-    parts[#parts + 1] = pack('>I7B', attempt.started, #attempt.worker)
-    parts[#parts + 1] = attempt.worker
-  end
-  return concat(parts)
-end
-
-end
-
--- A completed attempt with at most an output, as it is stored.
-local function completed_value(ordinal, claim, output)
-  if not output then return pack(ATTEMPT_HEAD, A.COMPLETED, 0, ordinal, now + 1, #claim) .. claim end
-  return pack('>BBI2I7Bc0I4c0', A.COMPLETED, 1, ordinal, now + 1, #claim, claim, #output, output)
-end
-
--- An attempt is a table when somebody asks for it with get_attempt; what can be done with its bytes (`values`) is done with them,
--- which hold as long as there is no table. False: there is none.
-local function value_of(run, name)
-  local value = run.values[name]
-  if value == nil then
-    value = call('HGET', run_key('attempts', run), name)
-    run.values[name] = value
-  end
-  return value
+  return node.running
 end
 
 local function get_attempt(run, i, number)
-  local name = attempt_name(i, number)
-  local attempt = run.attempts[name]
-  if attempt == nil then
-    local value = value_of(run, name)
-    attempt = value and read_attempt(value) or false
-    if attempt then attempt.i, attempt.number, attempt.name, attempt.run = i, number, name, run end
-    run.attempts[name] = attempt
-  end
-  return attempt or nil
-end
-
-local function want_values(run, names)
-  local missing = {}
-  for k = 1, #names do
-    if run.attempts[names[k]] == nil and run.values[names[k]] == nil then missing[#missing + 1] = names[k] end
-  end
-  for from = 1, #missing, 960 do
-    local to = min(from + 959, #missing)
-    local values = call('HMGET', run_key('attempts', run), unpack(missing, from, to))
-    for k = from, to do run.values[missing[k]] = values[k - from + 1] end
-  end
-end
-
-local function want_attempts(run, names)
-  want_values(run, names)
-  for k = 1, #names do get_attempt(run, unpack_bytes('>I4I4', names[k])) end
+  return running_attempt(run, i < run.loaded and get_node(run, i), number) or get_row(run.attempts, attempt_name(i, number)) or nil
 end
 
 local function touch_attempt(attempt)
-  attempt.run.attempts_touched[attempt.name] = attempt
+  set_row(attempt.run.attempts, attempt.name, attempt)
   attempt.run.changed = true
 end
 
@@ -164,6 +83,29 @@ local function find_attempt(claim_id, ordinal)
   return run and get_attempt(run, i, attempt) or nil
 end
 
+-- What attempts of several runs are asked for, so that they can be read in few commands: by run.
+local function want_attempts(runs)
+  for run, wanted in pairs(runs) do
+    want_rows(run.nodes, wanted.nodes)
+    local names = {}
+    for k = 1, #wanted.nodes do
+      local i, number = wanted.nodes[k], wanted.numbers[k]
+      if not running_attempt(run, get_node(run, i), number) then insert(names, attempt_name(i, number)) end
+    end
+    want_rows(run.attempts, names)
+  end
+end
+
+local function want_attempt(runs, run, i, number)
+  local wanted = runs[run]
+  if not wanted then
+    wanted = {nodes = {}, numbers = {}, count = 0}
+    runs[run] = wanted
+  end
+  local count = wanted.count + 1
+  wanted.nodes[count], wanted.numbers[count], wanted.count = i, number, count
+end
+
 local function holding_name(claim) return pack('>I6', claim.number) .. claim.id end
 
 local function set_running(claim, running)
@@ -177,21 +119,19 @@ end
 local function running_of(claim, found)
   found = found or {}
   if claim.running == 0 then return found end
-  local names, order = {}, {}
+  local wanted, order = {}, {}
   for ordinal = 0, claim_size(claim) - 1 do
     local number, i, attempt = claim_cell(claim, ordinal)
     local run = number and get_numbered(number)
     if run then
-      names[run] = names[run] or {}
-      local name = attempt_name(i, attempt)
-      insert(names[run], name)
-      order[#order + 1] = {run, name}
+      want_attempt(wanted, run, i, attempt)
+      insert(order, {run, i, attempt})
     end
   end
-  for run, wanted in pairs(names) do want_attempts(run, wanted) end
+  want_attempts(wanted)
   for k = 1, #order do
-    local attempt = order[k][1].attempts[order[k][2]]
-    if attempt and attempt.status == A.RUNNING then found[#found + 1] = attempt end
+    local attempt = get_attempt(unpack(order[k]))
+    if attempt and attempt.status == A.RUNNING then insert(found, attempt) end
   end
   return found
 end
@@ -206,13 +146,16 @@ local function running_under(worker)
   return found
 end
 
-local function new_attempt(run, claim, ordinal, i, number)
-  local attempt = {
-    run = run, i = i, number = number, name = attempt_name(i, number), status = A.RUNNING, ordinal = ordinal, claim = claim.id,
-  }
-  set_claim_cell(claim, ordinal, run.packed .. attempt.name .. pack('>I4', run.orders))
+-- The next place of a claim is that of this attempt.
+local function place_attempt(run, claim, ordinal, i, number)
+  set_claim_cell(claim, ordinal, run.packed .. attempt_name(i, number) .. pack('>I4', run.orders))
   run.orders = run.orders + 1
-  run.attempts[attempt.name] = attempt
+end
+
+-- An attempt that did not run here.
+local function new_attempt(run, claim, ordinal, i, number)
+  local attempt = {run = run, i = i, number = number, name = attempt_name(i, number), ordinal = ordinal, claim = claim.id}
+  place_attempt(run, claim, ordinal, i, number)
   touch_attempt(attempt)
   return attempt
 end
@@ -228,18 +171,12 @@ end
 
 function lines.name(attempt, line_index) return pack('>I4I4', place_of(attempt), line_index + 2147483648) end
 
-function lines.packed(attempt, kind, data, at)
-  return pack('>I7I4I4I2BB', at, attempt.i, attempt.number, attempt.ordinal, #attempt.claim, #kind) .. attempt.claim .. kind .. data
-end
-
-function lines.has(run, name)
-  if run.lines[name] ~= nil then return true end
-  return call('HEXISTS', run_key('lines', run), name) == 1
-end
+function lines.has(run, name) return get_row(run.lines, name) ~= false end
 
 function lines.add(attempt, line_index, kind, data, at)
   local run, name = attempt.run, lines.name(attempt, line_index)
-  run.lines[name] = lines.packed(attempt, kind, data, at)
+  set_row(run.lines, name,
+    pack('>I7I4I4I2BB', at, attempt.i, attempt.number, attempt.ordinal, #attempt.claim, #kind) .. attempt.claim .. kind .. data)
   put(index('run:line_index:' .. run.name), name, true)
   run.changed = true
 end
@@ -247,16 +184,11 @@ end
 -- Large payloads are kept once for each run; rows hold a reference, which begins with a NUL.
 local function keep_blob(run, reference)
   if not reference or byte(reference) ~= 0 then return end
-  local blob = S.blobs[reference]
-  if blob then
-    later('HSET', run_key('blobs', run), reference, blob)
-    run.blobs = run.blobs or {}
-    run.blobs[reference] = blob
-  end
+  if S.blobs[reference] then set_row(run.blobs, reference, S.blobs[reference]) end
 end
 
 -- What an answer refers to is sent along, once.
 local function ask_blob(run, reference)
   if not reference or byte(reference) ~= 0 or S.asked[reference] then return end
-  S.asked[reference] = run.blobs and run.blobs[reference] or call('HGET', run_key('blobs', run), reference)
+  S.asked[reference] = get_row(run.blobs, reference)
 end

@@ -61,71 +61,53 @@ local function output_of(run, i)
   return attempt and attempt.status == A.COMPLETED and attempt.output or nil
 end
 
-local function grant_of(run, i, number, ordinal)
-  local node, inputs = get_node(run, i), {}
-  local needs = needs_of(graph_of(run), i)
-  if #needs > 1 then
-    needs = {unpack(needs)}
+-- What a worker is told of an attempt: `past` and `inputs` only if it has any.
+local function add_grant(grants, run, ordinal, i, number)
+  local node, inputs = get_node(run, i), nil
+  if node.needs then
+    local needs = all_of(graph_of(run), layout_of(graph_of(run), i), 'needs')
+    inputs = {}
     sort(needs)
-  end
-  for k = 1, #needs do
-    local output = output_of(run, needs[k])
-    if output then
-      ask_blob(run, output)
-      insert(inputs, needs[k])
-      insert(inputs, output)
+    for k = 1, #needs do
+      local output = output_of(run, needs[k])
+      if output then
+        ask_blob(run, output)
+        insert(inputs, needs[k])
+        insert(inputs, output)
+      end
     end
   end
-  return {ordinal, run.id, i, number, node.failures, node.losses, node.generation, run.heals, node.postponed, inputs}
+  local past = node.failures + node.losses + node.generation + node.postponed > 0
+  local count = #grants
+  grants[count + 1], grants[count + 2], grants[count + 3] = ordinal, i, number
+  grants[count + 4] = past and {node.failures, node.losses, node.generation, node.postponed} or false
+  grants[count + 5] = inputs or false
 end
 
--- Start the next nodes of a run. Grants of nodes that have neither a past nor needs and follow each other are one text, that of
--- their cells in the claim; the others are lists. Cells of neighbours are mostly alike, so what becomes of one is kept for the next.
-local function start(claim, run, indexes, grants)
-  local graph, last, claimed = graph_of(run), '\0\0\0\0\0\0\0' .. char(#claim.id) .. claim.id, pack('>BI7', K.claimed, now)
-  local journal, pieces, order, orders, cells = run.journal, claim.pieces, run.values_order, run.orders, run.cells
-  local entries, size, written = #journal, #pieces, #order
-  local plain, was, begun, number = size, nil, nil, nil
-  local function together()
-    if size > plain then grants[#grants + 1] = {run.id, run.heals, plain, concat(pieces, '', plain + 1, size)} end
+-- The grants of a run, which follow each other.
+local function grants_in(found, run)
+  local last = found[#found]
+  if not last or last[1] ~= run.id then
+    last = {run.id, run.heals, {}}
+    insert(found, last)
   end
+  return last[3]
+end
+
+-- Start the next nodes of a run.
+local function start(claim, run, indexes, found)
+  want_rows(run.nodes, indexes)
+  local grants = grants_in(found, run)
   for n = 1, #indexes do
-    local i, simple, attempt = indexes[n], false, nil
-    if not run.nodes[i] then
-      local cell = cell_of(run, i)
-      if cell ~= was then
-        was, begun = cell, nil
-        if byte(cell) == N.READY then
-          number = unpack_bytes('>I4', cell, 2) + 1
-          begun = pack('>BI4c0', N.RUNNING, number, sub(cell, 6))
-        end
-      end
-      simple = begun ~= nil
-    end
-    if simple then
-      cells[i], attempt = begun, number
-    else
-      local node = get_node(run, i)
-      attempt = node.attempt + 1
-      node.attempt, node.status = attempt, N.RUNNING
-    end
-    local name = attempt_name(i, attempt)
-    run.touched[i] = true
-    if run.attempts[name] ~= nil then run.attempts[name] = nil end
-    run.values[name] = pack('>BBI2c0', A.RUNNING, 0, size, last)
-    order[written + n], journal[entries + n] = name, claimed .. name
-    pieces[size + 1] = pack('>I6I4I4I4', run.number, i, attempt, orders)
-    orders = orders + 1
-    if not simple or has(flags_of(graph, i), HAS_NEEDS) then
-      together()
-      plain = size + 1
-      grants[#grants + 1] = grant_of(run, i, attempt, size)
-    end
-    size = size + 1
+    local i = indexes[n]
+    local node, ordinal = get_node(run, i), claim_size(claim)
+    if node.claim then touch_attempt(get_attempt(run, i, node.attempt)) end -- a rewrite has let go of it while it ran
+    node.attempt, node.claim, node.ordinal, node.running = node.attempt + 1, claim.id, ordinal, nil
+    change(run, node, N.RUNNING)
+    place_attempt(run, claim, ordinal, i, node.attempt)
+    note(run, K.claimed, i, node.attempt)
+    add_grant(grants, run, ordinal, i, node.attempt)
   end
-  together()
-  run.orders, run.seq = orders, run.seq + #indexes
-  run.running, run.changed = run.running + #indexes, true
   if run.status == R.PENDING then run.status = R.RUNNING end
   run.started = run.started or now
 end
@@ -145,9 +127,7 @@ local function take(op)
         local run = runs[r]
         if wanted <= 0 then break end
         if (run.ready[lane] or 0) > 0 then
-          local indexes = take_ready(run, lane, wanted)
-          want_nodes(run, indexes)
-          want_cells(graph_of(run), indexes)
+          local indexes = first_ready(run, lane, wanted)
           if #indexes > 0 then
             claim = claim or new_claim(op.claim, op.worker)
             start(claim, run, indexes, grants)
@@ -169,7 +149,8 @@ ops.claim = function(op)
   if claim then -- it was asked before
     grants, granted = {}, {}
     for k, attempt in ipairs(running_of(claim)) do
-      grants[k], granted[k] = grant_of(attempt.run, attempt.i, attempt.number, attempt.ordinal), attempt.run
+      add_grant(grants_in(grants, attempt.run), attempt.run, attempt.ordinal, attempt.i, attempt.number)
+      granted[k] = attempt.run
     end
   else
     release_any()

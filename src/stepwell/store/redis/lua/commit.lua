@@ -1,4 +1,4 @@
--- The doors: `commit` applies a batch, `step` what a chain commits over and over, `read` answers queries. Arguments are a flat list, each op with its fields in order.
+-- The doors: `commit` applies a batch, `read` answers queries. Arguments are a flat list, each op with its fields in order.
 -- They are in a function of their own, because one function has at most 200 local names.
 
 local function offer()
@@ -36,14 +36,15 @@ local function layout_row()
   return {id = arg(), parents = arg(), needs = arg(), lane = arg(), rank = number(), flags = number()}
 end
 
--- A settlement that is more than a completion with a small output.
+-- A settlement: `head`, the output, and the rest if it has more than that.
 local function settlement()
   local head = arg()
-  local ordinal, status, node = unpack_bytes('>I2BB', head)
-  return {
-    claim = sub(head, 5), ordinal = ordinal, status = status, node = node, output = payload(), delay = number(), postponed = flag(),
-    error = payload(), outcome = payload(), lines = list(arg),
-  }
+  local ordinal, status, node, more = unpack_bytes('>I2BBB', head)
+  local op = {claim = sub(head, 6), ordinal = ordinal, status = status, node = node, output = payload(), delay = 0, lines = {}}
+  if more == 1 then
+    op.delay, op.postponed, op.error, op.outcome, op.lines = number(), flag(), payload(), payload(), list(arg)
+  end
+  return op
 end
 
 local function change_row()
@@ -97,7 +98,7 @@ local FIELDS = {
     reason = maybe(arg), illegal = maybe(arg), nodes = list(restored_node), attempts = list(restored_attempt),
     journal = list(restored_entry), lines = list(restored_line), former = list(arg), finish = flag(),
   } end,
-  settle = function() return {heads = arg(), outputs = arg(), claims = list(arg), others = list(settlement)} end,
+  settle = function() return list(settlement) end,
   claim = function() return {
     claim = arg(), worker = arg(), lanes = lane_and_limit(), runs = list(arg), serves = maybe(texts),
   } end,
@@ -106,9 +107,7 @@ local FIELDS = {
     digest = arg(), workflow = arg(), signature = arg(), document = maybe(arg), total = number(), start = number(),
     rows = list(layout_row),
   } end,
-  add_edges = function() return {
-    digest = arg(), child = number(), from = number(), count = number(), first = number(), parents = arg(),
-  } end,
+  add_edges = function() return {digest = arg(), child = number(), from = number(), parents = arg()} end,
   create = function() return {
     run = arg(), workflow = arg(), target = maybe(arg), digest = arg(), input = arg(), seed = arg(), on_failure = arg(),
     priority = arg(), urgency = arg(), timeout = maybe(number), key = maybe(arg), fork = maybe(arg), origin = maybe(arg),
@@ -145,6 +144,8 @@ local FIELDS = {
     limit = number(), at = number(), number = number(), workflow = maybe(arg), statuses = list(number), most = number(), tags = {},
   } end,
   list_nodes = function() return {run = arg(), after = number(), count = number()} end,
+  node_columns = function() return {run = arg(), after = number(), count = number()} end,
+  attempt_columns = function() return {run = arg(), after = number(), after_number = number(), limit = number()} end,
   count_nodes = function() return {run = arg()} end,
   list_attempts = function() return {
     run = arg(), index = maybe(number), after = number(), after_number = number(), limit = number(),
@@ -218,30 +219,12 @@ local function commit(keys, given)
   return leave(now, receipts, stops, asked_blobs())
 end
 
--- A settlement with a small output, and a claim in one run and one lane: `marker`, `offset`, the rest packed, the output.
-local function step(keys, given)
-  begin(keys[1], given[2])
-  local op = {output = given[4]}
-  op.ordinal, op.limit, op.claim, op.claim_id, op.worker, op.lane, op.run = unpack_bytes('>I2I4Bc0Bc0I2c0I2c0I2c0', given[3])
-  local taken = take_step(op, given[1])
-  if taken then return taken end
-  if not enter(keys, given) then return replaced() end
-  local settled = ops.settle_one(op.claim, op.ordinal, op.output)
-  local claimed = ops.claim({
-    claim = op.claim_id, worker = op.worker, lanes = {{text = op.lane, suspect = 0}, op.limit}, runs = {op.run},
-  })
-  local stops = stops_of(op.worker)
-  write_all()
-  return leave(now, {settled, claimed}, stops, asked_blobs())
-end
-
 local function read(keys, given)
   if not enter(keys, given) then return replaced() end
   return leave(now, apply_all(reading), asked_blobs())
 end
 
 redis.register_function({function_name = NAME .. '_commit', callback = commit})
-redis.register_function({function_name = NAME .. '_step', callback = step})
 redis.register_function({function_name = NAME .. '_read', callback = read, flags = {'no-writes'}})
 
 end

@@ -27,31 +27,29 @@ local function forget_empty_claims()
   end
 end
 
-local function forget_attempts(run, left)
-  local names = {}
-  for i = left, run.loaded - 1 do
+local function forget_nodes(run, left)
+  local names, line_index, indexes = {}, index('run:line_index:' .. run.name), numbers_from(left, run.loaded)
+  want_rows(run.nodes, indexes)
+  for _, i in ipairs(indexes) do
     local node = get_node(run, i)
     if node.status == N.RUNNING then run.running = run.running - 1 end
+    count_node(run, node.status, -1)
     for number = 1, node.attempt do insert(names, attempt_name(i, number)) end
   end
-  want_attempts(run, names)
-  local dropped, line_index = {}, index('run:line_index:' .. run.name)
+  want_rows(run.attempts, names)
   for k = 1, #names do
-    local attempt = run.attempts[names[k]]
+    local attempt = get_attempt(run, unpack_bytes('>I4I4', names[k]))
     if attempt then
       for _, name in ipairs(lines.of(attempt)) do
         put(line_index, name, false)
-        run.lines[name] = nil
-        insert(dropped, name)
+        set_row(run.lines, name, false)
       end
       forget_in_claim(attempt)
-      run.attempts_touched[names[k]] = nil
-      run.attempts[names[k]], run.values[names[k]] = false, nil
+      set_row(run.attempts, names[k], false)
     end
   end
+  for _, i in ipairs(indexes) do set_row(run.nodes, i, false) end
   forget_empty_claims()
-  if #names > 0 then later('many', 'HDEL', run_key('attempts', run), names) end
-  if #dropped > 0 then later('many', 'HDEL', run_key('lines', run), dropped) end
 end
 
 -- Whether nothing is left of it.
@@ -74,11 +72,12 @@ local function forget_journal(run, count)
   return stored == 0 and #run.journal == 0
 end
 
-local RUN_KEYS = {'row', 'nodes', 'rare', 'attempts', 'journal', 'lines', 'line_index', 'due', 'blobs', 'releases'}
+local RUN_KEYS = {'row', 'journal', 'line_index', 'due', 'releases'}
 
 local function forget_run(run)
-  for lane in pairs(run.ready) do later('UNLINK', run_key('ready:' .. int(lane), run)) end
+  drop_queues(run)
   for _, kind in ipairs(RUN_KEYS) do later('UNLINK', run_key(kind, run)) end
+  for _, rows in ipairs({run.nodes, run.attempts, run.lines, run.blobs}) do drop_rows(rows) end
   drop_index('run:due:' .. run.name)
   drop_index('run:line_index:' .. run.name)
   local key = text(run, 'key')
@@ -116,9 +115,7 @@ ops.delete = function(op)
   set_token(run, nil)
   set_text(run, 'arguments', '')
   local left = max(0, run.loaded - op.limit)
-  forget_attempts(run, left)
-  for i = left, run.loaded - 1 do run.touched[i], run.nodes[i], run.cells[i] = nil, nil, nil end
-  run.low, run.high = 1, 0
+  forget_nodes(run, left)
   run.loaded = left
   local empty = forget_journal(run, ENTRIES_A_NODE * op.limit)
   if left > 0 or not empty then return {'deleted', 0} end

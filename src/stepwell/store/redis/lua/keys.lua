@@ -12,28 +12,25 @@
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text
 --
---   run:row:R           hash   `cell` (counts and times, packed), `ready` (lane, count)*, and texts; `derived`: how far the opening of its
---                              gate is; `fenced`: where the sweep of a cancelled run goes on
---   run:nodes:R         string 13 bytes a node: status and flags, attempts, parents to wait for, parents not skipped
---   run:rare:R          hash   node -> failures, losses, postponements, generation, due time, reason; of those that have any
+--   run:row:R           hash   `numbers` (status, gate, counts and times, packed), `counts` (how many nodes have each status), `ready`
+--                              (lane, count)*, and texts; `derived`: how far the opening of its gate is; `fenced`: where the sweep of a
+--                              cancelled run goes on
+--   run:nodes:R         hash   node -> its row (`rows.lua`), with the claim of its running attempt
+--   run:attempts:R      hash   (node, number) -> attempt that has ended, or that came from elsewhere (`rows.lua`)
 --   run:ready:L:R       set    (rank, node) of READY nodes in lane L; lane 2n + 1 has the suspect nodes of lane 2n
 --   run:due:R           set    (time, node) of WAITING nodes
---   run:attempts:R      hash   (node, number) -> attempt
 --   run:journal:R       list   one entry for each `seq`
 --   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
---   run:releases:R      list   (node, where in the list of its children it goes on) of completed nodes with very many children
+--   run:releases:R      list   (node, how many of its children were lowered) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
 --                              and how many of its parents know it
---   graph:cells:D       string 16 bytes a node: rank, lane, flags, count of parents, first parent
---   graph:child:D       string 4 bytes a node: its only child, one too large
---   graph:parents:D, graph:children:D, graph:needs:D   hash   node -> nodes; of those that do not fit into the cell.
---                              Each node is 4 bytes; neighbours are 8 together: the first with 2^31 added, and how many
---   graph:ids:D         list   ids of nodes
+--   graph:nodes:D       hash   node -> rank, lane, flags, id, and up to 8 parents, children and needs (`graphs.lua`)
+--   graph:lists:D       hash   `parents`, `children` or `needs` and node -> the whole list, four bytes a node, where there are more
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             string when, by whom, how many of it run (of one that was granted a single node: ran at first), and for each
+--   claim:C             string when, by whom, how many of it run, and for each
 --                              ordinal (run, node, number of the attempt, its place among all attempts of the run)
 --   worker:W            hash   when it was renewed, and the rest of its row;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate

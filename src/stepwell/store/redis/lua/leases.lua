@@ -4,7 +4,7 @@ local stops_of, started_of -- what later files use; the rest is of this file
 
 do
 
-local LOOKED_AT, FENCED = 100000, 2000 -- nodes that one sweep looks at, and attempts that it ends, when a run is cancelled
+local LOOKED_AT, FENCED = 20000, 2000 -- nodes that one sweep looks at, and attempts that it ends, when a run is cancelled
 
 local function write_lease(worker, lease_until)
   local leases = index('leases')
@@ -74,7 +74,7 @@ end
 -- The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it.
 local function lose(attempt)
   local run = attempt.run
-  local node, flags = get_node(run, attempt.i), flags_of(graph_of(run), attempt.i)
+  local node, flags = get_node(run, attempt.i), layout_of(graph_of(run), attempt.i).flags
   local status, reason, suspect = N.READY, nil, false
   attempt.error = WORKER_LOST_ERROR
   node.losses = node.losses + 1
@@ -142,21 +142,21 @@ local function due_runs(name, run, at, most)
   return runs
 end
 
--- Cells of nodes are looked through as bytes, which takes 5 ms for 100,000; the rest of a larger run comes with the next sweeps.
+-- The running attempts of a run, in the order in which they were claimed. The rest of a large run comes with the next sweeps.
 local function running_in(run)
-  local names, found = {}, {}
-  local first, wanted = tonumber(text(run, 'fenced') or '0'), min(FENCED, run.running)
-  local stop = min(run.loaded, first + LOOKED_AT)
-  if stop > first + 1 then want_nodes(run, {first, stop - 1}, true) end
-  local i = first
-  while i < stop and #names < wanted do
-    if status_of(run, i) == N.RUNNING then insert(names, attempt_name(i, get_node(run, i).attempt)) end
-    i = i + 1
+  local found, places = {}, {}
+  local i, wanted = tonumber(text(run, 'fenced') or '0'), min(FENCED, run.running)
+  local first, stop = i, min(run.loaded, i + LOOKED_AT)
+  while i < stop and #found < wanted do
+    local wanted_nodes = numbers_from(i, min(stop, i + 500))
+    want_rows(run.nodes, wanted_nodes)
+    for k = 1, #wanted_nodes do
+      local node = get_node(run, wanted_nodes[k])
+      if node.status == N.RUNNING and #found < wanted then insert(found, get_attempt(run, node.i, node.attempt)) end
+    end
+    i = i + #wanted_nodes
   end
-  if first > 0 or #names < run.running then set_text(run, 'fenced', i < run.loaded and #names < run.running and int(i) or nil) end
-  want_attempts(run, names)
-  for k = 1, #names do found[k] = run.attempts[names[k]] end
-  local places = {}
+  if first > 0 or #found < run.running then set_text(run, 'fenced', i < run.loaded and #found < run.running and int(i) or nil) end
   for k = 1, #found do places[found[k]] = place_of(found[k]) end
   sort(found, function(a, b) return places[a] < places[b] end)
   return found
@@ -266,6 +266,7 @@ update_marks = function()
   for k = 1, #S.run_order do
     local run = S.run_order[k]
     if run.changed then
+      if run.moved then add_up(run) end
       update_due(run)
       if not same_marks(run, run.was) then
         move_marks(run, run.was and marks_of(run.was) or NO_MARKS, marks_of(run))

@@ -138,7 +138,7 @@ end
 -- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
 local function may_match(number, q)
   if #q.statuses == 0 and not q.workflow and not q.digest then return true end
-  local f = call('HMGET', P .. 'run:row:' .. int(number), 'cell', 'workflow', 'digest')
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'numbers', 'workflow', 'digest')
   if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
   for k = 1, #q.statuses do
     if q.statuses[k] == byte(f[1]) then return true end

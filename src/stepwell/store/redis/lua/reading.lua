@@ -37,30 +37,28 @@ function reading.list_stops(q) return stops_of(q.worker) end
 
 function reading.list_unfinished() return call('HGETALL', P .. 'unfinished') end
 
--- Raw cells of neighbouring nodes, and what else is known of those that have more.
+-- Neighbouring nodes, as they are stored, and what their graph says of them.
 function reading.list_nodes(q)
   local run = get_run(q.run)
   if not run then return false end
-  local first, count = max(0, q.after + 1), q.count
-  local stop = min(run.loaded, first + count)
-  if stop <= first then return {run.loaded, first, '', '', {}, {}} end
-  local cells = call('GETRANGE', run_key('nodes', run), first * NODE_CELL, stop * NODE_CELL - 1)
-  local layout = call('GETRANGE', graph_key('cells', run.digest), first * GRAPH_CELL, stop * GRAPH_CELL - 1)
-  local ids = call('LRANGE', graph_key('ids', run.digest), first, stop - 1)
-  local rare = {}
-  for i = first, stop - 1 do
-    if byte(cells, (i - first) * NODE_CELL + 1) >= MORE then
-      insert(rare, i)
-      insert(rare, call('HGET', run_key('rare', run), pack('>I4', i)))
-    end
+  local first = max(0, q.after + 1)
+  local stop, nodes, layout = min(run.loaded, first + q.count), {}, {}
+  for from = first, stop - 1, 960 do
+    local numbers = numbers_from(from, min(stop, from + 960))
+    local some, of_graph = call('HMGET', run.nodes.key, unpack(numbers)), call('HMGET', graph_of(run).layout.key, unpack(numbers))
+    for k = 1, #numbers do nodes[#nodes + 1], layout[#layout + 1] = some[k], of_graph[k] end
   end
-  return {run.loaded, first, cells, layout, ids, rare}
+  return {run.loaded, first, nodes, layout}
 end
 
 function reading.count_nodes(q)
   local run = get_run(q.run)
-  if not run then return false end
-  return run.loaded > 0 and call('GETRANGE', run_key('nodes', run), 0, run.loaded * NODE_CELL - 1) or ''
+  return run and run.counts or false
+end
+
+function reading.node_columns(q)
+  local run = get_run(q.run)
+  return {run and run.seq or 0, reading.list_nodes(q)}
 end
 
 local function attempt_row(attempt)
@@ -74,26 +72,33 @@ local function attempt_row(attempt)
   }
 end
 
-function reading.list_attempts(q)
-  local run = get_run(q.run)
+local function list_attempts(run, q, row_of)
   local rows = {}
   if not run then return rows end
   local first, last = max(0, q.after), run.loaded - 1
   if q.index then first, last = max(first, q.index), min(last, q.index) end
   for from = first, last, 500 do
-    local names, indexes = {}, {}
-    for i = from, min(from + 499, last) do insert(indexes, i) end
-    want_nodes(run, indexes)
+    local names, indexes = {}, numbers_from(from, min(from + 500, last + 1))
+    want_rows(run.nodes, indexes)
     for _, i in ipairs(indexes) do
       for number = i == q.after and q.after_number + 1 or 1, get_node(run, i).attempt do
         if #rows + #names < q.limit then insert(names, attempt_name(i, number)) end
       end
     end
-    want_attempts(run, names)
-    for k = 1, #names do insert(rows, attempt_row(run.attempts[names[k]])) end
+    want_rows(run.attempts, names)
+    for k = 1, #names do insert(rows, row_of(get_attempt(run, unpack_bytes('>I4I4', names[k])))) end
     if #rows >= q.limit then break end
   end
   return rows
+end
+
+function reading.list_attempts(q) return list_attempts(get_run(q.run), q, attempt_row) end
+
+function reading.attempt_columns(q)
+  local run = get_run(q.run)
+  return {run and run.seq or 0, list_attempts(run, q, function(attempt)
+    return {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended or false}
+  end)}
 end
 
 function reading.get_outputs(q)
@@ -114,14 +119,14 @@ function reading.get_outputs(q)
   for from = 1, #indexes, 500 do
     local names, some = {}, {}
     for k = from, min(from + 499, #indexes) do insert(some, indexes[k]) end
-    want_nodes(run, some)
+    want_rows(run.nodes, some)
     for _, i in ipairs(some) do
       local node = get_node(run, i)
       if node.status == N.COMPLETED and #rows / 3 + #names < q.limit then insert(names, attempt_name(i, node.attempt)) end
     end
-    want_attempts(run, names)
+    want_rows(run.attempts, names)
     for k = 1, #names do
-      local attempt = run.attempts[names[k]]
+      local attempt = get_row(run.attempts, names[k])
       if attempt.status == A.COMPLETED then -- a rewrite may have completed a node without one
         ask_blob(run, attempt.output)
         insert(rows, attempt.i)

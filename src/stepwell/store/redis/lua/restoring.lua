@@ -4,33 +4,25 @@ do
 
 local function restored_run(op, graph)
   local run = admit(op, graph, 'restore')
-  if op.key then
-    local key = op.workflow .. '\0' .. op.key
-    S.keys[key] = S.keys[key] and S.keys[key] > 0 and S.keys[key] or run.number
-    later('HSETNX', P .. 'keys', key, run.name)
-  end
+  if op.key then keep_key(run, op) end
   return run
 end
 
 -- Nodes are counted as they come; the run shows the counts when it is whole.
 local function restore_nodes(run, rows)
-  local counts = read_numbers(text(run, 'restored') or rep('\0', 12))
   for k = 1, #rows do
     local row = rows[k]
     if row.i == run.loaded then
       local due = row.due
-      row.due = nil
-      run.nodes[row.i] = row
+      row.due, row.suspect = nil, row.suspect or nil
+      place_node(row, layout_of(graph_of(run), row.i))
       run.loaded = run.loaded + 1
       touch(run, row)
       if due then set_due(run, row, due) end
-      if row.status == N.READY then mark_ready(run, row.i, row.suspect, true) end
-      if row.status < N.COMPLETED then counts[1] = counts[1] + 1 end
-      if is_active(row.status) then counts[2] = counts[2] + 1 end
-      if is_failed(row.status) then counts[3] = counts[3] + 1 end
+      if row.status == N.READY then mark_ready(run, row, true) end
+      count_node(run, row.status, 1)
     end
   end
-  set_text(run, 'restored', pack_numbers(counts))
 end
 
 local function restore_attempts(run, rows)
@@ -84,6 +76,7 @@ ops.restore = function(op)
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
   if run and run.purpose ~= 'restore' then return refused('conflict', run.id) end
   if op.illegal then return refused('status', op.illegal) end
+  if not run and op.key and run_of_key(op) then return refused('conflict', op.run) end
   run = run or restored_run(op, graph)
   run.expires, run.changed = now + LOAD_LEASE, true
   restore_nodes(run, op.nodes)
@@ -95,9 +88,7 @@ ops.restore = function(op)
   if run.loaded < graph.total or journal_size(run) < op.seq then
     return refused('incomplete', int(run.loaded) .. ' nodes and ' .. int(journal_size(run)) .. ' entries are there')
   end
-  local counts = read_numbers(text(run, 'restored'))
-  run.open, run.active, run.failed = counts[1], counts[2], counts[3]
-  set_text(run, 'restored', nil)
+  add_up(run)
   run.status, run.gate, run.expires, run.seq, run.heals, run.tolerated = op.status, op.gate, nil, op.seq, op.heals, op.tolerated
   run.stopping = op.stopping and op.gate ~= G.OPEN
   run.started, run.ended, run.deadline = op.started, op.ended, op.deadline

@@ -1,22 +1,24 @@
--- Runs, their journal and their nodes.
+-- Runs, their journal, their nodes and the queues of those that are READY.
 
-local NODE_CELL = 13
 local NOBODY = 4294967295 -- the index of a journal entry that is about no node
-local SUSPECT, MORE = 16, 32 -- beside the status of a node: in a suspect lane; has a field in the hash of rare values
-local RUN_CELL = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7'
+local RUN = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7' -- in the order in which it is read
+local COUNTS = '>I4I4I4I4I4I4I4I4I4I4' -- how many nodes have each status
 
 local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
 
--- Times that may be missing are kept one too large.
-local function time_or_nil(value) return value > 0 and value - 1 or nil end
-local function packed_time(value) return value and value + 1 or 0 end
-
 local function new_run(number)
-  return {
-    number = number, name = int(number), packed = pack('>I6', number), nodes = {}, cells = {}, low = 1, high = 0, text = '',
-    touched = {}, attempts = {}, attempts_touched = {}, values = {}, values_order = {},
-    journal = {}, texts = {}, texts_touched = {}, ready = {}, queues = {}, lane_names = {}, lines = {}, derived = '', was_derived = '',
+  local run = {
+    number = number, name = int(number), packed = pack('>I6', number), journal = {}, texts = {}, texts_touched = {}, ready = {},
+    counts = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, lane_names = {}, derived = '', was_derived = '',
   }
+  run.nodes = rows_of(run_key('nodes', run), read_node, packed_node)
+  run.attempts = rows_of(run_key('attempts', run), function(value, name)
+    local attempt = read_attempt(value, name)
+    attempt.run = run
+    return attempt
+  end, packed_attempt)
+  run.lines, run.blobs = rows_of(run_key('lines', run)), rows_of(run_key('blobs', run))
+  return run
 end
 
 local function remember(run)
@@ -41,8 +43,8 @@ local function get_numbered(number)
   local known = S.runs[number]
   if known ~= nil then return known end
   local run = new_run(number)
-  local f = call('HMGET', run_key('row', run), 'cell', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose',
-    'token', 'serving', 'derived')
+  local f = call('HMGET', run_key('row', run), 'numbers', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose',
+    'token', 'serving', 'derived', 'counts')
   if not f[1] then
     S.runs[number] = false
     return false
@@ -50,17 +52,17 @@ local function get_numbered(number)
   local flags
   run.status, run.gate, flags, run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals,
     run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first =
-    unpack_bytes(RUN_CELL, f[1])
-  run.stopping, run.releasing, run.requeue = flags % 2 == 1, flags % 4 >= 2, flags >= 4
-  run.started, run.ended, run.deadline = time_or_nil(run.started), time_or_nil(run.ended), time_or_nil(run.deadline)
-  run.cancel_at, run.expires, run.due_first = time_or_nil(run.cancel_at), time_or_nil(run.expires), time_or_nil(run.due_first)
+    unpack_bytes(RUN, f[1])
+  run.stopping, run.releasing, run.requeue = has(flags, 1), has(flags, 2), has(flags, 4)
+  for _, name in ipairs({'started', 'ended', 'deadline', 'cancel_at', 'expires', 'due_first'}) do run[name] = time_or_nil(run[name]) end
   for at = 1, #f[2], 6 do
     local lane, count = unpack_bytes('>I2I4', f[2], at)
     run.ready[lane] = count
   end
   run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
   run.purpose, run.token, run.ready_text = f[8] or nil, f[9] or nil, f[2]
-  run.serving, run.derived, run.was_derived = f[10], f[11] or '', f[11] or ''
+  run.serving, run.derived, run.was_derived, run.counts = f[10], f[11] or '', f[11] or '', {unpack_bytes(COUNTS, f[12])}
+  run.counts[11] = nil -- where the text ends
   run.was = snapshot(run)
   S.numbers[run.id] = number
   return remember(run)
@@ -121,173 +123,91 @@ local function journal_size(run)
   return run.stored_journal + #run.journal
 end
 
+local add_up -- below
+
 local function news_of(run)
+  if run.moved then add_up(run) end
   return {run.id, run.status, run.gate, run.purpose or false, run.open, run.active, run.failed, run.seq}
 end
 
 -- Nodes.
 
-local function read_node(run, i, text, at)
-  local flags, attempt, waiting, live = unpack_bytes('>BI4I4I4', text, at)
-  local node = {
-    i = i, status = flags % 16, attempt = attempt, waiting = waiting, live = live, suspect = floor(flags / SUSPECT) % 2 == 1,
-    failures = 0, losses = 0, postponed = 0, generation = 0, due = nil, reason = nil,
-  }
-  if flags >= MORE then
-    local more = call('HGET', run_key('rare', run), pack('>I4', i))
-    local due, reason
-    node.failures, node.losses, node.postponed, node.generation, due, reason = unpack_bytes('>I4I4I4I4I7B', more)
-    node.due, node.rare = time_or_nil(due), true
-    if reason == 1 then node.reason = sub(more, 25) end
-  end
+-- What a node has of its graph.
+local function place_node(node, layout)
+  node.rank, node.lane, node.needs = layout.rank, layout.lane, layout.many_needs > 0
   return node
 end
 
--- A node is a table when somebody asks for it with get_node; what can be done with its bytes is done with them (`cells`), which
--- hold as long as there is no table. Where they stand: a text and a position in it.
-local function node_at(run, i)
-  local own = run.cells[i]
-  if own then return own, 1 end
-  if i >= run.low and i <= run.high then return run.text, (i - run.low) * NODE_CELL + 1 end
-  local text = call('GETRANGE', run_key('nodes', run), i * NODE_CELL, (i + 2) * NODE_CELL - 1) -- the next one is often its child
-  own = sub(text, 1, NODE_CELL)
-  run.cells[i] = own
-  if #text > NODE_CELL and not run.cells[i + 1] then run.cells[i + 1] = sub(text, NODE_CELL + 1) end
-  return own, 1
+local function new_node(layout, status)
+  local parents = layout.many_parents
+  return place_node({
+    i = layout.i, status = status, attempt = 0, waiting = parents, live = parents, failures = 0, losses = 0, postponed = 0, generation = 0,
+  }, layout)
 end
 
-local function cell_of(run, i)
-  local own = run.cells[i]
-  if own then return own end
-  if i < run.low or i > run.high then return (node_at(run, i)) end
-  local at = (i - run.low) * NODE_CELL
-  return sub(run.text, at + 1, at + NODE_CELL)
-end
-
-local function get_node(run, i)
-  local node = run.nodes[i]
-  if not node then
-    local text, at = node_at(run, i)
-    node = read_node(run, i, text, at)
-    run.nodes[i] = node
-  end
-  return node
-end
-
-local function status_of(run, i)
-  local node = run.nodes[i]
-  if node then return node.status end
-  local text, at = node_at(run, i)
-  return byte(text, at) % 16
-end
-
-local function want_nodes(run, indexes, all_between)
-  local low, high = span_of(indexes)
-  if all_between then low, high = indexes[1], indexes[2] end
-  if low > high or low >= run.low and high <= run.high then return end
-  run.text = call('GETRANGE', run_key('nodes', run), low * NODE_CELL, (high + 1) * NODE_CELL - 1)
-  run.low, run.high = low, low + floor(#run.text / NODE_CELL) - 1
-end
+local function get_node(run, i) return get_row(run.nodes, i) end
 
 local function touch(run, node)
-  run.touched[node.i] = true
+  set_row(run.nodes, node.i, node)
   run.changed = true
 end
 
--- READY nodes of a run in one lane, by rank, as (rank, node). What this call has put there or taken away is kept apart: `first` is the
--- lowest rank that it has put there, `taken` how many it has taken out one by one, `cut` how many at the beginning.
-local function queue_of(run, lane)
-  local queue = run.queues[lane]
-  if not queue then
-    queue = {
-      key = run_key('ready:' .. int(lane), run), put = {}, order = {}, size = 0, added = 0, cut = 0, taken = 0, first = math.huge,
-    }
-    run.queues[lane] = queue
-  end
-  return queue
+local function numbers_from(first, stop)
+  local numbers = {}
+  for i = first, stop - 1 do numbers[#numbers + 1] = i end
+  return numbers
 end
 
-local function mark_ready(run, i, suspect, there)
+-- READY nodes of a run in one lane, as (rank, node): what is first is claimed first.
+local function queue_of(run, lane) return index('run:ready:' .. int(lane) .. ':' .. run.name) end
+
+local function mark_ready(run, node, there)
   if run.requeue then return end -- they are filled when the gate opens
-  local text, at = cell_at(graph_of(run), i)
-  local rank, lane = unpack_bytes('>I4I2', text, at)
-  lane = 2 * lane + (suspect and 1 or 0)
-  local queue, member = run.queues[lane] or queue_of(run, lane), pack('>I4I4', rank, i)
+  local lane, member = 2 * node.lane + (node.suspect and 1 or 0), pack('>I4I4', node.rank, node.i)
+  local queue = queue_of(run, lane)
   if queue.put[member] == not there then -- it is as it was before this call
     queue.put[member], queue.size = nil, queue.size - 1
   else
     put(queue, member, there)
   end
-  if not there then queue.taken = queue.taken + 1 elseif rank < queue.first then queue.first = rank end
-  queue.added = queue.added + (there and 1 or -1)
+  queue.added = (queue.added or 0) + (there and 1 or -1)
   run.ready[lane] = (run.ready[lane] or 0) + (there and 1 or -1)
 end
 
 -- A run that has switched to another graph: its queues are filled anew when its gate opens.
 local function drop_queues(run)
-  for lane in pairs(run.ready) do later('UNLINK', run_key('ready:' .. int(lane), run)) end
-  run.queues, run.ready, run.changed = {}, {}, true
+  for lane in pairs(run.ready) do
+    later('UNLINK', queue_of(run, lane).key)
+    drop_index('run:ready:' .. int(lane) .. ':' .. run.name)
+  end
+  run.ready, run.changed = {}, true
 end
 
 local function queue_again(run, node)
   run.requeue = false
-  mark_ready(run, node.i, node.suspect, true)
+  mark_ready(run, node, true)
   run.requeue = true
 end
 
-local take_ready
-
-do
-
--- Nodes at the beginning of what is stored, if all of them come before what this call has put there. They are cut off together.
-local function cut_ready(run, lane, queue, count)
-  if queue.taken > 0 then return nil end
-  local stored, indexes = call('ZRANGE', queue.key, queue.cut, queue.cut + count - 1), {}
-  if queue.size > 0 and (#stored < count or unpack_bytes('>I4', stored[count]) >= queue.first) then return nil end
-  for k = 1, #stored do indexes[k] = unpack_bytes('>I4', stored[k], 5) end
-  queue.cut = queue.cut + #stored
-  queue.added = queue.added - #stored
-  run.ready[lane] = run.ready[lane] - #stored
-  return indexes
-end
-
--- The first nodes of a queue, which are taken out of it. Ranks are sorted as numbers: that is fast, and no two nodes of a graph
--- have the same.
-take_ready = function(run, lane, count)
+local function first_ready(run, lane, most)
   local queue = queue_of(run, lane)
-  -- When all that is READY came in this call, nothing is stored.
-  local fresh = queue.size == queue.added and queue.added == run.ready[lane] and queue.cut == 0
-  local indexes = not fresh and cut_ready(run, lane, queue, count) or nil
-  if indexes then return indexes end
-  indexes = {}
-  local stored = fresh and NOTHING or call('ZRANGE', queue.key, queue.cut, queue.cut + count + queue.size - 1)
-  local ranks, found = {}, {}
-  for k = 1, #stored do
-    local rank, i = unpack_bytes('>I4I4', stored[k])
-    if queue.put[stored[k]] == nil then
-      ranks[#ranks + 1] = rank
-      found[rank] = i
-    end
-  end
-  for member, there in pairs(queue.put) do
-    if there then
-      local rank, i = unpack_bytes('>I4I4', member)
-      ranks[#ranks + 1] = rank
-      found[rank] = i
-    end
-  end
-  if #ranks > 1 then sort(ranks) end
-  for k = 1, min(count, #ranks) do
-    indexes[k] = found[ranks[k]]
-    mark_ready(run, indexes[k], lane % 2 == 1, false)
-  end
+  queue.fresh = queue.added == run.ready[lane] -- all that is READY came in this call
+  local indexes = first_of(queue, most)
+  for k = 1, #indexes do indexes[k] = unpack_bytes('>I4', indexes[k], 5) end
   return indexes
 end
 
-end
 
-local function is_active(status) return status >= N.READY and status <= N.WAITING end
-local function is_failed(status) return status == N.FAILED or status == N.INTERRUPTED end
+-- How many nodes have a status.
+local function count_node(run, status, difference) run.counts[status + 1] = run.counts[status + 1] + difference end
+
+-- What a run says of its nodes, from how many have each status.
+add_up = function(run)
+  run.moved = false
+  local counts = run.counts
+  run.active = counts[N.READY + 1] + counts[N.RUNNING + 1] + counts[N.WAITING + 1]
+  run.open, run.failed, run.running = counts[N.PENDING + 1] + run.active, counts[N.FAILED + 1] + counts[N.INTERRUPTED + 1], counts[N.RUNNING + 1]
+end
 
 local function set_due(run, node, due)
   if node.due == due then return end
@@ -299,19 +219,16 @@ local function set_due(run, node, due)
   touch(run, node)
 end
 
--- Move a node and keep the counts of its run equal to what a recount would say.
+-- Move a node and keep the counts of its run.
 local function change(run, node, status)
   local was = node.status
   if was ~= status then
     run.derived = '' -- what was derived so far may no longer hold
-    if was == N.READY then mark_ready(run, node.i, node.suspect, false) end
-    if was >= N.COMPLETED then run.open = run.open + 1 end
-    if status >= N.COMPLETED then run.open = run.open - 1 end
-    run.active = run.active + (is_active(status) and 1 or 0) - (is_active(was) and 1 or 0)
-    run.failed = run.failed + (is_failed(status) and 1 or 0) - (is_failed(was) and 1 or 0)
-    run.running = run.running + (status == N.RUNNING and 1 or 0) - (was == N.RUNNING and 1 or 0)
-    node.status = status
-    if status == N.READY then mark_ready(run, node.i, node.suspect, true) end
+    if was == N.READY then mark_ready(run, node, false) end
+    count_node(run, was, -1)
+    count_node(run, status, 1)
+    run.moved, node.status = true, status
+    if status == N.READY then mark_ready(run, node, true) end
   end
   touch(run, node)
 end

@@ -1,6 +1,6 @@
 -- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
 
-local admit, former_graphs -- what later files use; the rest is of this file
+local admit, former_graphs, run_of_key, keep_key -- what later files use; the rest is of this file
 
 do
 
@@ -22,7 +22,7 @@ admit = function(op, graph, purpose)
   set_text(run, 'serving', run.serving)
   S.numbers[op.run] = run.number
   later('HSET', P .. 'runs', op.run, run.name)
-  make_text(run_key('nodes', run), NODE_CELL * graph.total)
+  run.nodes.fresh, run.attempts.fresh, run.lines.fresh, run.blobs.fresh = true, true, true, true
   listing.put(run, true)
   use_graph(graph, 1)
   return run
@@ -32,21 +32,17 @@ end
 local function load_nodes(run)
   local graph = get_graph(run.digest)
   local first, stop = run.loaded, min(run.loaded + LIMIT.nodes, graph.total)
-  if stop > first then want_cells(graph, {first, stop - 1}, true) end
-  local was, cell
+  want_rows(graph.layout, numbers_from(first, stop))
   for i = first, stop - 1 do
-    local parents = parent_count(graph, i)
-    if parents ~= was then
-      was, cell = parents, pack('>BI4I4I4', parents > 0 and N.PENDING or N.READY, 0, parents, parents)
-    end
-    run.cells[i], run.touched[i] = cell, true
-    if parents == 0 then mark_ready(run, i, false, true) end
+    local layout = layout_of(graph, i)
+    local node = new_node(layout, layout.many_parents > 0 and N.PENDING or N.READY)
+    count_node(run, node.status, 1)
+    touch(run, node)
+    if node.status == N.READY then mark_ready(run, node, true) end
   end
   run.loaded, run.changed = stop, true
   if stop == graph.total then
-    local ready = 0
-    for _, count in pairs(run.ready) do ready = ready + count end
-    run.open, run.active, run.failed = stop, ready, 0
+    add_up(run)
     run.gate, run.expires = G.OPEN, nil
     set_purpose(run, nil)
     local fork = text(run, 'fork')
@@ -54,17 +50,25 @@ local function load_nodes(run)
   end
 end
 
-ops.create = function(op)
-  local run = get_run(op.run)
-  local key = op.key and op.workflow .. '\0' .. op.key
-  if not run and key then
-    local number = S.keys[key]
-    if number == nil then
-      number = tonumber(call('HGET', P .. 'keys', key) or '0')
-      S.keys[key] = number
-    end
-    run = number > 0 and get_numbered(number) or nil
+-- The run that has this idempotency key in its workflow, if there is one.
+run_of_key = function(op)
+  local key = op.workflow .. '\0' .. op.key
+  local number = S.keys[key]
+  if number == nil then
+    number = tonumber(call('HGET', P .. 'keys', key) or '0')
+    S.keys[key] = number
   end
+  return number > 0 and get_numbered(number) or nil
+end
+
+keep_key = function(run, op)
+  local key = op.workflow .. '\0' .. op.key
+  S.keys[key] = run.number
+  later('HSET', P .. 'keys', key, run.name)
+end
+
+ops.create = function(op)
+  local run = get_run(op.run) or op.key and run_of_key(op)
   if run then
     if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
     return {'created', run.id, 1, run.loaded, get_graph(run.digest).total}
@@ -76,10 +80,7 @@ ops.create = function(op)
   op.timeout = op.timeout and int(op.timeout)
   run = admit(op, graph, 'load')
   run.expires = now + LOAD_LEASE
-  if key then
-    S.keys[key] = run.number
-    later('HSET', P .. 'keys', key, run.name)
-  end
+  if op.key then keep_key(run, op) end
   note(run, K.created)
   load_nodes(run)
   return {'created', run.id, 0, run.loaded, graph.total}
@@ -128,16 +129,14 @@ ops.switch_graph = function(op)
   end
   run.derived = ''
   if op.start == run.loaded then
-    for i = op.start, min(op.start + LIMIT.nodes, graph.total) - 1 do
-      local parents = parent_count(graph, i)
-      local node = {
-        i = i, status = N.PENDING, attempt = 0, waiting = parents, live = parents, suspect = false,
-        failures = 0, losses = 0, postponed = 0, generation = 0,
-      }
-      run.nodes[i] = node
-      touch(run, node)
-      run.open, run.loaded = run.open + 1, run.loaded + 1
+    local stop = min(op.start + LIMIT.nodes, graph.total)
+    want_rows(graph.layout, numbers_from(op.start, stop))
+    for i = op.start, stop - 1 do
+      touch(run, new_node(layout_of(graph, i), N.PENDING))
+      count_node(run, N.PENDING, 1)
     end
+    run.loaded = stop
+    add_up(run)
   end
   return {'graph_switched', run.loaded, graph.total}
 end
@@ -150,8 +149,6 @@ lines.of = function(attempt)
   return first_of(set, 100000, pack('>I4', place), pack('>I4', place + 1))
 end
 
-local function line_value(run, name) return run.lines[name] or call('HGET', run_key('lines', run), name) end
-
 local function read_line(value)
   local line, claim, kind, at = {}
   line.at, line.i, line.number, line.ordinal, claim, kind, at = unpack_bytes('>I7I4I4I2BB', value)
@@ -162,7 +159,7 @@ end
 
 local function copy_blob(from, to, reference)
   if not reference or byte(reference) ~= 0 then return end
-  S.blobs[reference] = S.blobs[reference] or (from.blobs and from.blobs[reference]) or call('HGET', run_key('blobs', from), reference)
+  S.blobs[reference] = S.blobs[reference] or get_row(from.blobs, reference)
   keep_blob(to, reference)
 end
 
@@ -176,7 +173,7 @@ local function share_one(run, node, theirs, claim, ordinal)
   change(run, node, N.COMPLETED)
   note(run, K.shared, node.i, 1, pack('>B', N.COMPLETED))
   for _, name in ipairs(lines.of(theirs)) do
-    local line = read_line(line_value(theirs.run, name))
+    local line = read_line(get_row(theirs.run.lines, name))
     local _, line_index = unpack_bytes('>I4I4', name)
     if SHARED_LINES[line.kind] then lines.add(ours, line_index - 2147483648, line.kind, line.data, line.at) end
   end
@@ -259,7 +256,7 @@ end
 -- Before a gate opens both parent counters of every node are computed from the rows, and from them which unstarted ones are
 -- READY. A large run takes several calls, each of which looks at LIMIT.derived nodes and edges. How far it is stands in the row of the
 -- run: the next node, how many of its parents have been counted, and what they gave. Whatever moves meanwhile sets it back to the
--- beginning. Nodes that are right already are only looked at as bytes.
+-- beginning.
 
 local CHANGED = 4 -- a node that is changed takes as long as so many that are not
 local AT_ONCE = 500 -- parents, and nodes
@@ -267,9 +264,9 @@ local AT_ONCE = 500 -- parents, and nodes
 -- Of some parents of a node: how many are to be waited for, and how many were not skipped.
 local function count_parents(run, parents)
   local waiting, live = 0, 0
-  if #parents > 100 then want_nodes(run, parents) end
+  want_rows(run.nodes, parents)
   for k = 1, #parents do
-    local status = status_of(run, parents[k])
+    local status = get_node(run, parents[k]).status
     if status ~= N.SKIPPED then
       live = live + 1
       if status ~= N.COMPLETED then waiting = waiting + 1 end
@@ -280,14 +277,10 @@ end
 
 -- Whether that changed anything.
 local function set_counters(run, i, waiting, live)
-  if not run.nodes[i] then
-    local text, at = node_at(run, i)
-    local flags, _, stored_waiting, stored_live = unpack_bytes('>BI4I4I4', text, at)
-    local status = flags % 16
-    local right = status > N.READY or (status == N.READY) == (waiting == 0) and not (status == N.READY and run.requeue)
-    if right and stored_waiting == waiting and stored_live == live then return false end
-  end
   local node = get_node(run, i)
+  if run.requeue then touch(run, place_node(node, layout_of(graph_of(run), i))) end
+  local right = node.status > N.READY or (node.status == N.READY) == (waiting == 0) and not (node.status == N.READY and run.requeue)
+  if right and node.waiting == waiting and node.live == live then return false end
   node.waiting, node.live = waiting, live
   touch(run, node)
   if node.status <= N.READY then
@@ -299,34 +292,32 @@ end
 
 -- Whether it is done.
 local function derive(run)
-  local graph, i, waiting, live, counted, at, skip = graph_of(run), 0, 0, 0, 0, 1, 0
+  local graph, i, waiting, live, counted = graph_of(run), 0, 0, 0, 0
   if run.derived == '' then
     run.releases, run.releasing = {}, false
     if run.requeue then drop_queues(run) end
   else
-    i, waiting, live, counted, at, skip = unpack_bytes('>I4I4I4I4I4I4', run.derived)
+    i, waiting, live, counted = unpack_bytes('>I4I4I4I4', run.derived)
   end
   local left, stop = LIMIT.derived, i
   while i < run.loaded and left > 0 do
     if i == stop then
-      local indexes = {}
       stop = min(run.loaded, i + AT_ONCE)
-      for k = i, stop - 1 do indexes[#indexes + 1] = k end
-      want_cells(graph, indexes)
-      want_nodes(run, indexes)
+      want_rows(run.nodes, numbers_from(i, stop))
+      want_rows(graph.layout, numbers_from(i, stop))
     end
-    local parents
-    parents, at, skip = some_parents(graph, i, AT_ONCE, at, skip)
+    local layout = layout_of(graph, i)
+    local parents = some_of(list_of(graph, layout, 'parents'), AT_ONCE, counted)
     local more_waiting, more_live = count_parents(run, parents)
     waiting, live, left, counted = waiting + more_waiting, live + more_live, left - 1 - #parents, counted + #parents
-    if counted == parent_count(graph, i) then
+    if counted == layout.many_parents then
       if set_counters(run, i, waiting, live) then left = left - CHANGED end
-      i, waiting, live, counted, at, skip = i + 1, 0, 0, 0, 1, 0
+      i, waiting, live, counted = i + 1, 0, 0, 0
     end
   end
   run.changed = true
   if i < run.loaded then
-    run.derived = pack('>I4I4I4I4I4I4', i, waiting, live, counted, at, skip)
+    run.derived = pack('>I4I4I4I4', i, waiting, live, counted)
     return false
   end
   run.derived, run.requeue = '', false
@@ -334,6 +325,7 @@ local function derive(run)
 end
 
 local function finish(run, op)
+  if run.moved then add_up(run) end
   set_text(run, 'last_token', run.token)
   set_token(run, nil)
   set_purpose(run, nil)
@@ -379,7 +371,7 @@ ops.rewrite = function(op)
   for k = 1, #op.rows do
     if op.rows[k].i >= 0 and op.rows[k].i < run.loaded then insert(indexes, op.rows[k].i) end
   end
-  want_nodes(run, indexes)
+  want_rows(run.nodes, indexes)
   for k = 1, #op.rows do
     local row = op.rows[k]
     if seen[row.i] or not rewrite_node(run, row) then insert(changed, int(row.i)) end

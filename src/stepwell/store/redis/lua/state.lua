@@ -33,7 +33,7 @@ local function new_state(found)
   S = {
     found = found,
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
-    names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
+    rows = {}, rows_order = {}, names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
   }
 end
 
@@ -50,14 +50,82 @@ end
 -- A command that is sent once everything has been judged.
 local function later(...) S.later[#S.later + 1] = {...} end
 
--- A text that grows piece by piece is given up to twice the memory it needs, one that is made in its full size is not.
-local function make_text(key, size)
-  if size > 1024 then later('SETRANGE', key, int(size - 1), '\0') end
-end
-
 -- `unpack` fails near 8,000 values, so lists of arguments are sent in parts; 960 is a multiple of what is sent together.
 local function send_many(command, key, values)
   for from = 1, #values, 960 do call(command, key, unpack(values, from, min(from + 959, #values))) end
+end
+
+-- Rows are fields of a hash: decoded when they are first asked for, and written at the end if they were changed.
+
+local function same(value) return value end
+
+local function rows_of(key, read, write)
+  local rows = S.rows[key]
+  if not rows then
+    rows = {key = key, read = read or same, write = write or same, known = {}, changed = {}, order = {}}
+    S.rows[key] = rows
+    S.rows_order[#S.rows_order + 1] = rows
+  end
+  return rows
+end
+
+-- False: there is none.
+local function get_row(rows, field)
+  local row = rows.known[field]
+  if row == nil then
+    local value = not rows.fresh and call('HGET', rows.key, field)
+    row = value and rows.read(value, field) or false
+    rows.known[field] = row
+  end
+  return row
+end
+
+-- Read many rows in few commands.
+local function want_rows(rows, fields)
+  if rows.fresh then return end
+  local missing = {}
+  for k = 1, #fields do
+    if rows.known[fields[k]] == nil then missing[#missing + 1] = fields[k] end
+  end
+  for from = 1, #missing, 960 do
+    local to = min(from + 959, #missing)
+    local values = call('HMGET', rows.key, unpack(missing, from, to))
+    for k = from, to do
+      local value = values[k - from + 1]
+      rows.known[missing[k]] = value and rows.read(value, missing[k]) or false
+    end
+  end
+end
+
+-- `row` is to be written; false: it is to be removed.
+local function set_row(rows, field, row)
+  rows.known[field] = row
+  if not rows.changed[field] then
+    rows.changed[field] = true
+    rows.order[#rows.order + 1] = field
+  end
+end
+
+-- All of them are gone, and what was to be written of them.
+local function drop_rows(rows)
+  rows.known, rows.changed, rows.order, rows.fresh = {}, {}, {}, true
+  later('UNLINK', rows.key)
+end
+
+local function write_rows(rows)
+  local values, gone, count = {}, {}, 0
+  for k = 1, #rows.order do
+    local field = rows.order[k]
+    local row = rows.known[field]
+    if row then
+      values[count + 1], values[count + 2] = field, rows.write(row)
+      count = count + 2
+    else
+      gone[#gone + 1] = field
+    end
+  end
+  send_many('HDEL', rows.key, gone)
+  send_many('HSET', rows.key, values)
 end
 
 -- Counters of the namespace.
@@ -108,13 +176,13 @@ end
 -- Its key is gone, and what was to be written to it.
 local function drop_index(name)
   local set = index(name)
-  set.put, set.order, set.size = {}, {}, 0
+  set.put, set.order, set.size, set.added = {}, {}, 0, nil
 end
 
 -- The first `count` members between two bounds, which are left out themselves.
 local function first_of(set, count, after, below)
   local from, to = after and '(' .. after or '-', below and '(' .. below or '+'
-  local stored = call('ZRANGEBYLEX', set.key, from, to, 'LIMIT', 0, count + set.size)
+  local stored = set.fresh and {} or call('ZRANGEBYLEX', set.key, from, to, 'LIMIT', 0, count + set.size)
   if set.size == 0 then return stored end
   local found = {}
   for i = 1, #stored do

@@ -9,11 +9,15 @@ local function write_run(run)
   for lane, count in pairs(run.ready) do ready[#ready + 1] = pack('>I2I4', lane, count) end
   ready = concat(ready)
   local fields = {
-    'cell', pack(RUN_CELL, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0) + (run.requeue and 4 or 0), run.open, run.active, run.failed, run.running,
+    'numbers', pack(RUN, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0) + (run.requeue and 4 or 0), run.open, run.active, run.failed, run.running,
       run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
       packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
+    'counts', pack(COUNTS, unpack(run.counts)),
   }
-  if ready ~= run.ready_text then fields[3], fields[4] = 'ready', ready end
+  if ready ~= run.ready_text then
+    insert(fields, 'ready')
+    insert(fields, ready)
+  end
   local gone = {}
   if run.derived ~= run.was_derived then set_text(run, 'derived', run.derived ~= '' and run.derived or nil) end
   for name in pairs(run.texts_touched) do
@@ -30,56 +34,6 @@ local function write_run(run)
     send_many('RPUSH', run_key('releases', run), run.releases)
   end
   if #gone > 0 and not run.fresh then call('HDEL', run_key('row', run), unpack(gone)) end
-end
-
-local function write_nodes(run)
-  local rare, plain = {}, {}
-  write_cells(run_key('nodes', run), NODE_CELL, run.touched, function(i)
-    local node = run.nodes[i]
-    if not node then return run.cells[i] end
-    local more = node.failures > 0 or node.losses > 0 or node.postponed > 0 or node.generation > 0 or node.due or node.reason
-    if more then
-      insert(rare, pack('>I4', i))
-      insert(rare, pack('>I4I4I4I4I7B', node.failures, node.losses, node.postponed, node.generation, packed_time(node.due),
-        node.reason and 1 or 0) .. (node.reason or ''))
-    elseif node.rare then
-      insert(plain, pack('>I4', i))
-    end
-    local flags = node.status + (node.suspect and SUSPECT or 0) + (more and MORE or 0)
-    return pack('>BI4I4I4', flags, node.attempt, node.waiting, node.live)
-  end)
-  send_many('HSET', run_key('rare', run), rare)
-  send_many('HDEL', run_key('rare', run), plain)
-end
-
-local function write_attempts(run)
-  local values, count, order = {}, 0, run.values_order
-  for k = 1, #order do
-    local name = order[k]
-    local value = run.values[name]
-    if value and not run.attempts_touched[name] then
-      values[count + 1], values[count + 2] = name, value
-      count = count + 2
-    end
-  end
-  for name, attempt in pairs(run.attempts_touched) do
-    values[count + 1], values[count + 2] = name, packed_attempt(attempt)
-    count = count + 2
-  end
-  send_many('HSET', run_key('attempts', run), values)
-  values = {}
-  for name, value in pairs(run.lines) do
-    insert(values, name)
-    insert(values, value)
-  end
-  send_many('HSET', run_key('lines', run), values)
-end
-
-local function write_queues(run)
-  for _, queue in pairs(run.queues) do
-    if queue.cut > 0 then call('ZREMRANGEBYRANK', queue.key, 0, queue.cut - 1) end
-    if queue.size > 0 then write_index(queue) end
-  end
 end
 
 local function write_claims()
@@ -109,13 +63,7 @@ write_all = function()
   update_marks()
   for k = 1, #S.later do
     local command = S.later[k]
-    if type(command[1]) == 'function' then
-      command[1]()
-    elseif command[1] == 'many' then
-      send_many(command[2], command[3], command[4])
-    else
-      call(unpack(command))
-    end
+    call(unpack(command))
   end
   for _, graph in pairs(S.graphs) do
     if graph then write_graph(graph) end
@@ -124,11 +72,11 @@ write_all = function()
     local run = S.run_order[k]
     if run.changed and not run.gone then
       write_run(run)
-      write_nodes(run)
-      write_attempts(run)
-      write_queues(run)
       send_many('RPUSH', run_key('journal', run), run.journal)
     end
+  end
+  for k = 1, #S.rows_order do
+    if #S.rows_order[k].order > 0 then write_rows(S.rows_order[k]) end
   end
   write_claims()
   write_workers()

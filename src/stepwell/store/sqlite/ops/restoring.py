@@ -62,12 +62,16 @@ def restore(tx: Transaction, op: Restore) -> Receipt:
     row = op.run
     graph = tx.one("SELECT key, loaded, total FROM graph WHERE digest = ?", (row.digest,))
     found = tx.one("SELECT key, purpose, created_at, seed FROM run WHERE id = ?", (row.id,))
+    of_key = tx.one(
+        "SELECT id FROM run WHERE workflow = ? AND idempotency_key = ?", (row.workflow, row.idempotency_key)
+    )
     if found is not None and found[1] != "restore" and (found[2], int(found[3])) == (row.created_at, row.seed):
         return Restored(_count(tx, "node", found[0]), True)  # this run was restored before
     refused = refuse_restore(
         op,
         graph_complete=None if graph is None else graph[1] == graph[2],
         restoring=None if found is None else found[1] == "restore",
+        key_taken=found is None and of_key is not None,
     )
     if refused is not None:
         return refused

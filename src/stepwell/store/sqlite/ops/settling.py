@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 
 from ....ids import split_attempt_id
-from ....model import RECORDED, Append, AttemptStatus, NodeStatus, Receipt, Settle, may_settle
+from ....model import RECORDED, Append, NodeStatus, Receipt, Settle, may_settle
 from ....model.receipts import Appended, Refusal, Refused, Settled
 from ...rules.codes import (
-    A_COMPLETED,
     A_FAILED,
     A_RUNNING,
     A_TIMED_OUT,
@@ -59,21 +58,6 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
        LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
        LEFT JOIN run r ON r.key = a.run
 """
-# The same for completions with an output only. They need no CASE: a node that has completed stays so whatever its run does.
-_COMPLETING = f"""
-INSERT INTO temp.ending
-SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
-       CASE WHEN a.status = {A_RUNNING} THEN 1
-            WHEN a.status = {A_COMPLETED} AND a.output IS substr(:bytes, j.value ->> 2, j.value ->> 3)
-             AND a.error IS NULL AND a.outcome IS NULL THEN 2
-            ELSE 0 END,
-       {A_COMPLETED}, {N_COMPLETED}, substr(:bytes, j.value ->> 2, j.value ->> 3), NULL, NULL, NULL, 0, NULL, NULL,
-       r.gate = {G_OPEN}
-  FROM json_each(:ops) j
-       LEFT JOIN claim c ON c.id = j.value ->> 0
-       LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + (j.value ->> 1)
-       LEFT JOIN run r ON r.key = a.run
-"""
 # Separate from the other counts because it updates an index.
 _DUE = """
 UPDATE run SET due_at = min(coalesce(run.due_at, t.due_at), t.due_at)
@@ -107,10 +91,7 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         append(tx, lines)  # refused for attempts that are not running, as their settlements are
     tx.execute("DELETE FROM temp.ending")
     packer = Packer()
-    if all(map(_is_plain, ops)):
-        _fill_with_completions(tx, ops, packer)
-    else:
-        _fill(tx, ops, legal, packer)
+    _fill(tx, ops, legal, packer)
     apply_ending(tx)
     if postponed := [place for place, op in enumerate(ops) if op.postponed]:
         tx.execute(_POSTPONE, (json.dumps(postponed),))
@@ -134,17 +115,6 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
         if verdict == 1 and packer.large:
             keep(tx.db, run, op.output, op.error, op.outcome)
     return receipts
-
-
-def _is_plain(op: Settle) -> bool:
-    """Whether this is a completion with an output and nothing else."""
-    completed = op.status is AttemptStatus.COMPLETED and op.node is NodeStatus.COMPLETED
-    return completed and op.error is None and op.outcome is None
-
-
-def _fill_with_completions(tx: Transaction, ops: Sequence[Settle], packer: Packer) -> None:
-    rows = [(*split_attempt_id(op.attempt), *packer.add(op.output)) for op in ops]
-    tx.execute(_COMPLETING, {"ops": json.dumps(rows), "bytes": packer.joined})
 
 
 def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool], packer: Packer) -> None:

@@ -1,0 +1,101 @@
+"""`python -m bench.compare OLD_CHECKOUT`: this code beside another checkout of it, in turn, as ratios.
+
+Both are measured in the same minutes on the same servers, each measurement in a process of its own, so that what else the
+machine does hits both. The other checkout needs its own environment (`scripts/setup dev`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from tests.postgres_server import PostgresServer
+from tests.servers.redis_server import RedisServer
+
+from .floors import bare_commits
+from .one_case import CASES
+from .postgres import bare_commit
+from .redis import bare_calls
+
+HERE = Path(__file__).parents[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
+    parser.add_argument("old", type=Path, help="another checkout")
+    parser.add_argument("--stores", nargs="*", default=["sqlite", "postgres", "redis"])
+    parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--rounds", type=int, default=5)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=HERE, prefix=".bench-") as folder, ExitStack() as stack:
+        stores = {name: stack.enter_context(STORES[name](Path(folder))) for name in asked.stores}
+        work = [(number, store, case) for number in range(asked.rounds) for store in stores for case in asked.cases]
+        seconds: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+        for number, store, case in track(work, "in turn", console=Console(stderr=True)):
+            new_url, floor = stores[store]
+            checkouts = [asked.old.resolve(), HERE]
+            measured = {path: _measure(path, case, new_url()) for path in checkouts[:: 1 if number % 2 else -1]}
+            seconds.setdefault((store, case), []).append((*map(measured.__getitem__, checkouts), floor()))
+    Console().print(_table(seconds))
+    return 0
+
+
+def _measure(checkout: Path, case: str, url: str) -> float:
+    command = [checkout / ".venv" / "bin" / "python", Path(__file__).with_name("one_case.py"), case, url]
+    return float(subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def _table(seconds: dict[tuple[str, str], list[tuple[float, float, float]]]) -> Table:
+    table = Table("store", "case", "old", "now", "old / now (median, least to most)", "now / floor")
+    for (store, case), rounds in seconds.items():
+        ratios = [old / now for old, now, _ in rounds]
+        old, now, floor = (statistics.median(column) for column in zip(*rounds, strict=True))
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        table.add_row(store, case, f"{old * 1e6:,.0f} µs", f"{now * 1e6:,.0f} µs", spread, f"{now / floor:.1f} x")
+    return table
+
+
+Opened = tuple[Callable[[], str], Callable[[], float]]
+"""Makes URLs of new stores, and measures the seconds of a bare commit."""
+
+
+@contextmanager
+def _sqlite(folder: Path) -> Iterator[Opened]:
+    numbers = iter(range(1_000_000))
+    yield lambda: f"sqlite:///{folder}/{next(numbers)}.db", lambda: bare_commits(folder, 1_000) / 1_000
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[Opened]:
+    server = PostgresServer("-c", "max_connections=200")
+    try:
+        yield server.new_url, lambda: bare_commit(server)
+    finally:
+        server.close()
+
+
+@contextmanager
+def _redis(folder: Path) -> Iterator[Opened]:
+    server = RedisServer("--auto-aof-rewrite-percentage", "0")
+    numbers = iter(range(1_000_000))
+    try:
+        yield lambda: f"{server.url}?namespace=n{next(numbers)}", lambda: bare_calls(server, 1_000) / 1_000
+    finally:
+        server.stop()
+
+
+STORES = {"sqlite": _sqlite, "postgres": _postgres, "redis": _redis}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Filters of triggers for states: expressions over what is known of one state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ..templates import Expression, TemplateError, TextWithFields, compile_expression
+from ..words import suggestion
+
+NAMES = ("codeHash", "contentHash", "currentCodeHash", "entity", "path", "stateType")
+"""What a filter may name. All are texts; `entity` has fields as well: `id`, `path` and its variables."""
+_DOLLAR = re.compile(r"\$\.(?=[A-Za-z_])")
+
+
+def without_dollars(expression: str) -> str:
+    """Remove `$.` from a bare expression, as in `$.codeHash == currentCodeHash`."""
+    return _DOLLAR.sub("", expression)
+
+
+def compile_filter(text: str, variables: Collection[str] | None = None) -> Expression:
+    """Compile a filter. TemplateError also if it names what no state has; `variables` are those of the entity, if known."""
+    compiled = compile_expression(without_dollars(text))
+    for name, field, line, column in compiled.references:
+        problem = None
+        if name not in NAMES:
+            problem = f"a filter cannot name {name!r}; {suggestion(name, NAMES)}"
+        elif field is not None and name != "entity":
+            problem = f"{name} is a text and has no field {field!r}"
+        elif field is not None and variables is not None and field not in (known := ("id", "path", *variables)):
+            problem = f"the entity has no {field!r}; {suggestion(field, known)}"
+        if problem is not None:
+            error = TemplateError(problem, line=line, column=column)
+            error.template = text
+            raise error
+    return compiled
+
+
+def passes(condition: Expression | None, state: Mapping[str, str], current: str, variables: Mapping[str, str]) -> bool:
+    """Whether a filter lets a state through. `current` is the present hash of the code that makes it."""
+    if condition is None:
+        return True
+    fields = {**variables, "id": state["entity"], "path": state["path"]}
+    scope: dict[str, Any] = {
+        **state,
+        "currentCodeHash": current,
+        "entity": TextWithFields(state["entity"], fields),
+    }
+    return bool(condition.evaluate(scope))

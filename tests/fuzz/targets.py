@@ -1,0 +1,557 @@
+"""What is fuzzed: readers, patterns, schemas, templates, `/read`, manifests, links, names of functions, masking, a store that
+goes away. Each target has seeds, one at least for each way in which it once failed, and what Hypothesis draws.
+
+A target returns, or raises an error of ours, which it catches: anything else is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from stepwell import Builder, Document, Engine, Pipeline, masking
+from stepwell.codec import text
+from stepwell.define.document.problems import Unreadable
+from stepwell.define.document.text import read_text
+from stepwell.errors import StepwellError
+from stepwell.handlers import Handlers
+from stepwell.pipeline.patterns.pattern import Pattern
+from stepwell.schemas import check_schema, problems_of, with_defaults
+from stepwell.templates import NodeOutput, compile_config, compile_template
+
+LONG = "a" * 10_000
+_open = ExitStack()
+
+
+class Target(NamedTuple):
+    run: Callable[[Any], None]
+    seeds: list[Any]
+    draw: st.SearchStrategy[Any]
+    quick: int = 2
+    """How many of the seeds `make test` tries."""
+
+
+def repeated(*pieces: str, most: int = 20_000) -> st.SearchStrategy[str]:
+    """Texts of a few pieces, some of them very often: what quadratic code is slow with."""
+    part = st.builds(lambda piece, times: piece * times, st.sampled_from(pieces), st.sampled_from([1, 1, 2, 50, most]))
+    return st.lists(part, max_size=6).map("".join)
+
+
+# Readers
+
+
+def read_json(given: str) -> None:
+    with suppress(Unreadable):
+        read_text(given, "json")
+
+
+def read_yaml(given: str) -> None:
+    with suppress(Unreadable):
+        read_text(given, "yaml")
+
+
+def check_document(given: Any) -> None:
+    with suppress(StepwellError):
+        Document.parse(given if isinstance(given, str) else json.dumps(given), Handlers())
+
+
+def node(number: int, **more: Any) -> dict[str, Any]:
+    return {"id": f"n{number}", "handler": "compute", "config": {"expression": "1"}, **more}
+
+
+def document(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"name": "x", "nodes": list(nodes), **more}
+
+
+READ = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "[],",
+    '{"a":1},',
+    '"',
+    "\\",
+    '\\"',
+    "/*",
+    "*/",
+    "//",
+    "\n",
+    ",",
+    "1",
+    "a",
+    ": ",
+    "- ",
+    "? ",
+    "&a ",
+    "\t",
+    "\r",
+]
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+NODES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.sampled_from(["a", "b", "c"]) | PLAIN,
+        "handler": st.sampled_from([*Handlers(), "os:system"]) | PLAIN,
+        "config": st.dictionaries(st.sampled_from(["template", "expression", "url", "schema", "x"]), PLAIN, max_size=3),
+        "dependencies": st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=3),
+        "retry": PLAIN,
+    },
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {"name": st.just("x"), "nodes": st.lists(NODES, max_size=4)}, optional={"input": PLAIN, "triggers": PLAIN}
+)
+
+
+# Patterns and schemas
+
+
+def match_pattern(given: list[str]) -> None:
+    pattern, value = given
+    if not check_schema({"pattern": pattern}):
+        problems_of({"pattern": pattern}, value)
+    for form in (pattern, f"{{a:{pattern}}}"):
+        with suppress(StepwellError):
+            made = Pattern(form)
+            made.match(value[:255])
+            made.overlaps(Pattern("{x}-{y}/*"))
+
+
+def check_values(given: list[Any]) -> None:
+    schema, value = given
+    if not check_schema(schema):
+        with suppress(StepwellError):
+            problems_of(schema, with_defaults(schema, value))
+
+
+SELF = {"$ref": "#/$defs/a"}
+SCHEMAS = st.recursive(
+    st.sampled_from(
+        [True, False, SELF, {"type": "string"}, {"pattern": "(a|a)*b"}, {"default": [1]}, {"uniqueItems": True}]
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda word, each: {word: each}, st.sampled_from(["items", "not", "additionalProperties"]), inner),
+        st.builds(
+            lambda word, each: {word: each},
+            st.sampled_from(["anyOf", "allOf", "oneOf"]),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+        st.builds(lambda each: {"properties": {"a": each, "b": each}}, inner),
+    ),
+    max_leaves=8,
+)
+
+
+# Templates
+
+
+def render(given: Any) -> None:
+    scope = {
+        "input": {"n": 7, "text": "ß" * 100_000, "list": [*range(5_000)]},
+        "a": NodeOutput({"x": LONG}),
+        "run": {"id": "r"},
+    }
+    with suppress(StepwellError):
+        if isinstance(given, str):
+            compile_template(given).render(scope)
+        else:
+            text(compile_config(given).render(scope))
+
+
+TAGS = [
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "{#",
+    "#}",
+    "\r",
+    "'",
+    '"',
+    "\\",
+    "(",
+    ")",
+    "[",
+    "]",
+    " ",
+    "a",
+    ".x",
+    "|upper",
+    "~a",
+    "1_",
+    " if ",
+    " for ",
+]
+EXPRESSION = st.sampled_from(
+    ["a.x", "input.text", "input.list", "'x' * 9999999", "range(99999)", "input.text * 99", "[input.list] * 999"]
+)
+FILTER = st.sampled_from(
+    [
+        "upper",
+        "urlencode",
+        "base64",
+        "tojson",
+        "join",
+        "list",
+        "split('ß')",
+        "replace('ß', input.text)",
+        "unique",
+        "sort",
+    ]
+)
+CONFIGS = st.lists(
+    st.builds(
+        lambda value, name, before: f"{before}{{{{ {value} | {name} }}}}",
+        EXPRESSION,
+        FILTER,
+        st.sampled_from(["", "x"]),
+    ),
+    max_size=30,
+)
+
+
+# The server
+
+
+@cache
+def _api() -> Any:
+    """A client of a server that lives as long as this process."""
+    from tests.server.running import client, running
+
+    serving = _open.enter_context(running("memory://"))
+    api = _open.enter_context(client(serving))
+    big = document(*(node(number) for number in range(2_000)))
+    assert api.post("/api/v1/workflows", json=big).status_code == 201
+    return api
+
+
+def ask(given: Any) -> None:
+    body = given if isinstance(given, str) else json.dumps({"queries": given})
+    answer = _api().post("/api/v1/read", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code < 500, answer.text[:500]
+    assert _api().get("/healthz").status_code == 200
+
+
+QUERIES = [
+    "GetRun",
+    "ListRuns",
+    "ListNodes",
+    "GetNodeColumns",
+    "GetAttemptColumns",
+    "GetOutputs",
+    "GetVersion",
+    "ListVersions",
+    "ListNames",
+    "GetGraphAges",
+    "CountNodes",
+]
+FIELD = st.sampled_from(
+    [-5, 0, 1, 10**9, 2**63, 2**64, None, "x", "", "\x00", "document", [], [1], ["x"] * 3, {}, True, 1.5]
+)
+QUERY = st.builds(
+    lambda name, fields: {"query": name, **fields},
+    st.sampled_from(QUERIES),
+    st.dictionaries(
+        st.sampled_from(["run_id", "limit", "after", "kind", "name", "digests", "statuses", "since", "indexes"]),
+        FIELD,
+        max_size=4,
+    ),
+)
+VERSION = {"query": "GetVersion", "kind": "document", "name": "x"}
+
+
+# Files of pipelines
+
+
+@contextmanager
+def _pipeline() -> Iterator[tuple[Path, Pipeline]]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "root"
+        (root / "in").mkdir(parents=True)
+        (root / "in/a.txt").write_text("one", "utf-8")
+        pipeline = Pipeline("fuzzed", root=root)
+
+        @pipeline.stage(input="in/{name}.txt", output="out/{name}.txt", version="1")
+        def upper(entity: Any, text: str) -> str:
+            return text.upper()
+
+        yield root, pipeline
+
+
+def read_manifest(given: Any) -> None:
+    with _pipeline() as (root, pipeline):
+        pipeline.build()
+        for name in (".manifest.json", ".manifest.log"):
+            (root / "out" / name).write_text(
+                given if isinstance(given, str) else json.dumps(given), "utf-8", "backslashreplace"
+            )
+        with suppress(StepwellError):
+            pipeline.status()
+        with suppress(StepwellError):
+            pipeline.build()
+
+
+def follow_link(given: list[str]) -> None:
+    """A build writes nothing outside of its root, whatever link or pipe stands where it writes and reads."""
+    name, kind = given
+    with _pipeline() as (root, pipeline):
+        outside = root.parent / "outside"
+        outside.mkdir()
+        (outside / "file").write_text("untouched", "utf-8")
+        place = root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "pipe":
+            os.mkfifo(place)
+        else:
+            place.symlink_to({"file": outside / "file", "folder": outside, "new": outside / "new"}[kind])
+        with suppress(StepwellError, OSError):
+            pipeline.build()
+        with suppress(StepwellError, OSError):
+            pipeline.status()
+        assert (outside / "file").read_text("utf-8") == "untouched"
+        assert [each.name for each in outside.iterdir()] == ["file"], "something was written outside of the root"
+
+
+PLACES = [
+    *(
+        ".stepwell",
+        ".stepwell/fuzzed.lease",
+        ".stepwell/failures.json",
+        ".stepwell/lock",
+        ".stepwell/cache",
+        ".stepwell/triggers.json",
+    ),
+    *("out", "out/a.txt", "out/.manifest.json", "out/.manifest.log", "out/.stepwell-a.txt", "out/.manifest.json.tmp"),
+]
+KINDS = ["file", "folder", "new", "pipe"]
+
+
+# What documents may name
+
+
+def start_named(given: list[Any]) -> None:
+    """A document runs no function that was not registered for it, and nothing that data names is imported."""
+    name, config = given
+    before = set(sys.modules)
+    with tempfile.TemporaryDirectory() as folder, _pipeline() as (_, pipeline):
+        (Path(folder) / "never_named.py").write_text("", "utf-8")
+        sys.path.insert(0, folder)
+        try:
+            pipeline.build()
+            with Engine("memory://") as engine, suppress(StepwellError):
+                engine.run(Document(document({"id": "a", "handler": name, "config": config})))
+                raise AssertionError(f"{name} was run for a document")
+        finally:
+            sys.path.remove(folder)
+    assert "never_named" not in set(sys.modules) - before
+
+
+PRODUCE = {"home": "never_named", "pipeline": "x", "stage": "upper", "units": []}
+
+
+# Masking
+
+
+def mask_written(given: list[str]) -> None:
+    value, form = given
+    masking._values.clear()
+    masking._pattern = None
+    masking.hide([value])
+    written = {
+        "plain": value,
+        "escaped": "".join(f"\\u{ord(each):04x}" for each in value),
+        "json": json.dumps(value)[1:-1],
+        "percent": "".join(f"%{byte:02X}" for byte in value.encode()),
+    }[form]
+    shown = masking.mask(f"before {written} after")
+    assert shown == "before *** after", shown[:200]
+    masking.mask(written[: len(written) // 2] * 50)
+
+
+# A store that goes away
+
+
+def lose_store(given: list[str]) -> None:
+    """What was acknowledged is there, and nothing is acknowledged while the file is away."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "runs.db"
+        away: dict[Path, Path] = {}
+        kept: list[str] = []
+        workflow = Builder("one")
+        workflow.node("a", job=_nothing)
+        with Engine(f"sqlite:///{file}", runner=None) as engine:
+            for step in given:
+                if step == "start":
+                    with suppress(StepwellError):
+                        kept.append(engine.start(workflow).id)
+                        assert not away, "a run was acknowledged while the file was away"
+                elif step == "back":
+                    for one, other in away.items():
+                        other.replace(one)
+                    away.clear()
+                elif not away:
+                    gone = file if step == "move" else file.with_name(file.name + "-wal")
+                    if gone.exists():
+                        away[gone] = gone.with_suffix(".away")
+                        gone.replace(away[gone])
+            for one, other in away.items():
+                other.replace(one)
+        with Engine(f"sqlite:///{file}", runner=None) as engine:
+            assert {run.id for run in engine.runs()} >= set(kept)
+
+
+def _nothing() -> int:
+    return 1
+
+
+TARGETS: dict[str, Target] = {
+    "json": Target(
+        read_json,
+        [
+            '{"a": ' + "/* " * 300_000,
+            '{ //\n"' + '\\"' * 300_000,
+            "[" + "[]," * 11_000_000 + "1]",
+            "[" * 100_000,
+            '{"a":' * 50_000,
+            "1" * 99_999,
+        ],
+        repeated(*READ, most=200_000),
+    ),
+    "yaml": Target(
+        read_yaml, ["a: [" + "[]," * 3_000_000 + "1]", "? " * 99_999, "- " * 99_999, '"a\n' * 99_999], repeated(*READ)
+    ),
+    "document": Target(
+        check_document,
+        [
+            document(*(node(n, dependencies=[f"nn{n}x"]) for n in range(5_000))),
+            document(node(0, config={f"expresion{n}": 1 for n in range(90_000)})),
+            document(
+                {"id": "a", "handler": "transform", "config": {"template": ["x{{ 1" + "~1" * 45_000 + " }}"] * 20}}
+            ),
+            document({"id": "a", "handler": "transform", "config": {"template": ["x{{ z }}" * 11_000] * 50}}),
+            document(node(0), triggers=[{"cron": "* * * * *", **{f"workfow{n}": 1 for n in range(50_000)}}]),
+            document(node(0), input={"properties": {"a": {"pattern": "a*a*a*a*a*a*a*a*b", "default": LONG}}}),
+        ],
+        DOCUMENTS,
+    ),
+    "pattern": Target(
+        match_pattern,
+        [
+            ["a*a*a*a*a*a*a*a*b", LONG],
+            ["(a+)+b", LONG],
+            ["(.{0,100}){9}z", LONG],
+            ["{a}-{b}-{c}-{d}-{e}-{f}!", "-" * 255],
+            ["[z-a]", "a"],
+        ],
+        st.tuples(
+            repeated(
+                "a", "*", "+", "(", ")", "|", "?", "{2}", "{0,50}", "[a-b]", ".", "\\w", "{a}", "{b}", "-", most=30
+            ),
+            repeated("a", "-", "b", most=5_000),
+        ),
+    ),
+    "schema": Target(
+        check_values,
+        [
+            [{**SELF, "$defs": {"a": {"anyOf": [{"not": SELF}, {"not": SELF}]}}}, 1],
+            [{"additionalProperties": False, "properties": {"ab" * 30: {}}}, {f"{n}" * 9: 1 for n in range(20_000)}],
+            [{"items": {"enum": [[n] for n in range(20_000)]}}, [[-1]] * 20_000],
+            [{"items": {"properties": {"x": {"default": [0] * 10_000}}}}, [{}] * 10_000],
+        ],
+        st.tuples(
+            st.builds(lambda one, other: {**SELF, "$defs": {"a": {"anyOf": [one, other]}}}, SCHEMAS, SCHEMAS), PLAIN
+        ),
+    ),
+    "template": Target(
+        render,
+        [
+            "\r" + "{{" * 49_990,
+            "\r{{ a" + ".a" * 49_000 + " }}",
+            ["{{ 'x' * 9999999 }}"] * 40,
+            ["{{ a.x }}"] * 90_000,
+            ["{{ {'a': 'ß' * 9999999} | urlencode }}"] * 9,
+        ],
+        repeated(*TAGS, most=9_000) | CONFIGS,
+    ),
+    "read": Target(
+        ask,
+        [
+            [VERSION] * 500,
+            [{"query": "ListRuns", "limit": -5}],
+            "[" + "[]," * 11_000_000 + "1]",
+            '{"a": ' + "/* " * 300_000,
+        ],
+        st.lists(QUERY, max_size=6) | repeated(*READ),
+    ),
+    "manifest": Target(
+        read_manifest,
+        [
+            "[]",
+            '{"a.txt": 1}',
+            '{"a.txt": {}}',
+            "[" * 100_000,
+            '{"key":"' + "\\" * 99_999,
+            '{"key":"a.txt","value":' * 9_999,
+        ],
+        PLAIN | st.dictionaries(st.just("a.txt"), PLAIN) | repeated('{"key":"a.txt","value":', *READ),
+    ),
+    "link": Target(
+        follow_link,
+        [[place, kind] for place in PLACES for kind in KINDS],
+        st.tuples(st.sampled_from(PLACES), st.sampled_from(KINDS)),
+    ),
+    "name": Target(
+        start_named,
+        [
+            ["stepwell.pipeline.building.jobs:produce", PRODUCE],
+            ["os:getcwd", {}],
+            ["tests.fuzz.targets:_nothing", {}],
+            ["never_named:x", {}],
+        ],
+        st.tuples(
+            st.sampled_from(
+                [
+                    "stepwell.pipeline.building.jobs:produce",
+                    "stepwell:Engine",
+                    "builtins:eval",
+                    "os:getcwd",
+                    "never_named:x",
+                ]
+            ),
+            st.dictionaries(st.sampled_from([*PRODUCE]), st.just("never_named") | PLAIN, max_size=4),
+        ),
+    ),
+    "mask": Target(
+        mask_written,
+        [
+            ["Secret-4711", "escaped"],
+            ["Secret-4711", "percent"],
+            ["".join(chr(33 + n * n % 94) for n in range(60_000)) + "the end", "json"],
+        ],
+        st.tuples(
+            st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=40),
+            st.sampled_from(["plain", "escaped", "json", "percent"]),
+        ),
+    ),
+    "store": Target(
+        lose_store,
+        [
+            ["start", "move", "start", "start", "start", "back", "start"],
+            ["start", "wal", "start", "start", "back", "start"],
+        ],
+        st.lists(st.sampled_from(["start", "start", "move", "wal", "back"]), max_size=9),
+    ),
+}
