@@ -69,7 +69,7 @@ prove: ## Check the promises in simulated worlds (about 10 minutes)
 
 valkey: ## Run the tests of the Redis store on Valkey, from a wheel
 	@scripts/setup dev
-	STEPWELL_REDIS=$$(scripts/redis --wheel) $(BIN)/pytest $(PYTEST_ARGS) tests/store/redis \
+	STEPWELL_REDIS=$$(scripts/redis --wheel) $(BIN)/pytest $(PYTEST_ARGS) tests/stores/redis \
 	  tests/conformance/test_redis.py tests/conformance/test_redis_same_as_memory.py tests/chaos/test_redis.py tests/chaos/test_redis_servers.py
 
 explore: ## Run the tests that draw examples, with new ones each time
@@ -78,7 +78,7 @@ explore: ## Run the tests that draw examples, with new ones each time
 
 prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
 	@scripts/setup dev
-	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/store/postgres tests/chaos/test_postgres.py tests/runner/test_copying.py
+	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/stores/postgres tests/chaos/test_postgres.py tests/engine/test_copying.py
 
 .PHONY: age-postgres
 age-postgres: ## Measure a PostgreSQL store after 1,000,000 nodes, and claims beside an old transaction (about five minutes)
@@ -90,7 +90,7 @@ fuzz: ## Try what strangers may write on readers, patterns, templates, /read, ma
 	@scripts/setup dev
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
-mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=30 ROOM=kernel ONLY=kernel/healing.py)
+mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=30 ROOM=kernel ONLY=core/kernel/healing.py)
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),30) $(if $(ROOM),--room $(ROOM)) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
 

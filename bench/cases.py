@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from stepwell import Engine
-from stepwell.store import open_store
+from stepwell.stores import open_store
 
 from .documents import documents
 from .first_hour import annotations, importing, loops

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepwell import Document, Engine
+from stepwell.base.templates import NodeOutput, compile_template
 from stepwell.handlers import Handlers
-from stepwell.templates import NodeOutput, compile_template
 
 from .shapes import chain, nothing
 

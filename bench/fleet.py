@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stepwell import Builder, Context, Engine
-from stepwell.model import UNFINISHED_RUNS
-from stepwell.runner.celery.app import make_app
-from stepwell.runner.orchestrator import Orchestrator
-from stepwell.store import reader
+from stepwell.core.model import UNFINISHED_RUNS
+from stepwell.core.store import reader
+from stepwell.engine.broker_app import make_app
+from stepwell.engine.orchestrator import Orchestrator
 from tests.postgres_server import QUICK, PostgresServer
 from tests.servers.fleet import Fleet
 from tests.servers.redis_server import RedisServer

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import NodeId, RunId, WorkerId, new_claim_id
-from stepwell.kernel.layout import add_graph
-from stepwell.model import (
+from stepwell.base.ids import NodeId, RunId, WorkerId, new_claim_id
+from stepwell.core.graph import Graph, NodeSpec
+from stepwell.core.kernel.layout import add_graph
+from stepwell.core.model import (
     AttemptStatus,
     Claim,
     Claimed,
@@ -27,9 +27,10 @@ from stepwell.model import (
     Settle,
     Sweep,
 )
-from stepwell.runner.procedures.gates import ask, load
-from stepwell.runner.procedures.procedure import carry_out
-from stepwell.store import Store, open_store
+from stepwell.core.store import Store
+from stepwell.engine.procedures.gates import ask, load
+from stepwell.engine.procedures.procedure import carry_out
+from stepwell.stores import open_store
 
 WORKER = WorkerId("bench")
 RUNS = 300

@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from stepwell import Engine
-from stepwell.model import Claim, Settle
-from stepwell.store.postgres.store import PostgresStore
+from stepwell.core.model import Claim, Settle
+from stepwell.stores.postgres.store import PostgresStore
 from tests.postgres_server import ROOT, PostgresServer
 
 from .rows import Row

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from stepwell import Builder, Context, Engine
-from stepwell.store import reader
-from stepwell.store.redis.store import RedisStore
-from stepwell.testing import ops
+from stepwell.core.store import reader
+from stepwell.stores.redis.store import RedisStore
+from tests.conformance import ops
 from tests.servers.redis_server import RedisServer
 
 from .rows import Row

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import httpx
 
 from stepwell import Builder, Context, Workflow, step, task
-from stepwell.graph.spec import SideEffects
+from stepwell.core.graph.spec import SideEffects
 
 
 def nothing() -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.model import Answer, Batch, Query
-from stepwell.store import Store
-from stepwell.store.memory import MemoryStore
+from stepwell.core.model import Answer, Batch, Query
+from stepwell.core.store import Store
+from stepwell.core.store.memory import MemoryStore
 
 
 class SlowStore:

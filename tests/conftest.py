@@ -21,6 +21,9 @@ from tests.servers.redis_server import RedisServer
 
 __all__ = ["postgres"]
 
+# The suite of stores is imported by tests; it has to be named before that, for asserts that say what they compared.
+pytest.register_assert_rewrite("tests.conformance")
+
 _namespaces = count()
 
 # A busy machine is slow, which says nothing about what is tested.
@@ -46,17 +49,17 @@ SLOW_FILES = (
     "conformance/test_redis_same_as_memory.py",
     "triggers/test_firing.py",
     "triggers/test_simulated_year.py",
-    "store/sqlite/test_crashes.py",
-    "store/postgres/test_transactions.py",
+    "stores/sqlite/test_crashes.py",
+    "stores/postgres/test_transactions.py",
     "server/test_schema.py",
     "server/test_fleet.py",
-    "store/sqlite/test_interleaving.py",
-    "store/postgres/test_processes.py",
-    "runner/test_logs.py",
-    "runner/test_state.py",
+    "stores/sqlite/test_interleaving.py",
+    "stores/postgres/test_processes.py",
+    "engine/test_logs.py",
+    "engine/test_state.py",
     "define/test_large_classes.py",
-    "templates/test_hostile_templates.py",
-    "types/test_every_type.py",
+    "base/templates/test_hostile_templates.py",
+    "base/types/test_every_type.py",
 )
 """They are begun first, because one that is begun last keeps one process busy while the other has nothing to do any more."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from stepwell.store.postgres.store import PostgresStore
+from stepwell.stores.postgres.store import PostgresStore
 
 ROOT = Path(__file__).parent.parent
 _numbers = count(1)

@@ -6,9 +6,10 @@ import doctest
 
 import pytest
 
-from stepwell import clock, codec, commands, matching, networks, reducers, words
-from stepwell.clock import MAX_SECONDS, SECOND, in_seconds, is_seconds, utc_text
-from stepwell.words import LINE_UP_TO, MAX_COMPARED, MAX_MISSPELT, SHOWN_UP_TO
+from stepwell import reducers
+from stepwell.base import clock, codec, commands, matching, networks, words
+from stepwell.base.clock import MAX_SECONDS, SECOND, in_seconds, is_seconds, utc_text
+from stepwell.base.words import LINE_UP_TO, MAX_COMPARED, MAX_MISSPELT, SHOWN_UP_TO
 
 DURATIONS = {
     **{0: "0.00 s", 0.999: "1.00 s", 1: "1.0 s", 59.94: "59.9 s", 60: "1 m 00 s", 61.9: "1 m 01 s"},

@@ -8,39 +8,39 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .version import __version__
+from .base.version import __version__
 
 if TYPE_CHECKING:
     from . import reducers as reducers
     from . import testing as testing
-    from . import types as types
+    from .base import types as types
+    from .base.masking import secret
     from .client import AsyncClient, Client
+    from .core.graph import Graph, NodeSpec, Retry
+    from .core.model import AttemptStatus, NodeStatus, RunStatus
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
     from .define.document import Document, DocumentError
+    from .engine import AsyncEngine, AsyncRun, Context, Engine, NodeView, Run
     from .errors import *
-    from .graph import Graph, NodeSpec, Retry
     from .handlers import Handlers, handler
-    from .masking import secret
-    from .model import AttemptStatus, NodeStatus, RunStatus
+    from .history import effect
     from .pipeline import Entity, Pipeline
-    from .replay import effect
-    from .runner import AsyncEngine, AsyncRun, Context, Engine, NodeView, Run
     from .triggers import Trigger, TriggerError
 
 _HOMES = {
     "client": ("AsyncClient", "Client"),
     "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
     "define.document": ("Document", "DocumentError"),
-    "graph": ("Graph", "NodeSpec", "Retry"),
+    "core.graph": ("Graph", "NodeSpec", "Retry"),
     "handlers": ("Handlers", "handler"),
-    "masking": ("secret",),
-    "model": ("AttemptStatus", "NodeStatus", "RunStatus"),
+    "base.masking": ("secret",),
+    "core.model": ("AttemptStatus", "NodeStatus", "RunStatus"),
     "pipeline": ("Entity", "Pipeline"),
-    "replay": ("effect",),
-    "runner": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
+    "history": ("effect",),
+    "engine": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
     "triggers": ("Trigger", "TriggerError"),
 }
-_ROOMS = ("reducers", "testing", "types")
+_ROOMS = {"reducers": "reducers", "testing": "testing", "types": "base.types"}
 """Modules that are used by name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 """By name; all other names are errors."""
@@ -127,7 +127,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
-        return import_module(f".{name}", __name__)
+        return import_module(f".{_ROOMS[name]}", __name__)
     home = _HOME.get(name, "errors")
     value = None if name.startswith("_") else getattr(import_module(f".{home}", __name__), name, None)
     # Whatever can be caught can be imported from here, also what is not listed above yet.

@@ -53,9 +53,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .clock import Duration, in_seconds, utc_text
-from .commands import command, either
-from .words import shown
+from .base.clock import Duration, in_seconds, utc_text
+from .base.commands import command, either
+from .base.words import shown
 
 MAX_SHOWN = 100
 """Problems that a message shows; a graph of a million nodes can have as many of them."""

@@ -16,7 +16,7 @@ StartChild = Callable[..., Child]
 # Children are forked from a process that has imported everything, so that hundreds of them take seconds, not minutes.
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["__main__", "tests.chaos.work", "stepwell.store.sqlite", "stepwell.runner.bodies.process"]
+    ["__main__", "tests.chaos.work", "stepwell.stores.sqlite", "stepwell.engine.bodies.process"]
 )
 
 

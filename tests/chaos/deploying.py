@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 from stepwell import Engine, Run
-from stepwell.codec import decode
-from stepwell.store import reader
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from stepwell.base.codec import decode
+from stepwell.core.store import reader
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 HEAD = """
 import os, time

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from stepwell import Builder, Context
-from tests.runner.ledger import note
+from tests.engine.ledger import note
 
 
 def ask(number: int, ledger: str, ctx: Context) -> list[Any]:

@@ -10,8 +10,8 @@ import pytest
 from stepwell import Builder, Engine
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually, in_time
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually, in_time
 
 
 @pytest.mark.parametrize("job", [work.stop_when_told, work.stop_on_the_loop])

@@ -8,15 +8,15 @@ import signal
 import pytest
 
 from stepwell import Engine
-from stepwell.codec import encode
-from stepwell.kernel.audit import fold
-from stepwell.model import AttemptStatus
-from stepwell.store import reader
-from stepwell.testing.audit import audit
+from stepwell.base.codec import encode
+from stepwell.core.kernel.audit import fold
+from stepwell.core.model import AttemptStatus
+from stepwell.core.store import reader
 from tests.chaos import replaying, work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 
 @pytest.fixture

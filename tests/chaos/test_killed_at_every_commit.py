@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, RunNotFound
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import counted
+from tests.conformance.audit import audit
+from tests.engine.ledger import counted
 
 BODIES = {"Diamond": ["top", "left", "right", "bottom"], "Chain": ["one", "two", "three"], "Failing": ["one", "breaks"]}
 

@@ -11,13 +11,13 @@ import apsw
 import pytest
 
 from stepwell import Builder, Engine, RunNotFound
-from stepwell.clock import SECOND
-from stepwell.testing.audit import audit
-from stepwell.testing.ops import CHUNK
+from stepwell.base.clock import SECOND
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner import jobs
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.conformance.ops import CHUNK
+from tests.engine import jobs
+from tests.engine.waiting import eventually
 
 
 def let_the_lease_of_the_loader_pass(database: Path) -> None:

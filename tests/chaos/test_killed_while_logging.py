@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.chaos.test_stopped_worker import stop_between_commits
-from tests.runner import speakers
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine import speakers
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])

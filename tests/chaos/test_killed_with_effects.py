@@ -8,12 +8,12 @@ import signal
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.replay import bodies
-from tests.runner.ledger import counted, noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import counted, noted
+from tests.engine.waiting import eventually
+from tests.history import bodies
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import counted
+from tests.conformance.audit import audit
+from tests.engine.ledger import counted
 
 
 def test_a_node_that_kills_its_workers_fails_after_five_losses(url: str, ledger: str, start_child: StartChild) -> None:

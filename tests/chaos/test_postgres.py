@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.store.postgres.store import PostgresStore
-from stepwell.testing.audit import audit
+from stepwell.stores.postgres.store import PostgresStore
 from tests.chaos import test_real_graphs as real_graphs
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.chaos.test_killed_at_every_commit import BODIES, finish
+from tests.conformance.audit import audit
+from tests.engine.ledger import counted, noted
+from tests.engine.waiting import eventually
 from tests.examples.conftest import Scheduler
 from tests.examples.test_examples import TARGETS
 from tests.forking.template import Template
 from tests.postgres_server import PostgresServer, Standby, empty, postgres  # noqa: F401
-from tests.runner.ledger import counted, noted
-from tests.runner.waiting import eventually
-from tests.store.postgres.children import Noted
-from tests.store.postgres.proxy import CUT, Proxy
-from tests.store.postgres.sizes import FULL, size
-from tests.store.postgres.test_processes import check
+from tests.stores.postgres.children import Noted
+from tests.stores.postgres.proxy import CUT, Proxy
+from tests.stores.postgres.sizes import FULL, size
+from tests.stores.postgres.test_processes import check
 
 TRUSTED = {"jobs": ["tests.chaos.work"]}
 
@@ -132,7 +132,9 @@ def test_a_poor_line_loses_nothing_and_does_nothing_twice(
         proxy.close()
 
 
-@pytest.mark.skipif(not FULL, reason="in make prove-postgres; tests/store/postgres/test_processes.py has a shorter one")
+@pytest.mark.skipif(
+    not FULL, reason="in make prove-postgres; tests/stores/postgres/test_processes.py has a shorter one"
+)
 @pytest.mark.timeout(900)
 def test_a_server_that_crashes_every_two_seconds_loses_nothing(ledger: str) -> None:
     server, over = PostgresServer(), threading.Event()

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import pytest
 
 from stepwell import Builder, Engine, Run, RunNotFound
-from stepwell.model import Sweep
-from stepwell.runner.procedures import gates
-from stepwell.runner.procedures.procedure import carry_out
+from stepwell.core.model import Sweep
+from stepwell.engine.procedures import gates
+from stepwell.engine.procedures.procedure import carry_out
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner import jobs
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.engine import jobs
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 VERBS = ("retry", "reattempt", "cancel", "pause", "resume", "delete")
 REATTEMPTED = {"pending": "a", "paused": "a", "stopped": "b", "failed": "b", "cancelled": "a", "completed": "d"}

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
 from tests.chaos.test_killed_at_every_commit import BODIES, finish
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 from tests.servers.redis_server import RedisServer
 
 TRUSTED = {"jobs": ["tests.chaos.work"]}

@@ -12,13 +12,13 @@ import pytest
 
 from stepwell import Builder, Engine
 from stepwell.errors import StoreError
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 from tests.servers.redis_server import RedisServer, Sentinel
-from tests.store.postgres.proxy import Proxy
+from tests.stores.postgres.proxy import Proxy
 
 TRUSTED = {"jobs": ["tests.chaos.work"]}
 WIDTH = 200

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, Run, Workflow, step, task
-from stepwell.model import GateState, StoreLimits
-from stepwell.runner.procedures import gates
-from stepwell.testing.audit import audit
+from stepwell.core.model import GateState, StoreLimits
+from stepwell.engine.procedures import gates
 from tests.chaos.conftest import StartChild
 from tests.chaos.deploying import Site, check_ended, served_by, wait_for_heals
 from tests.chaos.work import Mortal
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.waiting import eventually
 
 RUNS = 12
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import apsw
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 
 def stop_between_commits(pid: int, url: str) -> None:

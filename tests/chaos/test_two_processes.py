@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 from stepwell import Builder, Engine
-from stepwell.testing.audit import audit
 from tests.chaos import work
 from tests.chaos.conftest import StartChild
-from tests.runner.ledger import noted
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.ledger import noted
+from tests.engine.waiting import eventually
 
 SHARED, OWN = 200, 20
 

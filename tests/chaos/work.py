@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from stepwell import Builder, Context, Engine, RunConflict, RunNotFound, Workflow, step, task
-from stepwell.model import Batch, Receipt, Sweep
-from stepwell.runner.procedures import gates
-from tests.runner import jobs
-from tests.runner.ledger import note, noted
+from stepwell.core.model import Batch, Receipt, Sweep
+from stepwell.engine.procedures import gates
+from tests.engine import jobs
+from tests.engine.ledger import note, noted
 
 
 def enter(ledger: str, ctx: Context) -> str:

@@ -176,7 +176,7 @@ def test_completing_loads_nothing_heavy(old_shop: Shop) -> None:
     )
     assert "again" in told.stdout
     loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
-    assert {"rich", "typer.rich_utils", "asyncio", "stepwell.runner", "stepwell.define"}.isdisjoint(loaded)
+    assert {"rich", "typer.rich_utils", "asyncio", "stepwell.engine", "stepwell.define"}.isdisjoint(loaded)
 
 
 def test_completion_can_be_shown_and_installed(shop: Shop, tmp_path: Path) -> None:

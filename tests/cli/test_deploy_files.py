@@ -18,8 +18,8 @@ import typer
 import yaml
 
 from stepwell import Engine
+from stepwell.base.settings import read_settings
 from stepwell.cli.app import app
-from stepwell.settings import read_settings
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy"

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from stepwell import Document, Engine, RunFailed
+from stepwell.base.networks import allowed_networks
 from stepwell.handlers import Handlers
 from stepwell.handlers.access import Access
-from stepwell.networks import allowed_networks
 from tests.cli.conftest import Shop
 from tests.handlers.servers import Asked, Server, answer
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepwell.base.schemas import KEYWORDS
 from stepwell.handlers import Handlers
-from stepwell.schemas import KEYWORDS
 from tests.cli.conftest import Shop
 
 GREET = """

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import pytest
 
+from stepwell.base.types.shapes import shape_of
 from stepwell.cli.inputs import coerced
-from stepwell.types.shapes import shape_of
 from tests.cli.conftest import Shop
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from stepwell.graph import from_frozen
+from stepwell.core.graph import from_frozen
 from tests.cli.conftest import Shop
 
 RUN_KEYS = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.codec import encode
-from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import NodeId, RunId
-from stepwell.kernel.layout import add_graph
-from stepwell.model import Create
-from stepwell.store import open_store
+from stepwell.base.codec import encode
+from stepwell.base.ids import NodeId, RunId
+from stepwell.core.graph import Graph, NodeSpec
+from stepwell.core.kernel.layout import add_graph
+from stepwell.core.model import Create
+from stepwell.stores import open_store
 from tests.cli.conftest import Shop
 
 EVIL = "esc\x1b[31m\x9b31m\x07"

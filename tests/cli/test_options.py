@@ -86,7 +86,7 @@ ARGUMENTS = {
 NAMED = {path: ["-p", "stored"] for path in ALL if path.startswith("pipeline ")}
 """A pipeline is looked up in the store if it is neither a file nor a module."""
 PLACES = {"--store": "sqlite:///no-such-folder/deeper/x.db", "--server": "http://127.0.0.1:1"}
-ELSEWHERE = {"worker": "its processes open the store, again and again until it is there: tests/runner/celery"}
+ELSEWHERE = {"worker": "its processes open the store, again and again until it is there: tests/celery"}
 
 
 @pytest.mark.parametrize("option", PLACES)
@@ -167,16 +167,16 @@ RUNS_CODE |= {
 """Commands in which code is found by the names that a run, a document or a pipeline has for it."""
 SAID_OF: dict[str, dict[str, set[str]]] = {
     "define/code/registry.py": {"--jobs": RUNS_CODE},
-    "kernel/healing.py": {"--accept": {"retry", "resume"}},
-    "kernel/plans.py": {"--cascade": {"reattempt"}},
-    "runner/celery/app.py": {"--pool": {"worker"}},
-    "kernel/why/words.py": {"--input": {"retry", "resume"}, "--accept": {"retry", "resume"}},
-    "runner/show/next_steps.py": {"--input": {"retry", "resume"}, "--accept": {"retry", "resume"}},
-    "runner/code/versions.py": {"--input": {"retry", "resume"}},
-    "runner/procedures/copy_runs.py": {"--trust": {"copy"}, "--unfinished": {"copy"}},
-    "runner/reports/cassettes.py": {"--missing-code-ok": {"export"}},
-    "runner/show/run.py": {"--all": {"show"}},
-    "runner/trying.py": {"--outputs": {"render", "try"}},
+    "core/kernel/healing.py": {"--accept": {"retry", "resume"}},
+    "core/kernel/plans.py": {"--cascade": {"reattempt"}},
+    "engine/broker_app.py": {"--pool": {"worker"}},
+    "history/why/words.py": {"--input": {"retry", "resume"}, "--accept": {"retry", "resume"}},
+    "engine/show/next_steps.py": {"--input": {"retry", "resume"}, "--accept": {"retry", "resume"}},
+    "engine/code/versions.py": {"--input": {"retry", "resume"}},
+    "engine/procedures/copy_runs.py": {"--trust": {"copy"}, "--unfinished": {"copy"}},
+    "engine/reports/cassettes.py": {"--missing-code-ok": {"export"}},
+    "engine/show/run.py": {"--all": {"show"}},
+    "engine/trying.py": {"--outputs": {"render", "try"}},
     "server/access/guard.py": {"--allow-host": {"serve"}},
     "server/api/pipelines.py": {"--pipeline": {"serve"}},
     "server/serving.py": {"--host": {"serve"}, "--port": {"serve", "dev"}},

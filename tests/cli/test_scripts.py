@@ -67,7 +67,7 @@ def test_a_script_is_named_as_another_process_in_the_same_folder_can_import_it(
     here.mkdir()
     script = here / started
     script.parent.mkdir(exist_ok=True)
-    script.write_text("from stepwell.importable import module_of\nclass Order: pass\nprint(module_of(Order))\n")
+    script.write_text("from stepwell.base.importable import module_of\nclass Order: pass\nprint(module_of(Order))\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(here / path)] if path else [])}
     done = subprocess.run(
         [sys.executable, started], cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=True

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from stepwell import InputError
+from stepwell.base.settings import Settings, read_settings
 from stepwell.cli.connect import Connection
-from stepwell.settings import Settings, read_settings
 from tests.cli.conftest import Shop
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from stepwell.cli.exits import ExitCode
 from tests.cli.conftest import Shop
-from tests.runner.waiting import in_time
+from tests.engine.waiting import in_time
 
 
 def test_help_answers_at_once(shop: Shop) -> None:
@@ -25,13 +25,13 @@ def test_help_answers_at_once(shop: Shop) -> None:
 
 @pytest.mark.parametrize("words", [("--version",), ("run", "--help")])
 def test_help_loads_nothing_heavy(shop: Shop, words: tuple[str, ...]) -> None:
-    assert {"rich", "apsw", "asyncio", "stepwell.runner", "stepwell.store", "stepwell.define"}.isdisjoint(
+    assert {"rich", "apsw", "asyncio", "stepwell.engine", "stepwell.stores", "stepwell.define"}.isdisjoint(
         loaded(shop, *words)
     )
 
 
 def test_looking_loads_no_engine(shop: Shop) -> None:
-    assert {"rich", "asyncio", "stepwell.runner.engine", "stepwell.define"}.isdisjoint(loaded(shop, "ls", "--json"))
+    assert {"rich", "asyncio", "stepwell.engine.engine", "stepwell.define"}.isdisjoint(loaded(shop, "ls", "--json"))
 
 
 def loaded(shop: Shop, *words: str) -> set[str]:

@@ -9,10 +9,10 @@ import pytest
 
 from stepwell import Engine
 from stepwell.cli.exits import ExitCode
-from stepwell.model import UNFINISHED_RUNS
-from stepwell.store import reader
-from tests.runner.celery import work
-from tests.runner.waiting import eventually
+from stepwell.core.model import UNFINISHED_RUNS
+from stepwell.core.store import reader
+from tests.celery import work
+from tests.engine.waiting import eventually
 from tests.servers.fleet import Fleet
 from tests.servers.redis_server import RedisServer
 
@@ -41,7 +41,7 @@ def test_work_goes_on_after_its_store_was_away_while_it_was_busy(fleet: Fleet, s
         def left() -> int:
             return sum(1 for _ in reader.all_runs(engine.store, *UNFINISHED_RUNS))
 
-        worker = fleet.start("work", "tests.runner.celery.work")
+        worker = fleet.start("work", "tests.celery.work")
         eventually(lambda: left() < RUNS - 20, show=lambda: worker.said)
         server.kill()
         eventually(lambda: "cannot be reached" in worker.said, show=lambda: worker.said)
@@ -54,7 +54,7 @@ def test_work_goes_on_after_its_store_was_away_while_it_was_busy(fleet: Fleet, s
 
 def test_what_serves_a_store_that_was_flushed_ends_and_says_why(fleet: Fleet, server: RedisServer) -> None:
     services = {
-        "work": fleet.start("work", "tests.runner.celery.work"),
+        "work": fleet.start("work", "tests.celery.work"),
         "serve": fleet.start("serve", "--port", 0),
         "orchestrator": fleet.start("orchestrator"),
     }

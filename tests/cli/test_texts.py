@@ -21,11 +21,11 @@ from stepwell.cli.show.node import MAX_SHOWN, print_node
 from stepwell.cli.show.progress import Tally
 from stepwell.cli.show.screen import console
 from stepwell.cli.show.words import parse_age
+from stepwell.core.model import NodeStatus
+from stepwell.engine.show.run import _took, _took_of
 from stepwell.errors import DefinitionError, InputError
-from stepwell.kernel.measuring import Latency, RunMetrics
-from stepwell.model import NodeStatus
-from stepwell.replay.history.checkpoint import Checkpoint, WorkItem
-from stepwell.runner.show.run import _took, _took_of
+from stepwell.history.measuring import Latency, RunMetrics
+from stepwell.history.replay.checkpoint import Checkpoint, WorkItem
 from stepwell.triggers import Trigger
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepwell.server.access.tokens import find_token
-from stepwell.store import open_store
+from stepwell.stores import open_store
 from tests.cli.conftest import Shop
 
 

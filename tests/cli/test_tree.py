@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.clock import SECOND
-from stepwell.graph import Graph, NodeSpec, Outline
-from stepwell.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
-from stepwell.runner.runs.overview import Overview, columns_of
-from stepwell.runner.runs.views import AttemptView, NodeView
-from stepwell.runner.show.timeline import ROWS_UP_TO, timeline
-from stepwell.runner.show.tree import Gap, Row, page
-from stepwell.runner.show.tree import tree as tree_of
-from tests.graph.dags import dags
+from stepwell.base.clock import SECOND
+from stepwell.core.graph import Graph, NodeSpec, Outline
+from stepwell.core.model import AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from stepwell.engine.runs.overview import Overview, columns_of
+from stepwell.engine.runs.views import AttemptView, NodeView
+from stepwell.engine.show.timeline import ROWS_UP_TO, timeline
+from stepwell.engine.show.tree import Gap, Row, page
+from stepwell.engine.show.tree import tree as tree_of
+from tests.core.graph.dags import dags
 
 DONE, FAILED, RUNNING = NodeStatus.COMPLETED, NodeStatus.FAILED, NodeStatus.RUNNING
 PENDING, WAITING = NodeStatus.PENDING, NodeStatus.WAITING

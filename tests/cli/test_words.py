@@ -6,10 +6,10 @@ import os
 import re
 import signal
 
+from stepwell.base.ids import NodeId
+from stepwell.core.graph import Graph, NodeSpec
+from stepwell.engine.code.versions import changes
 from stepwell.errors import RunFailed
-from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import NodeId
-from stepwell.runner.code.versions import changes
 from tests.cli.conftest import Shop
 
 

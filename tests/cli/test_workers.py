@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepwell import Builder, Engine
 from tests.cli.conftest import Shop
-from tests.runner.waiting import eventually
+from tests.engine.waiting import eventually
 
 RELEASED = threading.Event()
 

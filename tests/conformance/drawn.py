@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from stepwell.graph import Graph, NodeSpec
-from stepwell.ids import GateToken, RunId, WorkerId
-from stepwell.model import SETTLEMENTS, AttemptStatus, NodeStatus
-from stepwell.testing.ops import lane
+from stepwell.base.ids import GateToken, RunId, WorkerId
+from stepwell.core.graph import Graph, NodeSpec
+from stepwell.core.model import SETTLEMENTS, AttemptStatus, NodeStatus
+from tests.conformance.ops import lane
 
 RUNS = tuple(RunId(f"run-{i}") for i in range(5))
 FORKS = tuple(RunId(f"fork-{i}") for i in range(3))

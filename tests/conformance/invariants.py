@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from stepwell.graph import Graph
-from stepwell.kernel.audit import counts, parent_counters
-from stepwell.model import AttemptStatus, GateState, NodeRow, NodeStatus, RunRow
-from stepwell.store import Store, reader
-from stepwell.store.sqlite import SqliteStore
+from stepwell.core.graph import Graph
+from stepwell.core.kernel.audit import counts, parent_counters
+from stepwell.core.model import AttemptStatus, GateState, NodeRow, NodeStatus, RunRow
+from stepwell.core.store import Store, reader
+from stepwell.stores.sqlite import SqliteStore
 
 
 def check_rows(store: Store) -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from stepwell.clock import ManualClock
+from stepwell.base.clock import ManualClock
+from stepwell.core.model import ListRuns, Sweep
+from stepwell.core.store.memory import MemoryStore
 from stepwell.errors import StoreError
-from stepwell.model import ListRuns, Sweep
-from stepwell.store import open_store
-from stepwell.store.memory import MemoryStore
-from stepwell.testing.conformance import *  # noqa: F403
+from stepwell.stores import open_store
+from tests.conformance.suite import *  # noqa: F403
 
 
 @pytest.fixture

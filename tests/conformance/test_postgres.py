@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from stepwell.clock import ManualClock
+from stepwell.base.clock import ManualClock
+from stepwell.core.model import ListRuns, Sweep
 from stepwell.errors import StoreError
-from stepwell.model import ListRuns, Sweep
-from stepwell.store.postgres.store import PostgresStore
-from stepwell.testing.clocks import RunningClock
-from stepwell.testing.conformance import *  # noqa: F403
+from stepwell.stores.postgres.store import PostgresStore
+from tests.conformance.clocks import RunningClock
+from tests.conformance.suite import *  # noqa: F403
 from tests.postgres_server import PostgresServer, empty
 
 

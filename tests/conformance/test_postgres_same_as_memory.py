@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from stepwell.store.postgres.store import PostgresStore
+from stepwell.stores.postgres.store import PostgresStore
 from tests.conformance.test_same_as_memory import SameAsMemory
 from tests.postgres_server import PostgresServer, empty
 

@@ -5,11 +5,11 @@ from itertools import count
 
 import pytest
 
+from stepwell.core.model import ListRuns, Sweep
 from stepwell.errors import StoreError
-from stepwell.model import ListRuns, Sweep
-from stepwell.store.redis.store import RedisStore
-from stepwell.testing.clocks import RunningClock
-from stepwell.testing.conformance import *  # noqa: F403
+from stepwell.stores.redis.store import RedisStore
+from tests.conformance.clocks import RunningClock
+from tests.conformance.suite import *  # noqa: F403
 from tests.servers.redis_server import RedisServer
 
 _namespaces = count()

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from hypothesis import HealthCheck, settings
 
-from stepwell.store.redis.store import RedisStore
+from stepwell.stores.redis.store import RedisStore
 from tests.conformance.test_same_as_memory import SameAsMemory as _SameAsMemory
 from tests.servers.redis_server import RedisServer
 

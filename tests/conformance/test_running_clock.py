@@ -2,9 +2,9 @@
 
 import pytest
 
-from stepwell.store.memory import MemoryStore
-from stepwell.testing.clocks import PlainTime, RunningClock
-from stepwell.testing.conformance import *  # noqa: F403
+from stepwell.core.store.memory import MemoryStore
+from tests.conformance.clocks import PlainTime, RunningClock
+from tests.conformance.suite import *  # noqa: F403
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from stepwell.clock import SECOND, ManualClock
-from stepwell.graph import Graph
-from stepwell.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
-from stepwell.kernel.healing import arrange, heal
-from stepwell.model import (
+from stepwell.base.clock import SECOND, ManualClock
+from stepwell.base.ids import AttemptId, ClaimId, Digest, GateToken, RunId, WorkerId, split_attempt_id
+from stepwell.core.graph import Graph
+from stepwell.core.kernel.healing import arrange, heal
+from stepwell.core.model import (
     ActivateVersion,
     AddNodes,
     Append,
@@ -73,10 +73,9 @@ from stepwell.model import (
     SwitchGraph,
     may_rewrite,
 )
-from stepwell.store import reader
-from stepwell.store.memory import MemoryStore
-from stepwell.store.sqlite import SqliteStore
-from stepwell.testing.ops import CHUNK, add_graph
+from stepwell.core.store import reader
+from stepwell.core.store.memory import MemoryStore
+from stepwell.stores.sqlite import SqliteStore
 from tests.conformance.drawn import (
     FORKS,
     ILLEGAL,
@@ -93,6 +92,7 @@ from tests.conformance.drawn import (
     number,
 )
 from tests.conformance.invariants import check_rows, check_tables
+from tests.conformance.ops import CHUNK, add_graph
 
 GOOD = (AttemptStatus.COMPLETED, NodeStatus.COMPLETED)
 NAMES = ("summarise", "Ümläut @ 7")

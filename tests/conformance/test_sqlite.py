@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.clock import ManualClock
+from stepwell.base.clock import ManualClock
+from stepwell.core.model import ListRuns, Sweep
 from stepwell.errors import StoreError
-from stepwell.model import ListRuns, Sweep
-from stepwell.store.sqlite import SqliteStore
-from stepwell.testing.conformance import *  # noqa: F403
+from stepwell.stores.sqlite import SqliteStore
+from tests.conformance.suite import *  # noqa: F403
 
 
 @pytest.fixture

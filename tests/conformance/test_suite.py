@@ -10,8 +10,9 @@ from typing import get_args
 
 import pytest
 
-from stepwell import model
-from stepwell.testing import conformance, ops
+from stepwell.core import model
+from tests.conformance import ops
+from tests.conformance import suite as conformance
 
 
 def sources() -> str:
@@ -41,5 +42,5 @@ def test_every_part_of_the_suite_is_taken_in() -> None:
 
 
 def test_stepwell_does_not_load_pytest() -> None:
-    code = "import sys, stepwell.testing.ops, stepwell.testing.audit; print('pytest' in sys.modules)"
+    code = "import sys, tests.conformance.ops, tests.conformance.audit; print('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"

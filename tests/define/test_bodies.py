@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from stepwell.core.graph import Graph, NodeSpec
 from stepwell.define import Bodies, Builder, Workflow, bodies_for, definition_of, step
 from stepwell.errors import DefinitionError, MissingJob
-from stepwell.graph import Graph, NodeSpec
 from tests.define import shop
 
 

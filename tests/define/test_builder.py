@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepwell.core.graph import NO_ARGS, Graph, Retry
 from stepwell.define import PREVIOUS, Builder
 from stepwell.errors import DefinitionError, GraphError, NotJson
-from stepwell.graph import NO_ARGS, Graph, Retry
 from tests.define.lines import place
 from tests.define.shop import charge
 

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepwell.core.graph import Graph
 from stepwell.define import Workflow, step
 from stepwell.define.classes.compile import Link, in_order
-from stepwell.graph import Graph
 
 
 def chain(graph: Graph) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 
+import stepwell.base.types
 import stepwell.define
-import stepwell.types
 from stepwell import PREVIOUS, Retry, Workflow, step, task
 from stepwell.define import definition_of
 from stepwell.errors import DefinitionError, StepwellError
@@ -141,7 +141,7 @@ ELSEWHERE = (
 
 def messages(module: str) -> Iterator[str]:
     """The longest fixed part of each message that a module of the class form can raise or report."""
-    rooms = (Path(room.__path__[0]) for room in (stepwell.define, stepwell.types))
+    rooms = (Path(room.__path__[0]) for room in (stepwell.define, stepwell.base.types))
     tree = ast.parse(next(file for room in rooms for file in room.rglob(f"{module}.py")).read_text(encoding="utf-8"))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and getattr(call.func, "id", None) in RAISING:

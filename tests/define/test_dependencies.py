@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stepwell.core.graph import Graph
 from stepwell.define import PREVIOUS, Workflow, step, task
 from stepwell.errors import DefinitionError, GraphError
-from stepwell.graph import Graph
 from tests.define.lines import place
 
 

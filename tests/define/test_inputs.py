@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell import codec
+from stepwell.base import codec
+from stepwell.base.types.shapes import shape_of
 from stepwell.define import Workflow, step
 from stepwell.errors import DefinitionError, InputError
-from stepwell.types.shapes import shape_of
 from tests.define.lines import place
 
 OrderId = NewType("OrderId", int)

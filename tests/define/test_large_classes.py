@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from stepwell.base.place import SourceLine
 from stepwell.define import Builder, Workflow, step, task
 from stepwell.errors import GraphError
-from stepwell.place import SourceLine
 
 STEPS = 10_000
 LIMIT_SECONDS = 12.0

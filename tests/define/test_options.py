@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from stepwell.core.graph import NodeSpec, Retry
 from stepwell.define import Workflow, step, task
 from stepwell.errors import DefinitionError, GraphError
-from stepwell.graph import NodeSpec, Retry
 from tests.define.lines import place
 
 

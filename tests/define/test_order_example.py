@@ -10,7 +10,7 @@ import pytest
 
 from examples import orders
 from examples.orders import OrderWorkflow
-from stepwell import codec
+from stepwell.base import codec
 from stepwell.define import definition_of, load_target
 
 

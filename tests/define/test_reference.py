@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
+from stepwell.core.graph import Graph
 from stepwell.errors import DefinitionError
-from stepwell.graph import Graph
 from tests.define import reference
 from tests.define.reference import PREVIOUS, Refused, Written
 from tests.define.writing import GHOST, definitions, write

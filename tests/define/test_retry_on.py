@@ -75,8 +75,8 @@ def test_an_exception_of_the_script_has_the_name_that_other_processes_know_it_by
         "from stepwell import Retry\n"
         "class Busy(Exception): ...\n"
         "if __name__ == '__main__':\n"
-        "    from stepwell.kernel.settling import Failure\n"
-        "    from stepwell.runner.bodies.raised import Raised\n"
+        "    from stepwell.core.kernel.settling import Failure\n"
+        "    from stepwell.engine.bodies.raised import Raised\n"
         "    print(Retry(2, retry_on=Busy).names()[0], Raised.of(Busy()).names[0])\n"
     )
     told = subprocess.run([sys.executable, "orders.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -100,7 +100,7 @@ def test_a_function_by_name_is_looked_up_and_can_be_asked() -> None:
         ("no_such_shop:is_busy", "there is no module 'no_such_shop'"),
         ("json:is_busy", "module 'json' has no 'is_busy'"),
         ("json:__doc__", "which is no function"),
-        ("stepwell.ids:new_run_id", "one argument"),
+        ("stepwell.base.ids:new_run_id", "one argument"),
         ("a b:c", "is not an address"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 WRITTEN = """
 from stepwell import Delta, Run
 from stepwell.define import PREVIOUS, Builder, Workflow, step, task
-from stepwell.graph import Retry
+from stepwell.core.graph import Retry
 
 class Order(Workflow, on_failure="pause", timeout=60):
     order_id: int

@@ -6,9 +6,9 @@ import functools
 
 import pytest
 
+from stepwell.core.graph import Retry
 from stepwell.define import Workflow, step, task
 from stepwell.errors import DefinitionError, GraphError
-from stepwell.graph import Retry
 from tests.define import shop
 from tests.define.lines import place
 

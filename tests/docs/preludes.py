@@ -146,7 +146,7 @@ def validate(self): ...
     "dynamic.md": {
         2: """
 from pathlib import Path
-from stepwell.graph import to_frozen
+from stepwell.core.graph import to_frozen
 from upload import upload
 
 Path("upload.json").write_text(json.dumps(to_frozen(upload(7, [4, 8]).graph(), 0)))
@@ -235,7 +235,7 @@ with Engine(runner=None) as looking:
 """,
     "healing.md": "assert run.wait(60).output('ship') is True",
     "postgres.md": """
-from stepwell.store import open_store
+from stepwell.stores import open_store
 
 store = open_store("postgresql://localhost/shop")
 with Engine("postgresql://localhost/shop", workflows=[Order]) as engine, store._connections.one() as connection:

@@ -14,7 +14,7 @@ import pytest
 
 from stepwell import Builder, Engine
 from tests.docs.terminal import ROOT, Block, Terminal, forget
-from tests.runner.waiting import eventually
+from tests.engine.waiting import eventually
 
 SHOP = """
 import time

@@ -20,8 +20,8 @@ import pytest
 
 from stepwell import Engine, Workflow, step
 from tests.docs.terminal import PAGES, ROOT, Block, Terminal, blocks, blocks_of, forget, to_type
+from tests.engine.waiting import eventually
 from tests.pipeline.blog import write
-from tests.runner.waiting import eventually
 from tests.simulation import prove
 
 SHOP = """

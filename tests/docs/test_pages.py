@@ -17,7 +17,7 @@ import pytest
 
 import stepwell.errors
 from stepwell import Engine
-from stepwell.graph import from_frozen
+from stepwell.core.graph import from_frozen
 from tests.docs.preludes import COMMON, EPILOGUES, FILES, PRELUDES, STATES
 from tests.postgres_server import PostgresServer
 from tests.server.running import running
@@ -28,15 +28,15 @@ PAGES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("*.md")])
 RUN_WHOLE = ("asyncio.md", "coming-from.md", "fastapi.md", "index.md", "policies.md", "testing.md", "README.md")
 """Pages whose Python blocks are programs; those of one page are run one after the other, in one namespace."""
 RUN_ELSEWHERE = {
-    "checkpoints.md": ("tests/replay/test_pages.py", 2),
+    "checkpoints.md": ("tests/history/test_pages.py", 2),
     "class-form.md": ("tests/define/test_class_form_page.py", 34),
     "documents.md": ("tests/docs/test_documents_page.py", 1),
     "examples.md": ("tests/examples/test_examples_page.py", 9),
-    "fork.md": ("tests/runner/test_fork_page.py", 1),
+    "fork.md": ("tests/engine/test_fork_page.py", 1),
     "handlers.md": ("tests/handlers/test_handlers_page.py", 1),
     "pipelines.md": ("tests/pipeline/test_page.py", 1),
-    "state.md": ("tests/runner/test_state_page.py", 3),
-    "types.md": ("tests/types/test_types_page.py", 3),
+    "state.md": ("tests/engine/test_state_page.py", 3),
+    "types.md": ("tests/base/types/test_types_page.py", 3),
 }
 """Which tests run the Python blocks of other pages, and how many those are."""
 DATA = {

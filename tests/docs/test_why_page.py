@@ -11,7 +11,7 @@ import pytest
 
 from stepwell import Builder, Engine
 from tests.docs.terminal import Terminal, forget, start
-from tests.runner.waiting import eventually
+from tests.engine.waiting import eventually
 
 SHOP = """
 import time

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, RunNotFound
-from stepwell.runner import NodeView
+from stepwell.engine import NodeView
 from tests.forking.template import Template
 
 ROOT = Path(__file__).parents[2]

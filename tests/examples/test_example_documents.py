@@ -14,9 +14,9 @@ import pytest
 
 from examples.documents.servers import ARTICLE, KEY, PORT, server
 from stepwell import Engine, Handlers
+from stepwell.base.settings import read_settings
 from stepwell.define.document import Document
-from stepwell.runner import Run
-from stepwell.settings import read_settings
+from stepwell.engine import Run
 
 FOLDER = Path(__file__).parents[2] / "examples" / "documents"
 

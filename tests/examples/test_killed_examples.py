@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.runner import NodeView
+from stepwell.engine import NodeView
 from tests.examples.conftest import Ended, Scheduler, until, until_in_time
 from tests.examples.test_examples import LINES
 from tests.forking.template import Template

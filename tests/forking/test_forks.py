@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.engine.waiting import eventually
 from tests.forking.template import Template
-from tests.runner.waiting import eventually
 
 JOBS = """
 import os, signal, sys, time

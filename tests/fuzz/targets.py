@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from stepwell import Builder, Document, Engine, Pipeline, masking
-from stepwell.codec import text
+from stepwell import Builder, Document, Engine, Pipeline
+from stepwell.base import masking
+from stepwell.base.codec import text
+from stepwell.base.schemas import check_schema, problems_of, with_defaults
+from stepwell.base.templates import NodeOutput, compile_config, compile_template
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
 from stepwell.errors import StepwellError
 from stepwell.handlers import Handlers
 from stepwell.pipeline.patterns.pattern import Pattern
-from stepwell.schemas import check_schema, problems_of, with_defaults
-from stepwell.templates import NodeOutput, compile_config, compile_template
 
 LONG = "a" * 10_000
 _open = ExitStack()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from stepwell.codec import decode, encode
+from stepwell.base.codec import decode, encode
+from stepwell.base.networks import allowed_networks
+from stepwell.base.secrets import Secrets, SecretSource
+from stepwell.base.services import checked_services
 from stepwell.handlers import Handlers
 from stepwell.handlers.access import Access
-from stepwell.networks import allowed_networks
-from stepwell.secrets import Secrets, SecretSource
-from stepwell.services import checked_services
 
 
 class Ctx:

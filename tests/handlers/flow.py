@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from stepwell import Engine, Handlers
+from stepwell.base.networks import allowed_networks
+from stepwell.base.secrets import Secrets
+from stepwell.base.services import checked_services
 from stepwell.define.document import Document
 from stepwell.handlers.access import Access
-from stepwell.networks import allowed_networks
-from stepwell.secrets import Secrets
-from stepwell.services import checked_services
 
 FILE = Path(__file__).with_name("flow.yaml")
 PUBLIC, PRIVATE = "127.0.0.2", "127.0.0.3"

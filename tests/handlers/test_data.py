@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepwell import Document, Engine
-from stepwell.runner import Run
+from stepwell.engine import Run
 
 
 def brought_together(config: dict[str, Any], **values: Any) -> Run:

@@ -18,12 +18,12 @@ import pytest
 
 from stepwell import Engine
 from stepwell.define.document import Document
-from stepwell.replay.history.loading import load_cassette
-from stepwell.runner.reports.replay import replay_cassette
+from stepwell.engine.reports.replay import replay_cassette
+from stepwell.history.replay.loading import load_cassette
+from tests.engine.waiting import eventually
 from tests.handlers.flow import FILE, KEY, PRIVATE, PUBLIC, Names, handlers
 from tests.handlers.servers import Asked, Server, answer
 from tests.handlers.test_llm import said
-from tests.runner.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from stepwell.base.secrets import sources_of
+from stepwell.base.services import services_of
+from stepwell.base.settings import read_settings
+from stepwell.base.templates import is_template
 from stepwell.define.document import Document
 from stepwell.handlers import Handlers
-from stepwell.secrets import sources_of
-from stepwell.services import services_of
-from stepwell.settings import read_settings
-from stepwell.templates import is_template
+from tests.engine.waiting import eventually
 from tests.handlers.page import tables
-from tests.runner.waiting import eventually
 
 PAGE = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text("utf-8")
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}

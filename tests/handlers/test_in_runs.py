@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, Handlers, MissingJob, handler
+from stepwell.base.secrets import SecretRef, Secrets
 from stepwell.define.document import Document
+from stepwell.engine import NodeView
 from stepwell.errors import MissingSecret
 from stepwell.handlers import Handler
-from stepwell.runner import NodeView
-from stepwell.secrets import SecretRef, Secrets
+from tests.engine.waiting import eventually
 from tests.handlers.servers import Asked, Server, answer
-from tests.runner.waiting import eventually
 
 
 def document(*nodes: dict[str, Any], handlers: Handlers, **more: Any) -> Document:
@@ -243,7 +243,7 @@ def test_what_a_template_yields_is_never_a_secret(yielded):
 
 
 def test_a_worker_goes_on_when_the_secret_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("stepwell.runner.code.serving.LACKING_SECONDS", 0.05)
+    monkeypatch.setattr("stepwell.engine.code.serving.LACKING_SECONDS", 0.05)
     url, folder = f"sqlite:///{tmp_path}/runs.db", tmp_path / "secrets"
     folder.mkdir()
     handlers = local(secrets=Secrets(folder=folder, environment={}))

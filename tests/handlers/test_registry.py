@@ -10,9 +10,9 @@ from importlib.metadata import EntryPoint
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from stepwell.base.secrets import SecretRef, Secrets
 from stepwell.errors import DefinitionError, PermanentError
 from stepwell.handlers import Handlers, Problem, handler
-from stepwell.secrets import SecretRef, Secrets
 
 
 class Place(BaseModel):

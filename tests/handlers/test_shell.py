@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from stepwell.base.secrets import SecretRef
 from stepwell.errors import PermanentError, TransientError
-from stepwell.secrets import SecretRef
 from tests.handlers.conftest import Bench, Ctx
 
 

@@ -14,10 +14,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from stepwell.model import RunStatus
-from stepwell.runner.reports.audit import audit_run
-from stepwell.store import reader
-from stepwell.store.sqlite import SqliteStore
+from stepwell.core.model import RunStatus
+from stepwell.core.store import reader
+from stepwell.engine.reports.audit import audit_run
+from stepwell.stores.sqlite import SqliteStore
 
 from .load_cases import CASES, MIB
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psutil
 
 from stepwell import Builder, Engine, Workflow, step, task
-from stepwell.runner.runs.run import Run
+from stepwell.engine.runs.run import Run
 
 MIB = 1024 * 1024
 ALL_STARTED = threading.Event()

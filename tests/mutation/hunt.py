@@ -46,7 +46,7 @@ def measure_tests(
     files: dict[str, Path] = {}
     for name in files_of_tests(below):
         text = (ROOT / name).read_text("utf-8")
-        parts = [text, *modules, *(suite if "stepwell.testing.conformance" in text else ())]
+        parts = [text, *modules, *(suite if "tests.conformance.suite" in text else ())]
         files[name] = kept / f"tests-{digest(' '.join(parts))}.json"
 
     def work(tree: Tree, name: str) -> None:

@@ -47,7 +47,7 @@ TEXTS = {"__repr__", "__str__"}
 @dataclass(frozen=True)
 class Mutant:
     module: str
-    """Below the package: `kernel/healing.py`."""
+    """Below the package: `core/kernel/healing.py`."""
     function: str
     """The qualified name of what is around it; empty at the top of a module."""
     was: str

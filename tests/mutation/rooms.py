@@ -15,40 +15,45 @@ class Room(NamedTuple):
     """SQL and Lua are not traced: the tests that run one of these modules are taken to run them."""
 
 
-_STORE_TESTS = ("tests/store", "tests/conformance")
+_STORE_TESTS = ("tests/stores", "tests/conformance")
 
 ROOMS = {
-    "base": Room(("*.py",), ("tests/test_", "tests/cli/test_", "tests/handlers", "tests/server", "tests/templates")),
-    "kernel": Room(("kernel", "graph", "model"), ("tests/kernel", "tests/graph", "tests/runner", "tests/simulation")),
-    "memory": Room(("store/memory", "store/rules", "store/*.py"), _STORE_TESTS),
-    "sqlite": Room(("store/sqlite",), _STORE_TESTS, door=("store/sqlite/store.py",)),
-    "postgres": Room(("store/postgres",), _STORE_TESTS, door=("store/postgres/request.py",)),
-    "redis": Room(("store/redis",), _STORE_TESTS, door=("store/redis/store.py",)),
+    "base": Room(
+        ("*.py", "base/*.py"),
+        ("tests/base/test_", "tests/cli/test_", "tests/handlers", "tests/server", "tests/base/templates"),
+    ),
+    "kernel": Room(
+        ("core/kernel", "core/graph", "core/model", "core/*.py"), ("tests/core", "tests/engine", "tests/simulation")
+    ),
+    "memory": Room(("core/store", "stores/*.py"), (*_STORE_TESTS, "tests/core/store")),
+    "sqlite": Room(("stores/sqlite",), _STORE_TESTS, door=("stores/sqlite/store.py",)),
+    "postgres": Room(("stores/postgres",), _STORE_TESTS, door=("stores/postgres/request.py",)),
+    "redis": Room(("stores/redis",), _STORE_TESTS, door=("stores/redis/store.py",)),
     "define": Room(
         ("define/classes", "define/*.py", "define/types", "define/code"),
-        ("tests/define", "tests/runner", "tests/types"),
+        ("tests/define", "tests/engine", "tests/base/types"),
     ),
     "documents": Room(
-        ("define/document",), ("tests/define", "tests/server", "tests/handlers", "tests/runner/test_documents")
+        ("define/document",), ("tests/define", "tests/server", "tests/handlers", "tests/engine/test_documents")
     ),
-    "templates": Room(("templates",), ("tests/templates", "tests/define", "tests/handlers")),
-    "types": Room(("types",), ("tests/types", "tests/runner/test_typed", "tests/define")),
+    "templates": Room(("base/templates",), ("tests/base/templates", "tests/define", "tests/handlers")),
+    "types": Room(("base/types",), ("tests/base/types", "tests/engine/test_typed", "tests/define")),
     "handlers": Room(("handlers",), ("tests/handlers",)),
-    "scheduling": Room(("runner/scheduling",), ("tests/runner", "tests/simulation")),
-    "worker": Room(("runner/worker",), ("tests/runner", "tests/simulation")),
-    "bodies": Room(("runner/bodies",), ("tests/runner", "tests/test_masking")),
+    "scheduling": Room(("engine/scheduling",), ("tests/engine", "tests/simulation")),
+    "worker": Room(("engine/worker",), ("tests/engine", "tests/simulation")),
+    "bodies": Room(("engine/bodies",), ("tests/engine", "tests/base/test_masking")),
     "engine": Room(
-        ("runner/*.py", "runner/aio", "runner/code", "runner/procedures", "runner/runs"),
-        ("tests/runner", "tests/forking"),
+        ("engine/*.py", "engine/aio", "engine/code", "engine/procedures", "engine/runs"),
+        ("tests/engine", "tests/forking"),
     ),
-    "history": Room(("replay", "runner/reports", "runner/show"), ("tests/replay", "tests/runner", "tests/cli")),
-    "celery": Room(("runner/celery", "celery"), ("tests/runner/celery",)),
-    "triggers": Room(("triggers",), ("tests/triggers", "tests/runner/test_triggers", "tests/server")),
+    "history": Room(("history", "engine/reports", "engine/show"), ("tests/history", "tests/engine", "tests/cli")),
+    "celery": Room(("celery",), ("tests/celery",)),
+    "triggers": Room(("triggers",), ("tests/triggers", "tests/engine/test_triggers", "tests/server")),
     "pipeline": Room(("pipeline",), ("tests/pipeline",)),
     "server": Room(("server",), ("tests/server",)),
     "client": Room(("client",), ("tests/server", "tests/cli")),
     "cli": Room(("cli",), ("tests/cli", "tests/pipeline", "tests/docs")),
-    "testing": Room(("testing/*.py", "testing/virtual"), ("tests/testing", "tests/docs", "tests/replay")),
+    "testing": Room(("testing", "reducers.py", "errors.py"), ("tests/testing", "tests/docs", "tests/history")),
 }
 
 

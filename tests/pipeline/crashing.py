@@ -65,7 +65,7 @@ def plant(fault: str) -> None:
 
         syncing.sync_files = publishing.sync_files = counted(syncing.sync_files)
     elif name == "commit":
-        from stepwell.store.sqlite.store import SqliteStore
+        from stepwell.stores.sqlite.store import SqliteStore
 
         SqliteStore.commit = counted(SqliteStore.commit)  # type: ignore[method-assign]
     else:

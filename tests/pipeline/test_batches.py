@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
-from stepwell.codec import encode_checked
+from stepwell.base.codec import encode_checked
 from stepwell.errors import NotJson
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.found import GivenPipelines

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell import Builder, Engine, Pipeline
-from stepwell.codec import encode_checked
+from stepwell.base.codec import encode_checked
 from stepwell.pipeline.building.verdict import known_status, list_everything, nothing_to_do
 from stepwell.pipeline.states.cache import EMPTY, UNKNOWN, Cached, read_cache, written_cache
 from stepwell.pipeline.states.files.logged import Logged, store_changes

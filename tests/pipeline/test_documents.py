@@ -12,6 +12,7 @@ from stepwell import Engine, Handlers
 from stepwell.define.document import DocumentError
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
+from stepwell.engine.documents import Documents, SavedDocument
 from stepwell.errors import InputError
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.watch import Watcher
@@ -19,7 +20,6 @@ from stepwell.pipeline.document.load import is_pipeline
 from stepwell.pipeline.document.schema import DATA, FIELDS, any_schema
 from stepwell.pipeline.document.stored import save_pipeline
 from stepwell.pipeline.finding import load_pipeline, stored_pipeline
-from stepwell.runner.documents import Documents, SavedDocument
 from tests.pipeline.blog import statuses, write
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pipelines"

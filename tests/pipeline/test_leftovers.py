@@ -12,7 +12,7 @@ import pytest
 from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.port import Publication
 from stepwell.pipeline.states.records import Record, content_hash, members_hash
-from stepwell.testing.states import drafted, everything, record_of
+from tests.conformance.states import drafted, everything, record_of
 
 Content = bytes | Mapping[str, bytes] | None
 ONE, TWO, BOTH = {"1.txt": b"one"}, {"2.txt": b"two"}, {"1.txt": b"one", "2.txt": b"two"}

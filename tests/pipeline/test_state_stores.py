@@ -12,7 +12,7 @@ import pytest
 from stepwell import Builder, Engine, Pipeline, StoreError, StoreFull
 from stepwell.pipeline.states.database import open_database_states
 from stepwell.pipeline.states.files.store import FileStates
-from stepwell.testing.states import Open, StateStoreConformance
+from tests.conformance.states import Open, StateStoreConformance
 from tests.pipeline.blog import Clock, Ledger, make_blog, statuses
 from tests.postgres_server import PostgresServer
 

@@ -13,6 +13,7 @@ import pytest
 
 import stepwell
 from stepwell import Builder, Engine, MissingJob, Pipeline, Workflow, step
+from stepwell.core.store.memory import MemoryStore
 from stepwell.define import ANYTHING, Registry
 from stepwell.define.code.address import address_of
 from stepwell.define.code.registry import ForData
@@ -21,9 +22,8 @@ from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.jobs import produce, produce_async, produce_many
 from stepwell.pipeline.building.work import Runs
-from stepwell.store.memory import MemoryStore
+from tests.engine import jobs as user_jobs
 from tests.pipeline.blog import make_blog, statuses, write
-from tests.runner import jobs as user_jobs
 
 A = "2026-01-15"
 

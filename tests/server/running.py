@@ -9,8 +9,9 @@ from typing import Any
 
 import httpx
 
+from stepwell.core.store import Store
 from stepwell.server.serving import Serving
-from stepwell.store import Store, open_store
+from stepwell.stores import open_store
 
 SECONDS = 30.0
 

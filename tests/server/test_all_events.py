@@ -14,7 +14,7 @@ from stepwell import Builder, Engine
 from stepwell.server.api import events
 from stepwell.server.service import Service
 from stepwell.server.streams import feed
-from stepwell.store import open_store
+from stepwell.stores import open_store
 from tests.server.running import SECONDS, client, running
 from tests.server.test_events import events_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from stepwell.server.access.tokens import create_token
-from tests.runner.test_store_in_trouble import write_lock
-from tests.runner.waiting import eventually
+from tests.engine.test_store_in_trouble import write_lock
+from tests.engine.waiting import eventually
 from tests.server.running import ADD, client, running
 
 WRITERS = 48

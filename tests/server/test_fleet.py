@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from stepwell import Client, Document
-from stepwell.testing.audit import audit
 from stepwell.triggers.reading import moment
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.waiting import eventually
 from tests.server.test_flow import FLOW, Outside
 from tests.server.test_killed import address_of
 from tests.servers.fleet import Fleet, Service

@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
+from stepwell.base.settings import read_settings
 from stepwell.handlers import Handlers
-from stepwell.settings import read_settings
 from tests.server.running import client, ended, running
 
 FLOW = {

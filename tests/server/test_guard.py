@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from stepwell.core.store import reader
 from stepwell.errors import InputError
 from stepwell.server.access import callers, sessions, tokens
 from stepwell.server.access.guard import MAX_BODY, host_name
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
-from stepwell.store import open_store, reader
-from tests.runner.waiting import eventually
+from stepwell.stores import open_store
+from tests.engine.waiting import eventually
 from tests.server.running import client, running
 
 RUNS = "/api/v1/runs"
@@ -242,7 +243,7 @@ def test_another_address_than_loopback_needs_a_token_first(tmp_path: object) -> 
     url = f"sqlite:///{tmp_path}/bind.db"
     with pytest.raises(InputError, match="there is no valid token"), running(url, host="0.0.0.0"):
         pass
-    from stepwell.store import open_store
+    from stepwell.stores import open_store
 
     store = open_store(url)
     create_token(store, ["read"])

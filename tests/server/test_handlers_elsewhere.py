@@ -12,13 +12,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from stepwell import Context, Document, Engine, InputError, handler
+from stepwell.base.templates import is_template
+from stepwell.core.graph import Retry
+from stepwell.engine.code import registering
 from stepwell.errors import MissingJob
-from stepwell.graph import Retry
 from stepwell.handlers import Handlers
 from stepwell.handlers.described import from_data, to_data
-from stepwell.runner.code import registering
-from stepwell.templates import is_template
-from tests.runner.waiting import eventually
+from tests.engine.waiting import eventually
 from tests.server.running import client, ended, running
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from stepwell import Engine
-from stepwell.testing.audit import audit
-from tests.runner.waiting import eventually
+from tests.conformance.audit import audit
+from tests.engine.waiting import eventually
 from tests.server.running import ADD, SECONDS
 from tests.server.test_events import events_of
 from tests.servers.fleet import Fleet, Service

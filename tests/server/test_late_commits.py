@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from stepwell import Builder, Engine
-from stepwell.clock import Clock, ManualClock
-from stepwell.model import ListEnded, ListLines, ListRuns, Query
-from stepwell.model.queries import Page, RunPage
+from stepwell.base.clock import Clock, ManualClock
+from stepwell.core.model import ListEnded, ListLines, ListRuns, Query
+from stepwell.core.model.queries import Page, RunPage
+from stepwell.core.store import Store
+from stepwell.core.store.memory import MemoryStore
 from stepwell.server.api import events
 from stepwell.server.serving import Serving
 from stepwell.server.streams import feed
-from stepwell.store import Store
-from stepwell.store.memory import MemoryStore
 from tests.server.running import client, serving_of
 from tests.server.test_all_events import told, until_told, workflow
 from tests.server.test_events import events_of

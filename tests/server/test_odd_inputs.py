@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Document, Engine
+from stepwell.base.schemas import KEYWORDS, check_schema
+from stepwell.base.templates import compile_template
+from stepwell.core.model import wire
+from stepwell.core.store import Store
+from stepwell.core.store.memory import MemoryStore
 from stepwell.define.document.inputs import checked_input
 from stepwell.errors import StepwellError
 from stepwell.handlers import Handlers
-from stepwell.model import wire
-from stepwell.schemas import KEYWORDS, check_schema
 from stepwell.server.api.reading import MAX_ROWS
 from stepwell.server.serving import Serving
-from stepwell.store import Store
-from stepwell.store.memory import MemoryStore
-from stepwell.templates import compile_template
 from tests.server.running import ADD, client, ended, running
 
 TEXTS = [

@@ -15,16 +15,16 @@ import httpx
 import pytest
 
 from stepwell import Builder, Client, Document, Engine, RunNotFound, StepwellError, Trigger
+from stepwell.base.clock import SECOND, ManualClock
 from stepwell.client.transport import error_of
-from stepwell.clock import SECOND, ManualClock
+from stepwell.core.model import RunStatus
+from stepwell.core.store.memory import MemoryStore
 from stepwell.errors import InputError, NotAllowed, PipelineBusy, RunBusy, RunConflict, ServerError, StoreError
-from stepwell.model import RunStatus
 from stepwell.server.access import callers
 from stepwell.server.access.guard import HEADERS
 from stepwell.server.access.tokens import create_token
 from stepwell.server.api.steering import _MATCHES, Verb
 from stepwell.server.serving import Serving
-from stepwell.store.memory import MemoryStore
 from tests.server.running import ADD, SECONDS, client, running, serving_of
 
 RUNS = "/api/v1/runs"

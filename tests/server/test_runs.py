@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from stepwell import Builder, Context, Engine
-from stepwell.model import ListLines
-from stepwell.replay.history.checkpoint import effect_data
+from stepwell.core.model import ListLines
+from stepwell.history.replay.checkpoint import effect_data
 from stepwell.server import paging
 from stepwell.server.serving import Serving
 from tests.server.running import ADD, client, ended, running

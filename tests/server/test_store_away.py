@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from stepwell import Builder, Engine, errors
+from stepwell.core.store import Store
 from stepwell.server import readiness
 from stepwell.server.serving import Serving
-from stepwell.store import Store
-from tests.runner.waiting import eventually
+from tests.engine.waiting import eventually
 from tests.server.running import ADD, client, running
 from tests.server.test_odd_inputs import bodies
 from tests.server.test_walk import routes_of

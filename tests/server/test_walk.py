@@ -9,13 +9,13 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from stepwell.clock import SECOND
-from stepwell.codec import decode, encode
-from stepwell.model import PutRecord
+from stepwell.base.clock import SECOND
+from stepwell.base.codec import decode, encode
+from stepwell.core.model import PutRecord
+from stepwell.core.store import Store, reader
 from stepwell.server.access.tokens import SCOPES, Scope, create_token, revoke_token
 from stepwell.server.routes import OPEN, SCOPE
 from stepwell.server.serving import Serving
-from stepwell.store import Store, reader
 from tests.server.running import client, running
 
 OPEN_PATHS = {"/healthz", "/readyz", "/hooks/{name}"}

@@ -14,9 +14,9 @@ import pytest
 from pydantic import BaseModel
 
 from stepwell import Engine, InputError, Workflow, step
+from stepwell.base.schemas import problems_of
 from stepwell.cli.inputs import make_startable
 from stepwell.define.types.input_schema import input_schema
-from stepwell.schemas import problems_of
 from tests.server.running import client, running
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from stepwell import Engine
-from stepwell.store import open_store, reader
+from stepwell.core.store import reader
+from stepwell.stores import open_store
 
 ROOT = Path(__file__).parents[2]
 READY_SECONDS = 60.0

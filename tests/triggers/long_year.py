@@ -10,7 +10,7 @@ import sys
 import time
 from itertools import takewhile
 
-from stepwell.clock import SECOND
+from stepwell.base.clock import SECOND
 from stepwell.triggers import Trigger
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import time_text

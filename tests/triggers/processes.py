@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.clock import SECOND, ManualClock
-from stepwell.model import Answer, Batch, Query
-from stepwell.store.memory import MemoryStore
-from stepwell.testing import ops
+from stepwell.base.clock import SECOND, ManualClock
+from stepwell.core.model import Answer, Batch, Query
+from stepwell.core.store.memory import MemoryStore
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.definition import Trigger
 from stepwell.triggers.firing import Firing
 from stepwell.triggers.rendering import Start, time_text
+from tests.conformance import ops
 
 START = 1_767_225_600  # 2026-01-01T00:00:00Z
 

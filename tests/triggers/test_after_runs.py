@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stepwell.errors import InputError
-from stepwell.testing import ops
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start
+from tests.conformance import ops
 from tests.triggers.processes import Killed, World, end
 
 

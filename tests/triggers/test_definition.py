@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Trigger, TriggerError, Workflow, step
-from stepwell.clock import MAX_SECONDS
-from stepwell.templates import TemplateError
+from stepwell.base.clock import MAX_SECONDS
+from stepwell.base.templates import TemplateError
 from stepwell.triggers.filters import compile_filter, passes
 from stepwell.triggers.reading import FIELDS, KIND_NAMES, duration, moment
 from stepwell.triggers.state import Backfill, State

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell.clock import SECOND
+from stepwell.base.clock import SECOND
+from stepwell.core.model import PutRecord
 from stepwell.errors import InputError, StoreCorrupt
-from stepwell.model import PutRecord
 from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start, time_text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stepwell.clock import SECOND
+from stepwell.base.clock import SECOND
 from stepwell.errors import InputError
 from stepwell.triggers.schedule import LATEST, NICKNAMES, Cron, Every, Schedule, next_fires, time_zone
 

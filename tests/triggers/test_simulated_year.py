@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.clock import SECOND
+from stepwell.base.clock import SECOND
 from stepwell.triggers import Trigger
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import time_text

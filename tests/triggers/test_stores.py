@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Trigger, Workflow, step
-from stepwell.clock import SECOND
-from stepwell.store import Store, open_store, reader
+from stepwell.base.clock import SECOND
+from stepwell.core.store import Store, reader
+from stepwell.stores import open_store
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.firing import Firing
 from stepwell.triggers.rendering import time_text

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.clock import SECOND
+from stepwell.base.clock import SECOND
 from stepwell.errors import InputError
 from stepwell.triggers import Trigger
 from stepwell.triggers.rendering import Start

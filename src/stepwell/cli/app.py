@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..version import __version__
+from ..base.version import __version__
 from .command import Where, declare
 from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
 from .document_commands import add_document_commands

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from ..model import RunRow
-    from ..store import Store
+    from ..core.model import RunRow
+    from ..core.store import Store
 
 OFFERED_UP_TO = 50
 LOOKED_AT_UP_TO = 1_000
@@ -70,8 +70,8 @@ def _store(context: typer.Context) -> Iterator[Store]:
 @_offered
 def nodes(store: Store, context: typer.Context, incomplete: str) -> Offers:
     """Names of the nodes of the run in the argument `run`."""
-    from ..runner.runs.stored import StoredRun
-    from ..store import reader
+    from ..core.store import reader
+    from ..engine.runs.stored import StoredRun
     from .find import find_run
 
     row = find_run(store, str(context.params.get("run") or ""))
@@ -95,7 +95,7 @@ def _runs(store: Store) -> Offers:
 
 
 def _documents(store: Store) -> Offers:
-    from ..store import reader
+    from ..core.store import reader
 
     return ((row.name, f"document, version {row.active}") for row in reader.all_names(store, "document"))
 
@@ -114,7 +114,7 @@ targets_and_runs = _offered(lambda store, *_: (*_targets(store), *_runs(store)))
 
 @_offered
 def statuses(store: Store, context: typer.Context, incomplete: str) -> Offers:
-    from ..model import RunStatus
+    from ..core.model import RunStatus
 
     for status in RunStatus:
         yield (status.lower() if incomplete[:1].islower() else str(status)), ""
@@ -123,7 +123,7 @@ def statuses(store: Store, context: typer.Context, incomplete: str) -> Offers:
 def _newest(store: Store) -> Iterator[RunRow]:
     from itertools import islice
 
-    from ..store import reader
+    from ..core.store import reader
 
     return islice(reader.all_runs(store), LOOKED_AT_UP_TO)
 

@@ -11,16 +11,17 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from ..commands import DEFAULT_STORE
+from ..base.commands import DEFAULT_STORE
+from ..base.settings import Settings, read_settings
+from ..core.store import Store
 from ..errors import InputError, StoreError
-from ..settings import Settings, read_settings
-from ..store import Store, open_store, public
+from ..stores import open_store, public
 
 if TYPE_CHECKING:
     from ..client import Client
     from ..client.transport import Transport
+    from ..engine import Engine
     from ..handlers import Handlers
-    from ..runner import Engine
 
 
 class Connection:
@@ -93,7 +94,7 @@ class Connection:
         """An engine that reads and steers runs but runs no bodies; for a server, its client."""
         if self._server is not None:
             return cast("Engine", self.client(self._server))
-        from ..runner import Engine
+        from ..engine import Engine
 
         return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
@@ -103,7 +104,7 @@ class Connection:
         """An engine that runs bodies, and creates its store if need be; for a server, its client. `modules` may be imported."""
         if self._server is not None:
             return cast("Engine", self.client(self._server))
-        from ..runner import Engine
+        from ..engine import Engine
 
         options: dict[str, Any] = self.settings.for_workers | {
             "handlers": self.handlers(),

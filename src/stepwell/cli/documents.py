@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.schemas import problems_of
+from ..core.model import parted
+from ..core.store import Store, reader
 from ..errors import InputError
-from ..model import parted
-from ..schemas import problems_of
-from ..store import Store, reader
 from .connect import Connection
 
 if TYPE_CHECKING:

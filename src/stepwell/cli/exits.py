@@ -10,7 +10,7 @@ from enum import IntEnum
 import typer
 
 from .. import errors
-from ..words import error_text
+from ..base.words import error_text
 from .streams import allow_early_close
 
 

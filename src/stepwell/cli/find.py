@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..commands import DEFAULT_STORE
+from ..base.commands import DEFAULT_STORE
+from ..core.model import RunRow
+from ..core.store import Store, reader
 from ..errors import InputError, RunNotFound
-from ..model import RunRow
-from ..store import Store, reader
 from .show.words import plain
 
 if TYPE_CHECKING:
-    from ..runner import Run
-    from ..runner.runs.stored import StoredRun
+    from ..engine import Run
+    from ..engine.runs.stored import StoredRun
 
 LONGEST_SEQ = 18
 """The longest text of digits that is read as a `seq`."""

@@ -9,14 +9,14 @@ from dataclasses import MISSING
 from types import ModuleType
 from typing import Any, cast, get_type_hints
 
+from ..base.place import place_of
+from ..base.types.misfit import Unsupported
+from ..base.types.shapes import Shape, shape_of
+from ..base.words import error_text
+from ..core.graph import Graph
 from ..define import Builder, Target, Workflow, load_target
 from ..define.types.inputs import Input, checked, inputs_of
 from ..errors import DefinitionError, InputError
-from ..graph import Graph
-from ..place import place_of
-from ..types.misfit import Unsupported
-from ..types.shapes import Shape, shape_of
-from ..words import error_text
 from .documents import Pairs, json_object, likeliest, named_values
 
 

@@ -6,28 +6,28 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from ..clock import Duration
+from ..base.clock import Duration
+from ..base.ids import RunId, new_run_id
+from ..base.words import shown
+from ..core.graph import to_frozen
+from ..core.store import Store
 from ..define import Builder, Workflow
 from ..define.document import Document
+from ..engine import Engine, Run
+from ..engine.checking import checked_changes, checked_limit, checked_list, checked_seconds
+from ..engine.documents import Documents
+from ..engine.shared_calls import SharedCalls
+from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
-from ..graph import to_frozen
 from ..handlers import Handler, Handlers
-from ..ids import RunId, new_run_id
-from ..runner import Engine, Run
-from ..runner.checking import checked_changes, checked_limit, checked_list, checked_seconds
-from ..runner.documents import Documents
-from ..runner.shared_calls import SharedCalls
-from ..runner.starting import Startable, StartOptions
-from ..store import Store
-from ..words import shown
 from .events import Event, follow, path_of_events
 from .remote import RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
 
 if TYPE_CHECKING:
-    from ..runner.runs.requests import Requests
-    from ..runner.waiting import Waiting
+    from ..engine.runs.requests import Requests
+    from ..engine.waiting import Waiting
 
 _OFFERED = (
     "adopt", "close", "compare", "events", "get", "run", "runs", "save", "start", "start_many", "triggers", "wait", "workflows",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from ..clock import Duration
-from ..runner.aio.calls import AwaitedCalls
-from ..runner.aio.run import AsyncRun
-from ..words import offered
+from ..base.clock import Duration
+from ..base.words import offered
+from ..engine.aio.calls import AwaitedCalls
+from ..engine.aio.run import AsyncRun
 from .blocking import BlockingClient
 from .events import Event, follow_on_loop, path_of_events
 

@@ -8,9 +8,9 @@ from math import inf
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
-from ..codec import decode
+from ..base.codec import decode
+from ..base.words import shown
 from ..errors import InputError, StoreError
-from ..words import shown
 from .transport import SECONDS, Transport, path_of, unreachable
 
 QUIET_SECONDS = 45.0

@@ -10,12 +10,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from ..clock import SECOND, Duration
-from ..codec import decode
-from ..errors import RunStillActive, StoreError
-from ..graph import Graph, to_frozen
-from ..ids import RunId, WorkerId, new_run_id
-from ..model import (
+from ..base.clock import SECOND, Duration
+from ..base.codec import decode
+from ..base.ids import RunId, WorkerId, new_run_id
+from ..core.graph import Graph, to_frozen
+from ..core.model import (
     ActivateVersion,
     Answer,
     Batch,
@@ -30,12 +29,13 @@ from ..model import (
     Sweep,
     receipts,
 )
-from ..model.versions import VersionActivated, VersionSaved
-from ..model.wire import Unreadable, answer_from_wire, query_to_wire
-from ..runner.checking import checked_limit
-from ..runner.code.code import Code
-from ..runner.waiting import waits_for_a_decision
-from ..store import Store, reader
+from ..core.model.versions import VersionActivated, VersionSaved
+from ..core.model.wire import Unreadable, answer_from_wire, query_to_wire
+from ..core.store import Store, reader
+from ..engine.checking import checked_limit
+from ..engine.code.code import Code
+from ..engine.waiting import waits_for_a_decision
+from ..errors import RunStillActive, StoreError
 from .events import Event, follow, follow_on_loop
 from .transport import Transport, path_of
 

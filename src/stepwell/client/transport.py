@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from ..codec import decode
+from ..base.codec import decode
+from ..base.types.codecs import encoded_by_type
+from ..base.version import __version__
+from ..base.words import shown
 from ..errors import (
     InputError,
     NotAllowed,
@@ -20,9 +23,6 @@ from ..errors import (
     StepwellError,
     StoreError,
 )
-from ..types.codecs import encoded_by_type
-from ..version import __version__
-from ..words import shown
 
 if TYPE_CHECKING:
     import httpx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..clock import SECOND
+from ..base.clock import SECOND
 from ..triggers.definition import Trigger
 from ..triggers.reading import moment
 from ..triggers.rendering import time_text

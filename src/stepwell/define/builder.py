@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, Unpack
 
-from ..clock import Duration
+from ..base.clock import Duration
+from ..base.ids import NodeId
+from ..base.place import SourceLine, caller
+from ..base.words import count, offered, shown
+from ..core.graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
+from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
-from ..graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
-from ..graph.spec import OPTIONS
-from ..ids import NodeId
-from ..place import SourceLine, caller
-from ..words import count, offered, shown
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type

@@ -6,11 +6,11 @@ import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
-from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ..base.clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ..base.place import SourceLine
+from ..base.words import shown
+from ..core.graph import DEFAULT_QUEUE, MAX_NAME, Body, NodeSpec, OnLost, Retry, SideEffects
 from ..errors import DefinitionError
-from ..graph import DEFAULT_QUEUE, MAX_NAME, Body, NodeSpec, OnLost, Retry, SideEffects
-from ..place import SourceLine
-from ..words import shown
 from .code.address import find_retry_on, is_address, loaded
 
 Isolation: TypeAlias = Literal["thread", "process"]

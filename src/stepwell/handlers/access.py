@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..networks import Allowed
-from ..secrets import Secrets
-from ..services import Service
+from ..base.networks import Allowed
+from ..base.secrets import Secrets
+from ..base.services import Service
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Gives the addresses of a host."""

@@ -7,10 +7,10 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
+from ..base.secrets import SecretRef, leaves
+from ..base.types.misfit import Problem
+from ..base.words import suggestion
 from ..errors import PermanentError
-from ..secrets import SecretRef, leaves
-from ..types.misfit import Problem
-from ..words import suggestion
 
 MAX_PROBLEMS = 100
 """Unknown keys of one config that are reported."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..codec import text
+from ..base.codec import text
 from ..errors import PermanentError
 from .configs import kind_of
 from .definition import Handler

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from ..clock import Duration, in_seconds
+from ..base.clock import Duration, in_seconds
+from ..base.place import caller
+from ..base.secrets import SecretRef, has_references, leaves, references_of
+from ..base.types.misfit import Problem
+from ..base.words import shown
+from ..core.graph import Retry, SideEffects
 from ..errors import DefinitionError, PermanentError
-from ..graph import Retry, SideEffects
-from ..place import caller
-from ..secrets import SecretRef, has_references, leaves, references_of
-from ..types.misfit import Problem
-from ..words import shown
 from .configs import Later, fields_of, problems_of, validated
 
 DEFAULT_TIMEOUT = 30.0

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..graph.document import read_retry, write_retry
-from ..schemas import problems_of
-from ..secrets import references_of
-from ..types.misfit import Problem
-from ..words import suggestion
+from ..base.schemas import problems_of
+from ..base.secrets import references_of
+from ..base.types.misfit import Problem
+from ..base.words import suggestion
+from ..core.graph.document import read_retry, write_retry
 from .configs import Later, is_known_later, kind_of
 from .definition import Handler
 

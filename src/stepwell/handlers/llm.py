@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..codec import decode_strictly, json_path, text
+from ..base.codec import decode_strictly, json_path, text
+from ..base.masking import mask
+from ..base.schemas import check_schema, problems_of
 from ..errors import PermanentError
-from ..masking import mask
-from ..replay.effects.record import masked_data
-from ..schemas import check_schema, problems_of
+from ..history.effects.record import masked_data
 from .access import Access
 from .definition import Handler
 from .http.outgoing import Outgoing

@@ -26,12 +26,21 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+from ..base.networks import allowed_networks
+from ..base.secrets import (
+    ANY_SERVICE,
+    NO_SECRETS,
+    Provider,
+    Secrets,
+    has_references,
+    references,
+    references_of,
+    resolved,
+)
+from ..base.services import checked_services, owners_of
+from ..base.settings import Settings
+from ..base.words import shown
 from ..errors import DefinitionError
-from ..networks import allowed_networks
-from ..secrets import ANY_SERVICE, NO_SECRETS, Provider, Secrets, has_references, references, references_of, resolved
-from ..services import checked_services, owners_of
-from ..settings import Settings
-from ..words import shown
 from .access import Access
 from .definition import Handler
 
@@ -224,7 +233,7 @@ def _loaded_point(name: str, point: Any) -> Handler:
 
 
 def _masked(result: Any) -> Any:
-    from ..replay.effects.record import masked_value
+    from ..history.effects.record import masked_value
 
     return masked_value(plain(result))
 

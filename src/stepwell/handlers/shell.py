@@ -19,14 +19,14 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from ..codec import decode_strictly
-from ..descendants import MARK, kill_descendants
+from ..base.codec import decode_strictly
+from ..base.masking import mask
+from ..base.secrets import SecretRef, resolved
 from ..errors import PermanentError, TransientError
-from ..masking import mask
-from ..replay.effects.record import masked_data
-from ..secrets import SecretRef, resolved
+from ..history.effects.record import masked_data
 from .access import Access
 from .definition import Handler
+from .descendants import MARK, kill_descendants
 from .http.outgoing import named
 from .strict import Strict
 

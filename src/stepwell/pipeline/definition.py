@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from ..clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ..base.clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ..base.importable import importable_name
+from ..base.place import caller
+from ..base.words import shown
 from ..errors import DefinitionError
-from ..importable import importable_name
-from ..place import caller
-from ..words import shown
 from .codehash.stages import StageCodes
 from .patterns.paths import name_problem
 from .stage import BACK_OFF, Stage, make_stage

@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ..base.words import shown
 from ..errors import DefinitionError
-from ..words import shown
 from .pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from ..core.store import Store
     from ..handlers import Handlers
-    from ..store import Store
 
 DOCUMENTS = (".json", ".yaml", ".yml")
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..clock import utc_text
+from ..base.clock import utc_text
 from ..errors import InputError
 from .definition import PipelineDefinition
 from .patterns.paths import checked_path
@@ -14,7 +14,7 @@ from .states.notes import change_failures, read_failures
 from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
 
 if TYPE_CHECKING:
-    from ..runner import Engine
+    from ..engine import Engine
     from .building.report import BuildReport
     from .looking import Explanation, PipelineStatus, Plan, View
     from .staleness.units import Unit

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from ..clock import SECONDS_NEEDED, Duration, in_seconds, is_seconds
-from ..codec import encode
+from ..base.clock import SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ..base.codec import encode
+from ..base.words import shown
 from ..errors import DefinitionError, NotJson
-from ..words import shown
 from .patterns.pattern import Pattern
 
 if TYPE_CHECKING:
-    from ..place import SourceLine
+    from ..base.place import SourceLine
 
 OutputKind: TypeAlias = Literal["file", "directory", "members"]
 RESERVED = frozenset({"config", "ctx", "entities", "entity", "out"})

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.words import shown
 from ..errors import DefinitionError
-from ..words import shown
 from .patterns.pattern import Pattern
 from .states.notes import noted_types
 
 if TYPE_CHECKING:
-    from ..templates import Expression
+    from ..base.templates import Expression
     from .stage import Stage
     from .states.port import StateStore
 
@@ -62,7 +62,7 @@ def make_trigger(
         Pattern(state)
     compiled = None
     if condition is not None:
-        from ..templates import TemplateError
+        from ..base.templates import TemplateError
         from ..triggers.filters import compile_filter
 
         stage = stages.get(state)

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
-from ..version import __version__
+from ..base.version import __version__
 from .access.guard import Guard
 from .access.tokens import MEANINGS
 from .api import parts

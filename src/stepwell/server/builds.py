@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ..base.ids import new_run_id
+from ..base.words import error_text
+from ..engine import Engine
 from ..errors import StepwellError
-from ..ids import new_run_id
 from ..pipeline import Pipeline
 from ..pipeline.building.build_once import build_once
 from ..pipeline.building.report import BuildReport, Tally
-from ..runner import Engine
-from ..words import error_text
 from .problems import public_text
 
 log = logging.getLogger("stepwell")

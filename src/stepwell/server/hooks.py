@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from ..core.store import reader
+from ..engine import Engine
 from ..errors import InputError, MissingSecret, StepwellError
 from ..handlers import Handlers
-from ..runner import Engine
-from ..store import reader
 from ..triggers.definition import Trigger
 from ..triggers.firing import NotHere
 from ..triggers.kinds import Webhook

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from ..model import UNFINISHED_RUNS, RunStatus
-from ..runner.reports.workers import is_idle
-from ..runner.worker.metrics import ByKind, EngineMetrics
-from ..store import reader
-from ..store.living import living
+from ..core.model import UNFINISHED_RUNS, RunStatus
+from ..core.store import reader
+from ..core.store.living import living
+from ..engine.reports.workers import is_idle
+from ..engine.worker.metrics import ByKind, EngineMetrics
 from .counting import BUCKETS, Requests
 from .service import Service
 

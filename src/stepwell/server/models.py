@@ -1,4 +1,4 @@
-"""What the API answers with. The keys are those of `runner/runs/records.py`, which are a promise."""
+"""What the API answers with. The keys are those of `engine/runs/records.py`, which are a promise."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..model import AttemptStatus, NodeStatus, RunStatus, VersionRow
-from ..words import iso
+from ..base.words import iso
+from ..core.model import AttemptStatus, NodeStatus, RunStatus, VersionRow
 
 Item = TypeVar("Item")
 EXAMPLE_TIME = "2026-01-15T10:30:02.000000Z"

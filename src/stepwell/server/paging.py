@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field, TypeAdapter
 
-from ..codec import encode
+from ..base.codec import encode
 from .models import Page
 from .problems import Problem
 

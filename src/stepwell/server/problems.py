@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import errors
-from ..codec import clean, encode_checked, json_path
+from ..base.codec import clean, encode_checked, json_path
+from ..base.words import message_of, short_name
 from ..define.document import DocumentError
 from ..triggers import TriggerError
-from ..words import message_of, short_name
 
 log = logging.getLogger("stepwell")
 

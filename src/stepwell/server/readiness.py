@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 
-from ..codec import encode
-from ..model import PutRecord
-from ..store import Store
-from ..words import error_text
+from ..base.codec import encode
+from ..base.words import error_text
+from ..core.model import PutRecord
+from ..core.store import Store
 
 log = logging.getLogger("stepwell")
 

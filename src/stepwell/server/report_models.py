@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..model import NodeStatus, RunStatus
+from ..core.model import NodeStatus, RunStatus
 from .models import EXAMPLE_TIME
 
 

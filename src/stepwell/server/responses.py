@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from fastapi import Response
 
-from ..codec import sha256
+from ..base.codec import sha256
+from ..core.graph import Graph, to_dot, to_mermaid
 from ..errors import InputError
-from ..graph import Graph, to_dot, to_mermaid
 from .problems import Problem
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
@@ -39,7 +39,7 @@ def ranged(data: bytes, headers: Mapping[str, str]) -> Response:
 
 def drawn(graph: Graph, statuses: Mapping[str, str] | None, form: Format) -> Response:
     if form == "svg":
-        from ..graph.svg import MAX_SVG_NODES, to_svg
+        from ..core.graph.svg import MAX_SVG_NODES, to_svg
 
         if len(graph) > MAX_SVG_NODES:
             raise InputError(

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from ..graph import Graph
+from ..base.ids import Digest, RunId
+from ..core.graph import Graph
+from ..core.model import RunRow
+from ..core.store import Store, reader
+from ..engine import Engine, Run
+from ..engine.code.registering import KnownHandlers
+from ..engine.runs.stored import StoredRun
 from ..handlers import Handlers
-from ..ids import Digest, RunId
-from ..model import RunRow
-from ..runner import Engine, Run
-from ..runner.code.registering import KnownHandlers
-from ..runner.runs.stored import StoredRun
-from ..store import Store, reader
 from .access.callers import Callers
 from .builds import Builds
 from .hooks import Hooks

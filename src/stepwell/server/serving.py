@@ -13,10 +13,10 @@ import uvicorn
 from anyio import to_thread
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ..core.store import Store
+from ..engine import Engine
 from ..errors import InputError, StoreReplaced
 from ..handlers import Handlers
-from ..runner import Engine
-from ..store import Store
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app

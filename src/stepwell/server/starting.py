@@ -6,19 +6,19 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..base.ids import checked_run_id, new_run_id
+from ..base.words import suggestion
+from ..core.graph import from_frozen
+from ..core.kernel.healing import arrange
+from ..core.model import RunRow, parted
+from ..core.store import reader
 from ..define import Definition, Workflow
 from ..define.document import Document
 from ..define.document.checking import with_templates_read
+from ..engine import Engine
+from ..engine.code import registering
+from ..engine.starting import create_op
 from ..errors import InputError, MissingJob
-from ..graph import from_frozen
-from ..ids import checked_run_id, new_run_id
-from ..kernel.healing import arrange
-from ..model import RunRow, parted
-from ..runner import Engine
-from ..runner.code import registering
-from ..runner.starting import create_op
-from ..store import reader
-from ..words import suggestion
 from .problems import Problem
 from .service import Service
 

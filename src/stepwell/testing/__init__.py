@@ -1,5 +1,4 @@
-"""For tests of workflows: `speedrun`. For authors of stores: ops in few words (`ops`), an auditor of what a store holds
-(`audit`), the suite every store passes (`conformance`)."""
+"""For tests of workflows: `speedrun`, and a pytest plugin."""
 
 from __future__ import annotations
 

@@ -10,10 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..define import Workflow
-    from ..runner.reports.replay import Replayed
-
-# The suite for authors of stores; it has to be named before it is imported, to say what was compared.
-pytest.register_assert_rewrite("stepwell.testing.conformance")
+    from ..engine.reports.replay import Replayed
 
 
 @pytest.fixture
@@ -31,11 +28,11 @@ def stepwell_replay(request: pytest.FixtureRequest) -> Callable[..., Replayed]:
     def replay(file: str | Path, *, workflow: type[Workflow] | None = None, jobs: Iterable[str] | None = None) -> Any:
         import os
 
+        from ..base.settings import read_settings
+        from ..engine.reports.replay import NOTHING_REPEATABLE, replay_cassette
         from ..errors import ReplayMismatch
         from ..handlers import Handlers
-        from ..replay.history.loading import load_cassette
-        from ..runner.reports.replay import NOTHING_REPEATABLE, replay_cassette
-        from ..settings import read_settings
+        from ..history.replay.loading import load_cassette
 
         beside, root = request.path.parent / file, request.config.rootpath
         path = beside if beside.exists() or Path(file).is_absolute() else root / file

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ..clock import SECOND, WallClock
+from ..base.clock import SECOND, WallClock
+from ..base.ids import time_ordered
+from ..base.words import shown, suggestion
+from ..core.model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
+from ..core.store import Store, reader
 from ..errors import InputError, StoreCorrupt
-from ..ids import time_ordered
-from ..model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
-from ..store import Store, reader
-from ..words import shown, suggestion
 from .deciding import decide, schedule_of
 from .definition import Trigger
 from .firing import NotHere, Starter

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from ..clock import SECOND
+from ..base.clock import SECOND
 from .definition import Trigger
 from .kinds import Interval
 from .schedule import Cron, Every, Schedule

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from ..clock import SECOND, Duration
-from ..codec import decode, encode_checked, sha256
+from ..base.clock import SECOND, Duration
+from ..base.codec import decode, encode_checked, sha256
+from ..base.templates import Config, compile_config
+from ..base.types.codecs import encoded_by_type
+from ..base.types.misfit import Problem
+from ..base.words import shown
 from ..errors import NotJson
-from ..templates import Config, compile_config
-from ..types.codecs import encoded_by_type
-from ..types.misfit import Problem
-from ..words import shown
 from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, TriggerError, When
 from .reading import read
 from .schedule import Cron

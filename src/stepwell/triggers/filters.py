@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..templates import Expression, TemplateError, TextWithFields, compile_expression
-from ..words import suggestion
+from ..base.templates import Expression, TemplateError, TextWithFields, compile_expression
+from ..base.words import suggestion
 
 NAMES = ("codeHash", "contentHash", "currentCodeHash", "entity", "path", "stateType")
 """What a filter may name. All are texts; `entity` has fields as well: `id`, `path` and its variables."""

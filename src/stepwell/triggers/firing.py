@@ -11,14 +11,14 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from ..clock import SECOND
-from ..codec import decode
+from ..base.clock import SECOND
+from ..base.codec import decode
+from ..base.ids import RunId
+from ..base.words import one_line
+from ..core.model import GetOutputs, GetRun, ListEnded, NodeStatus, PutRecord, RecordPut, RecordRow, RunRow, RunStatus
+from ..core.model.outputs import output_of
+from ..core.store import Store, reader
 from ..errors import InputError, StepwellError, StoreError
-from ..ids import RunId
-from ..model import GetOutputs, GetRun, ListEnded, NodeStatus, PutRecord, RecordPut, RecordRow, RunRow, RunStatus
-from ..model.outputs import output_of
-from ..store import Store, reader
-from ..words import one_line
 from .deciding import RETRY_AFTER, Decision, decide, next_look
 from .definition import Trigger
 from .kinds import RunFinished

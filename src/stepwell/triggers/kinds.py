@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..base.secrets import SecretRef
+from ..base.types.misfit import Problem
 from ..errors import DefinitionError
-from ..secrets import SecretRef
-from ..types.misfit import Problem
 from .schedule import Cron
 
 Path = tuple[str | int, ...]

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, get_args
 
-from ..clock import MAX_SECONDS, SECOND, is_seconds, utc_text
-from ..codec import encode_checked
+from ..base.clock import MAX_SECONDS, SECOND, is_seconds, utc_text
+from ..base.codec import encode_checked
+from ..base.ids import checked_run_id
+from ..base.secrets import SecretRef
+from ..base.templates import TemplateError, compile_config
+from ..base.types.misfit import Problem
+from ..base.words import shown, suggestion
 from ..errors import InputError
-from ..ids import checked_run_id
-from ..secrets import SecretRef
-from ..templates import TemplateError, compile_config
-from ..types.misfit import Problem
-from ..words import shown, suggestion
 from .filters import compile_filter
 from .kinds import GRACE_SECONDS, KINDS, CatchUp, Interval, Overlap, Path, RunFinished, StateWritten, Webhook, When
 from .schedule import Cron, time_zone

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from ..clock import SECOND
+from ..base.clock import SECOND
+from ..base.words import shown
 from ..errors import InputError
-from ..words import shown
 from .deciding import schedule_of
 from .definition import Trigger
 from .schedule import Cron, time_zone

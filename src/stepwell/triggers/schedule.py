@@ -21,9 +21,9 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..clock import SECOND
+from ..base.clock import SECOND
+from ..base.words import shown, suggestion
 from ..errors import InputError
-from ..words import shown, suggestion
 
 if TYPE_CHECKING:
     from cronsim import CronSim

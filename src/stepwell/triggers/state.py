@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
-from ..codec import decode, encode_checked
+from ..base.codec import decode, encode_checked
 from ..errors import StoreCorrupt
 
 RECORD = "trigger"

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from ..clock import SECOND
-from ..codec import encode
+from ..base.clock import SECOND
+from ..base.codec import encode
+from ..base.ids import time_ordered
+from ..base.templates import Missing, compile_template
+from ..core.graph.check import Problem
+from ..core.graph.parse import parse
 from ..errors import GraphError, InputError, StepwellError
-from ..graph.check import Problem
-from ..graph.parse import parse
-from ..ids import time_ordered
-from ..templates import Missing, compile_template
 from .definition import Trigger
 from .firing import Starter
 from .kinds import Webhook

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stepwell import Engine, StepwellError, StoreError
-from stepwell.model import UNFINISHED_RUNS
-from stepwell.runner.celery.app import make_app
-from stepwell.runner.orchestrator import Orchestrator
-from stepwell.runner.procedures.collect_graphs import collect_graphs
-from stepwell.store import open_store, reader
+from stepwell.core.model import UNFINISHED_RUNS
+from stepwell.core.store import reader
+from stepwell.engine.broker_app import make_app
+from stepwell.engine.orchestrator import Orchestrator
+from stepwell.engine.procedures.collect_graphs import collect_graphs
+from stepwell.stores import open_store
 from tests.chaos.fleet import work
 from tests.chaos.fleet.oracle import Figures, judge
 from tests.chaos.fleet.transport import register

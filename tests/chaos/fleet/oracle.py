@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stepwell import Engine, Run
-from stepwell.model import AttemptStatus
-from stepwell.runner.reports.audit import audit_run
-from stepwell.store import reader
+from stepwell.core.model import AttemptStatus
+from stepwell.core.store import reader
+from stepwell.engine.reports.audit import audit_run
 from tests.chaos.fleet.work import mix
-from tests.runner.ledger import noted
+from tests.engine.ledger import noted
 
 PARENTS: dict[str, dict[str, list[str]]] = {
     "diamond": {"top": [], "left": ["top"], "right": ["top"], "bottom": ["left", "right"]},

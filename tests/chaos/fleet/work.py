@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 from stepwell import Builder, Context, Retry, Workflow, step, task
-from tests.runner.ledger import note
+from tests.engine.ledger import note
 
 VERSION = int(os.environ.get("CHAOS_VERSION", "1"))
 """Of the class below: workers of the second are deployed while those of the first are alive."""

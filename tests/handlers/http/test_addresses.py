@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stepwell.base.networks import allowed_networks
 from stepwell.errors import PermanentError, TransientError
 from stepwell.handlers.http import connecting
 from stepwell.handlers.http.addresses import BLOCKED, is_odd_number, refusal
-from stepwell.networks import allowed_networks
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Server, answer
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from stepwell.base.secrets import SecretRef
 from stepwell.errors import PermanentError, TransientError
-from stepwell.secrets import SecretRef
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer
 

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
+from stepwell.base.secrets import SecretRef
 from stepwell.errors import PermanentError, TransientError
 from stepwell.handlers.http.exchange import _origin
-from stepwell.secrets import SecretRef
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from stepwell.base.secrets import SecretRef, SecretSource
 from stepwell.errors import MissingSecret, PermanentError
-from stepwell.secrets import SecretRef, SecretSource
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer
 

@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stepwell.clock import SECOND, microseconds
-from stepwell.codec import decode
+from stepwell.base.clock import SECOND, microseconds
+from stepwell.base.codec import decode
+from stepwell.base.ids import AttemptId, RunId, WorkerId
+from stepwell.core.kernel.settling import CANCELLED
+from stepwell.core.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
+from stepwell.core.model.outputs import Completion
+from stepwell.engine.bodies.attempt import Attempt, settle
+from stepwell.engine.bodies.held import Held
+from stepwell.engine.bodies.host import Services
+from stepwell.engine.procedures.procedure import Commit, Procedure, Wish
+from stepwell.engine.scheduling.batches import CommitBatch, Limits
+from stepwell.engine.scheduling.scheduler import Scheduler
+from stepwell.engine.worker.follower import Follower
+from stepwell.engine.worker.lease import LeaseState
+from stepwell.engine.worker.timetable import Timetable
 from stepwell.errors import Stopped, StoreError
-from stepwell.ids import AttemptId, RunId, WorkerId
-from stepwell.kernel.settling import CANCELLED
-from stepwell.model import AttemptStatus, Claimed, Gate, Refused, RunNews, Settle
-from stepwell.model.outputs import Completion
-from stepwell.runner.bodies.attempt import Attempt, settle
-from stepwell.runner.bodies.held import Held
-from stepwell.runner.bodies.host import Services
-from stepwell.runner.procedures.procedure import Commit, Procedure, Wish
-from stepwell.runner.scheduling.batches import CommitBatch, Limits
-from stepwell.runner.scheduling.scheduler import Scheduler
-from stepwell.runner.worker.follower import Follower
-from stepwell.runner.worker.lease import LeaseState
-from stepwell.runner.worker.timetable import Timetable
 from tests.simulation.simulate.asking import LATER
 from tests.simulation.simulate.workload import result_of, speaks
 

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
 
-from stepwell.clock import microseconds
-from stepwell.errors import StoreError
-from stepwell.graph import Graph
-from stepwell.ids import RunId
-from stepwell.model import (
+from stepwell.base.clock import microseconds
+from stepwell.base.ids import RunId
+from stepwell.core.graph import Graph
+from stepwell.core.model import (
     FAILED_NODES,
     TERMINAL_RUNS,
     Create,
@@ -22,10 +21,11 @@ from stepwell.model import (
     RunNews,
     RunStatus,
 )
-from stepwell.runner.procedures import gates
-from stepwell.runner.procedures.begin_fork import create_fork
-from stepwell.runner.procedures.forking import fork_arguments
-from stepwell.runner.procedures.procedure import Procedure, Read
+from stepwell.engine.procedures import gates
+from stepwell.engine.procedures.begin_fork import create_fork
+from stepwell.engine.procedures.forking import fork_arguments
+from stepwell.engine.procedures.procedure import Procedure, Read
+from stepwell.errors import StoreError
 from tests.simulation.simulate import controls
 from tests.simulation.simulate.workload import Workload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.ids import split_attempt_id
-from stepwell.model import (
+from stepwell.base.ids import split_attempt_id
+from stepwell.core.model import (
     Append,
     Appended,
     AttemptStatus,
@@ -19,7 +19,7 @@ from stepwell.model import (
     Settled,
     Sweep,
 )
-from stepwell.store.memory.state import State
+from stepwell.core.store.memory.state import State
 from tests.simulation.simulate.workload import speaks
 
 ASKED = ("Rewrite", "Delete")

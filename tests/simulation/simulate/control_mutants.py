@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from stepwell.kernel import healing, plans
-from stepwell.model import GateState, NodeStatus, settled_as
-from stepwell.runner.procedures import forking, gates
-from stepwell.runner.scheduling import scheduler
-from stepwell.runner.worker import sweeper
-from stepwell.store.memory import running, shaping
+from stepwell.core.kernel import healing, plans
+from stepwell.core.model import GateState, NodeStatus, settled_as
+from stepwell.core.store.memory import running, shaping
+from stepwell.engine.procedures import forking, gates
+from stepwell.engine.scheduling import scheduler
+from stepwell.engine.worker import sweeper
 from tests.simulation.simulate.planted import planted
 
 

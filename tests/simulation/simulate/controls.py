@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stepwell.ids import RunId
-from stepwell.model import RunNews
-from stepwell.runner.procedures.gates import ask, ask_to_reattempt, enact
-from stepwell.runner.procedures.procedure import Procedure
+from stepwell.base.ids import RunId
+from stepwell.core.model import RunNews
+from stepwell.engine.procedures.gates import ask, ask_to_reattempt, enact
+from stepwell.engine.procedures.procedure import Procedure
 
 Asked = Procedure[RunNews | None]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from stepwell.ids import AttemptId, split_attempt_id
-from stepwell.kernel import plans
-from stepwell.model import (
+from stepwell.base.ids import AttemptId, split_attempt_id
+from stepwell.core.kernel import plans
+from stepwell.core.model import (
     Appended,
     AttemptStatus,
     Finish,
@@ -20,11 +20,11 @@ from stepwell.model import (
     RunStatus,
     Settled,
 )
-from stepwell.runner.scheduling import batches, scheduler
-from stepwell.runner.scheduling import rejected_ops as isolating
-from stepwell.runner.worker import timetable
-from stepwell.store.memory import running, shaping
-from stepwell.store.memory.state import State, WorkerRecord
+from stepwell.core.store.memory import running, shaping
+from stepwell.core.store.memory.state import State, WorkerRecord
+from stepwell.engine.scheduling import batches, scheduler
+from stepwell.engine.scheduling import rejected_ops as isolating
+from stepwell.engine.worker import timetable
 from tests.simulation.simulate.planted import planted
 
 

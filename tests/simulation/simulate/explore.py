@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from stepwell.model import StoreLimits
+from stepwell.core.model import StoreLimits
 from tests.simulation.simulate.before import Violation
 from tests.simulation.simulate.faults import CALL_FAULTS, NO_FAULTS, Fault, random_swarm
 from tests.simulation.simulate.workload import Workload, random_workload, shapes

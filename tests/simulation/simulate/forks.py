@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepwell.codec import decode
-from stepwell.model import Create, NodeStatus
-from stepwell.store.memory.state import RunRecord
+from stepwell.base.codec import decode
+from stepwell.core.model import Create, NodeStatus
+from stepwell.core.store.memory.state import RunRecord
 from tests.simulation.simulate.before import Violation
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stepwell.kernel.audit import ENDED_BY
-from stepwell.model import JournalRow, NodeStatus
-from stepwell.store.memory.state import GraphRecord, RunRecord, State
+from stepwell.core.kernel.audit import ENDED_BY
+from stepwell.core.model import JournalRow, NodeStatus
+from stepwell.core.store.memory.state import GraphRecord, RunRecord, State
 from tests.simulation.simulate.before import Violation
 
 

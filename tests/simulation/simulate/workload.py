@@ -8,10 +8,10 @@ from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from stepwell.graph import Graph, NodeSpec, Retry
-from stepwell.ids import NodeId
-from stepwell.model import OnFailure
-from stepwell.testing.ops import CHUNK
+from stepwell.base.ids import NodeId
+from stepwell.core.graph import Graph, NodeSpec, Retry
+from stepwell.core.model import OnFailure
+from tests.conformance.ops import CHUNK
 
 
 class Behaviour(NamedTuple):

@@ -9,15 +9,13 @@ from collections import Counter
 from functools import partial
 from typing import Any
 
-from stepwell.clock import SECOND, ManualClock, microseconds
-from stepwell.codec import decode
-from stepwell.define import Bodies
-from stepwell.errors import StoreError
-from stepwell.ids import ClaimId, RunId
-from stepwell.kernel.audit import Stored, audit
-from stepwell.kernel.healing import HEALED_LATE
-from stepwell.kernel.layout import add_graph
-from stepwell.model import (
+from stepwell.base.clock import SECOND, ManualClock, microseconds
+from stepwell.base.codec import decode
+from stepwell.base.ids import ClaimId, RunId
+from stepwell.core.kernel.audit import Stored, audit
+from stepwell.core.kernel.healing import HEALED_LATE
+from stepwell.core.kernel.layout import add_graph
+from stepwell.core.model import (
     NODE_FAILED,
     Append,
     AttemptStatus,
@@ -42,11 +40,13 @@ from stepwell.model import (
     Swept,
     SwitchGraph,
 )
-from stepwell.runner.bodies.held import Held, RunFacts
-from stepwell.runner.procedures.forking import SKIPPED_IN_ORIGIN
-from stepwell.runner.procedures.procedure import Commit, Procedure, Wish, perform
-from stepwell.store.memory import MemoryStore
-from stepwell.store.memory.state import RunRecord
+from stepwell.core.store.memory import MemoryStore
+from stepwell.core.store.memory.state import RunRecord
+from stepwell.define import Bodies
+from stepwell.engine.bodies.held import Held, RunFacts
+from stepwell.engine.procedures.forking import SKIPPED_IN_ORIGIN
+from stepwell.engine.procedures.procedure import Commit, Procedure, Wish, perform
+from stepwell.errors import StoreError
 from tests.simulation.simulate.actors import LEASE, Actor, Call, Option, User, Worker, start
 from tests.simulation.simulate.asking import ask, load
 from tests.simulation.simulate.before import Before, Violation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clock import utc_text
-from ...codec import text as text_of
-from ...replay.history.checkpoint import Checkpoint, Label
+from ...base.clock import utc_text
+from ...base.codec import text as text_of
+from ...history.replay.checkpoint import Checkpoint, Label
 from ..connect import Connection
 from ..find import find_run, find_step
 from ..show.words import count, plain

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ...clock import microseconds
-from ...model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
-from ...runner.runs.records import run_record
-from ...runner.runs.stored import StoredRun
-from ...store import Store, reader
+from ...base.clock import microseconds
+from ...core.model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
+from ...core.store import Store, reader
+from ...engine.runs.records import run_record
+from ...engine.runs.stored import StoredRun
 from ..connect import Connection
 from ..find import find_run
 from ..show.advice import advised
@@ -45,7 +45,7 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
 
 
 def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
-    from ...runner.procedures.collect_graphs import collect_graphs, unneeded_graphs
+    from ...engine.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
     age = parse_age(older_than)
     with connection.store() as store:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import typer
 
+from ...engine import Engine
 from ...errors import InputError, StepwellError
-from ...runner import Engine
-from ...store import public
+from ...stores import public
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain

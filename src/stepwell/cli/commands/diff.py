@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import typer
 
-from ...kernel.comparing import Change, Comparison
-from ...runner.runs.records import comparison_record
+from ...engine.runs.records import comparison_record
+from ...history.comparing import Change, Comparison
 from ..connect import Connection
 from ..find import find_run
 from ..show.words import count, duration, plain

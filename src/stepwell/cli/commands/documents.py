@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from ...codec import decode
+from ...base.codec import decode
+from ...base.words import iso, suggestion
+from ...core.model import VersionRow, parted
+from ...core.store import Store, reader
 from ...define.document import Document, DocumentError, Problem
+from ...engine.documents import Documents, StoredWorkflow
 from ...errors import InputError
 from ...handlers import Handlers
-from ...model import VersionRow, parted
-from ...runner.documents import Documents, StoredWorkflow
-from ...store import Store, reader
-from ...words import iso, suggestion
 from ..connect import Connection
 from ..documents import Pairs, is_file, json_object, load_file, typed_input
 from ..exits import ExitCode
@@ -86,7 +86,7 @@ def schema(connection: Connection) -> None:
 def render(
     connection: Connection, file: str, node: str, *, outputs: str | None, inputs: Pairs, input_file: str | None
 ) -> None:
-    from ...runner.trying import rendered
+    from ...engine.trying import rendered
 
     document = _found(connection, file)
     given = _outputs(outputs)
@@ -97,7 +97,7 @@ def try_(
     connection: Connection, file: str, node: str, *, outputs: str | None, inputs: Pairs, input_file: str | None
 ) -> None:
     """Prints the output of the node, or the error and exit code of a failed run."""
-    from ...runner.trying import tried
+    from ...engine.trying import tried
 
     document = _found(connection, file)
     given = _outputs(outputs), typed_input(document.input, inputs, input_file)

@@ -11,8 +11,9 @@ from types import FrameType
 
 import typer
 
+from ...core.store import Store
 from ...errors import InputError
-from ...store import Store, open_store, public
+from ...stores import open_store, public
 from ..connect import Connection
 from ..show.words import ago, count, duration, plain
 from ..streams import json_text, say
@@ -36,13 +37,13 @@ def worker(
     log_level: str,
 ) -> None:
     if pool not in POOLS:
-        from ...runner.celery.app import check_pool
+        from ...engine.broker_app import check_pool
 
         check_pool(pool)
     _check_level(log_level)
     workflows = import_all(modules or ())
-    from ...runner.celery.app import make_app
-    from ...runner.celery.install import install, run_worker
+    from ...celery.install import install, run_worker
+    from ...engine.broker_app import make_app
 
     broker = broker or connection.settings.broker
     if broker is None:
@@ -73,7 +74,7 @@ def worker(
 def orchestrator(connection: Connection, *, broker: str | None, log_level: str) -> None:
     _check_level(log_level)
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
-    from ...runner.orchestrator import Orchestrator
+    from ...engine.orchestrator import Orchestrator
 
     asked: list[int] = []  # not an Event: a signal that comes while its lock is held would wait for it for ever
 
@@ -92,8 +93,8 @@ def hinting_store(connection: Connection, broker: str | None = None) -> Store:
     url, broker = connection.settings.store, broker or connection.settings.broker
     if broker is None:
         return open_store(url)
-    from ...runner.celery.app import make_app
-    from ...runner.celery.sender import BrokeredStore, HintSender
+    from ...engine.broker_app import make_app
+    from ...engine.hint_sender import BrokeredStore, HintSender
 
     return BrokeredStore(lambda: open_store(url), HintSender(make_app(broker)), patient=True)
 
@@ -104,7 +105,7 @@ def _check_level(level: str) -> None:
 
 
 def workers(connection: Connection, *, as_json: bool) -> None:
-    from ...runner.reports.workers import describe_workers, worker_record
+    from ...engine.reports.workers import describe_workers, worker_record
 
     with connection.store() as store:
         found, now = describe_workers(store), store.now()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
-from ...clock import SECOND
+from ...base.clock import SECOND
+from ...core.graph import Graph, to_dot, to_frozen, to_mermaid
+from ...core.store import reader
+from ...engine.runs.records import graph_record
+from ...engine.runs.stored import StoredRun
 from ...errors import DefinitionError, InputError
-from ...graph import Graph, to_dot, to_frozen, to_mermaid
-from ...runner.runs.records import graph_record
-from ...runner.runs.stored import StoredRun
-from ...store import reader
 from ..connect import Connection
 from ..documents import Pairs, is_file, load_file, stored_document
 from ..find import find_run
@@ -48,7 +48,7 @@ def graph(
 
 def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
     """An SVG into a file; `-` is stdout."""
-    from ...graph.svg import MAX_SVG_NODES, to_svg
+    from ...core.graph.svg import MAX_SVG_NODES, to_svg
 
     if len(found) > MAX_SVG_NODES:
         raise InputError(

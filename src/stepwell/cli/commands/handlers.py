@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...codec import text as text_of
+from ...base.codec import text as text_of
+from ...base.words import suggestion
 from ...errors import InputError
 from ...handlers import Handler
-from ...words import suggestion
 from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say

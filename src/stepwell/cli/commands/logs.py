@@ -9,13 +9,13 @@ from datetime import datetime
 
 import typer
 
-from ...clock import SECOND
+from ...base.clock import SECOND
+from ...core.model import LineRow
+from ...core.model.lines import LogLine
+from ...core.store import reader
+from ...engine.runs.records import line_record
+from ...engine.runs.stored import NewLines, StoredRun
 from ...errors import InputError
-from ...model import LineRow
-from ...model.lines import LogLine
-from ...runner.runs.records import line_record
-from ...runner.runs.stored import NewLines, StoredRun
-from ...store import reader
 from ..connect import Connection
 from ..find import find_node, find_run
 from ..show.words import local, plain

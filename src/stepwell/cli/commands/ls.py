@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import typer
 
-from ...clock import microseconds
+from ...base.clock import microseconds
+from ...core.model import ListRuns, RunRow, RunStatus
+from ...core.store import Store, reader
+from ...engine.runs.records import run_record
+from ...engine.runs.stored import StoredRun
 from ...errors import InputError
-from ...model import ListRuns, RunRow, RunStatus
-from ...runner.runs.records import run_record
-from ...runner.runs.stored import StoredRun
-from ...store import Store, reader
 from ..connect import Connection
 from ..find import tag_of
 from ..show.advice import pause_reason

@@ -16,9 +16,9 @@ from ..exits import ExitCode
 from ..streams import json_text, say
 
 if TYPE_CHECKING:
+    from ...base.settings import Settings
     from ...client.pipelines import RemotePipeline
     from ...pipeline import Pipeline
-    from ...settings import Settings
 
 
 class LocalPipeline:

@@ -6,9 +6,9 @@ from os.path import isfile  # which a name that no file can have does not troubl
 
 import typer
 
-from ...replay.history.loading import load_cassette
-from ...runner import Run
-from ...runner.reports.replay import NOTHING_REPEATABLE, Replayed, replay_cassette
+from ...engine import Run
+from ...engine.reports.replay import NOTHING_REPEATABLE, Replayed, replay_cassette
+from ...history.replay.loading import load_cassette
 from ..connect import Connection
 from ..exits import ExitCode, complain
 from ..find import find_run

@@ -15,8 +15,14 @@ from typing import Any
 
 import typer
 
+from ...core.model import ACTIVE_NODES, UNFINISHED_RUNS, GetRun, ListJournal, RunRow, RunStatus
+from ...core.model.origin import origin_of
+from ...core.store import reader
 from ...define import Builder, Workflow
 from ...define.document import Document
+from ...engine import Engine, Run
+from ...engine.events import RunEvent
+from ...engine.runs.stored import StoredRun
 from ...errors import (
     DefinitionError,
     InputError,
@@ -26,12 +32,6 @@ from ...errors import (
     RunPaused,
     StoreError,
 )
-from ...model import ACTIVE_NODES, UNFINISHED_RUNS, GetRun, ListJournal, RunRow, RunStatus
-from ...model.origin import origin_of
-from ...runner import Engine, Run
-from ...runner.events import RunEvent
-from ...runner.runs.stored import StoredRun
-from ...store import reader
 from ..connect import Connection
 from ..documents import Pairs, is_file, load_file, names_document, typed_input
 from ..exits import ExitCode, complain, report

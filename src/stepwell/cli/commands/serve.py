@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from ...errors import InputError
-from ...store import open_store, public
+from ...stores import open_store, public
 from ..connect import Connection
 from .fleet import hinting_store
 from .run import import_all

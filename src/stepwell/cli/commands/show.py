@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...codec import text as json_line
-from ...runner.runs.records import full_record
-from ...runner.runs.stored import StoredRun
+from ...base.codec import text as json_line
+from ...engine.runs.records import full_record
+from ...engine.runs.stored import StoredRun
 from ..connect import Connection
 from ..documents import is_file, load_file, stored_document
 from ..find import find_node, find_run
@@ -38,7 +38,7 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
         if as_json:
             say(json_text(full_record(run, tracebacks=traceback)))
             return
-        from ...runner.show.run import print_run
+        from ...engine.show.run import print_run
         from ..show.screen import console
 
         gc.disable()  # looking for garbage among 100,000 nodes takes longer than showing them, and the process ends soon
@@ -65,7 +65,7 @@ def _print_document(document: Document, version: int | None, *, as_json: bool) -
 
 
 def audit(connection: Connection, text: str, *, as_json: bool) -> None:
-    from ...runner.reports.audit import audit_run
+    from ...engine.reports.audit import audit_run
 
     with connection.store() as store:
         run = find_run(store, text)

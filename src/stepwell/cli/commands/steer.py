@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
+from ...core.model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
+from ...core.store import reader
+from ...core.store.living import living
+from ...engine import Run
+from ...engine.code.versions import changes
+from ...engine.runs.control import Touched
 from ...errors import GraphError
-from ...model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
-from ...runner import Run
-from ...runner.code.versions import changes
-from ...runner.runs.control import Touched
-from ...store import reader
-from ...store.living import living
 from ..connect import Connection
 from ..documents import read_bytes
 from ..exits import ExitCode, complain

@@ -8,9 +8,9 @@ from contextlib import closing
 
 import typer
 
+from ...engine.procedures.copy_runs import copy_runs
 from ...errors import InputError, StoreError
-from ...runner.procedures.copy_runs import copy_runs
-from ...store import open_store, public
+from ...stores import open_store, public
 from ..connect import Connection, store_exists
 from ..exits import ExitCode
 from ..show.words import count, plain
@@ -63,8 +63,8 @@ def migrate(connection: Connection, *, show: bool) -> None:
     if not url.startswith(("postgresql://", "postgres://")):
         raise InputError(f"store {public(url)}: only a postgresql:// store has a schema to migrate")
     if show:
-        from ...store.postgres.address import parse
-        from ...store.postgres.schema import script
+        from ...stores.postgres.address import parse
+        from ...stores.postgres.schema import script
 
         say(script(parse(url).schema))
         return

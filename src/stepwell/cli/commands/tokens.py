@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import typer
 
+from ...base.words import iso
 from ...server.access.tokens import Token, all_tokens, create_token, revoke_token
-from ...words import iso
 from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say

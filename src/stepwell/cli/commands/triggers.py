@@ -11,16 +11,16 @@ from typing import Any
 
 import typer
 
+from ...base.clock import SECOND
+from ...base.words import one_line
 from ...client.triggers import RemoteTrigger, RemoteTriggers
-from ...clock import SECOND
+from ...engine.triggers import EngineTriggers, load_triggers
 from ...errors import InputError
-from ...runner.triggers import EngineTriggers, load_triggers
 from ...triggers.book import StoredTrigger
 from ...triggers.definition import Trigger
 from ...triggers.firing import NotHere
 from ...triggers.reading import moment
 from ...triggers.rendering import time_text
-from ...words import one_line
 from ..connect import Connection
 from ..documents import Pairs, is_file
 from ..show.words import plain

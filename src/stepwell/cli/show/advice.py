@@ -8,11 +8,11 @@ from typing import Concatenate, ParamSpec
 
 import typer
 
+from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
+from ...core.model import NODE_FAILED, RunRow
+from ...core.store import reader
+from ...engine.show.next_steps import next_steps
 from ...errors import RunConflict
-from ...kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
-from ...model import NODE_FAILED, RunRow
-from ...runner.show.next_steps import next_steps
-from ...store import reader
 from ..connect import Connection
 from ..exits import report
 

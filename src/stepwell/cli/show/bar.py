@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ...runner.bodies.capture import refresh_capture
+from ...engine.bodies.capture import refresh_capture
 from .progress import NAMES_UP_TO, Display, Tally, elapsed
 from .screen import console
 from .words import how_far

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codec import decode
-from ...codec import text as json_line
-from ...runner.runs.stored import StoredRun
-from ...runner.runs.views import AttemptView
-from ...store import reader
+from ...base.codec import decode
+from ...base.codec import text as json_line
+from ...core.store import reader
+from ...engine.runs.stored import StoredRun
+from ...engine.runs.views import AttemptView
 from ..streams import say
 from .words import duration, iso, one_line, plain
 

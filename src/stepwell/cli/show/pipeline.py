@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...clock import utc_text
-from ...words import count, duration
+from ...base.clock import utc_text
+from ...base.words import count, duration
 from .words import plain
 
 SHOWN_UP_TO = 50

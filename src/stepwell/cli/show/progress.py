@@ -8,12 +8,12 @@ from typing import NamedTuple, Self
 
 import typer
 
-from ...clock import SECOND
+from ...base.clock import SECOND
+from ...core.model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
+from ...core.model.lines import Progress, latest_progress
+from ...core.store import reader
+from ...engine import Engine
 from ...errors import RunStillActive
-from ...model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
-from ...model.lines import Progress, latest_progress
-from ...runner import Engine
-from ...store import reader
 from .words import duration, how_far, plain
 
 LOOK_EVERY = 0.1

@@ -13,7 +13,7 @@ from rich.highlighter import JSONHighlighter
 from rich.table import Table
 from rich.text import Text
 
-from ...runner.show.styles import ENDLESS, coloured, counted, glyph, how_far_bar
+from ...engine.show.styles import ENDLESS, coloured, counted, glyph, how_far_bar
 from ..streams import json_text, results, say
 from .words import count
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ...model import RunStatus
-from ...runner.runs.stored import StoredRun
-from ...runner.show.drawing import Screen, print_tree
-from ...runner.show.run import PAGE, details_of
-from ...runner.show.tree import row_of, tree
+from ...core.model import RunStatus
+from ...engine.runs.stored import StoredRun
+from ...engine.show.drawing import Screen, print_tree
+from ...engine.show.run import PAGE, details_of
+from ...engine.show.tree import row_of, tree
 from ..streams import results
 from .screen import coloured, console, counted, print_json
 from .words import duration

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ...clock import is_seconds
+from ...base.clock import is_seconds
+from ...base.words import count, duration, error_line, iso, one_line, shown
+from ...engine.show.words import ago, how_far, local, plain
 from ...errors import InputError
-from ...runner.show.words import ago, how_far, local, plain
-from ...words import count, duration, error_line, iso, one_line, shown
 
 __all__ = ["ago", "count", "duration", "error_line", "how_far", "iso", "local", "one_line", "parse_age", "plain"]
 

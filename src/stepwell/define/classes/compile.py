@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...base.ids import NodeId
+from ...base.place import SourceLine
+from ...core.graph import NO_ARGS, Graph, NodeSpec, Problem, check
 from ...errors import DefinitionError, GraphError
-from ...graph import NO_ARGS, Graph, NodeSpec, Problem, check
-from ...ids import NodeId
-from ...place import SourceLine
 from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
 from ..options import NodeDefaults, RunOptions

@@ -8,9 +8,9 @@ from enum import Enum
 from types import FunctionType
 from typing import Any, Final, TypeAlias, TypeVar, Unpack, overload
 
+from ...base.place import SourceLine, caller, place_of
+from ...core.graph import Kind
 from ...errors import DefinitionError
-from ...graph import Kind
-from ...place import SourceLine, caller, place_of
 from ..options import MethodOptions, Options, checked_options
 
 

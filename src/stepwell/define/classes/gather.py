@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ...place import SourceLine, place_of
+from ...base.place import SourceLine, place_of
 from .decorators import Declaration, Reference, declared, wrapped_declaration
 
 Report = Callable[[str, str], None]

@@ -6,10 +6,10 @@ from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, dataclass_transform
 
-from ...clock import Duration
+from ...base.clock import Duration
+from ...base.place import SourceLine, caller, neighbours
+from ...core.graph import Graph, SideEffects
 from ...errors import DefinitionError, FrozenInstance, InputError
-from ...graph import Graph, SideEffects
-from ...place import SourceLine, caller, neighbours
 from ..code.address import address_of
 from ..options import OnFailure, checked_name, checked_run_options
 from ..types.inputs import checked, stored_inputs
@@ -146,7 +146,7 @@ class Workflow(metaclass=WorkflowType):
 def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tuple[Trigger, ...]:
     if not given:
         return ()
-    from ...codec import json_path
+    from ...base.codec import json_path
     from ...triggers.definition import read_declared
 
     wrong: list[str] = []

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeGuard
 
+from ...base.importable import MAIN, importable_name, loaded_module, module_of
+from ...base.words import message_of, short_name
+from ...core.graph.spec import RetryOn, predicate_problem
 from ...errors import DefinitionError
-from ...graph.spec import RetryOn, predicate_problem
-from ...importable import MAIN, importable_name, loaded_module, module_of
-from ...words import message_of, short_name
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _ADDRESS = re.compile(rf"{_DOTTED}:{_DOTTED}\Z")

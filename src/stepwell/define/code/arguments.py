@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ...codec import check
+from ...base.codec import check
+from ...base.types.codecs import to_json
+from ...base.types.misfit import Misfit
+from ...base.types.shapes import Shape
+from ...core.kernel.folding import PLAIN
 from ...errors import DefinitionError, NotJson
-from ...kernel.folding import PLAIN
-from ...types.codecs import to_json
-from ...types.misfit import Misfit
-from ...types.shapes import Shape
 from ..types.signatures import shapes_of
 from .address import address_of
 

@@ -8,13 +8,13 @@ from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ...base.ids import NodeId
+from ...base.types.shapes import Shape
+from ...base.words import shown
+from ...core.graph import Graph, NodeSpec, Retry
+from ...core.graph.spec import RetryOn
 from ...errors import DefinitionError, MissingJob
-from ...graph import Graph, NodeSpec, Retry
-from ...graph.spec import RetryOn
 from ...handlers import Handlers
-from ...ids import NodeId
-from ...types.shapes import Shape
-from ...words import shown
 from ..builder import Builder
 from ..classes.workflow import Workflow, call_of
 from ..options import OnFailure

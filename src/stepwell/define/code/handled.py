@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...codec import encode
+from ...base.codec import encode
+from ...base.ids import NodeId
+from ...base.secrets import SecretRef, references
+from ...base.templates import Config, NodeOutput, compile_config
+from ...base.types.shapes import Shape
+from ...core.graph import NodeSpec
 from ...errors import DefinitionError
-from ...graph import NodeSpec
 from ...handlers import Handler, Handlers
-from ...ids import NodeId
-from ...secrets import SecretRef, references
-from ...templates import Config, NodeOutput, compile_config
-from ...types.shapes import Shape
 from .invoke import Job, copied_values
 
 RENDERED = "config"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...kernel.folding import PLAIN, copied
-from ...types.shapes import Shape
+from ...base.types.shapes import Shape
+from ...core.kernel.folding import PLAIN, copied
 from ..types.signatures import CONTEXT, SAYS_NOTHING, STATE, Signature, parameters_of, signature_of
 
 _new_object: Callable[[type], Any] = object.__new__

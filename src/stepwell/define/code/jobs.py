@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ...base.words import shown
 from ...errors import DefinitionError
-from ...words import shown
 from ..types.signatures import yields
 from .address import address_of, is_address, loaded
 

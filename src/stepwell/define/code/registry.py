@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any, Protocol
 
+from ...base.importable import loaded_module, module_of
+from ...core.graph import Graph
 from ...errors import DefinitionError
-from ...graph import Graph
-from ...importable import loaded_module, module_of
 from ..classes.workflow import Workflow
 from .address import address_of, find, find_exception, loaded
 

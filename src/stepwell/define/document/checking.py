@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ...codec import json_path
+from ...base.codec import json_path
+from ...base.ids import NodeId
+from ...base.secrets import PREFIX, SecretRef
+from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
+from ...core.graph import Graph, NodeSpec
+from ...core.graph.check import Problem as GraphProblem
+from ...core.graph.check import above_all, inspect
 from ...errors import GraphError
-from ...graph import Graph, NodeSpec
-from ...graph.check import Problem as GraphProblem
-from ...graph.check import above_all, inspect
 from ...handlers import Handler, Handlers
-from ...ids import NodeId
-from ...secrets import PREFIX, SecretRef
-from ...templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
 from ..code.address import is_address
 from .nodes import UNREADABLE, Node
 from .problems import Collected, Path

@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, get_args
 
-from ...codec import decode, encode, encode_checked, sha256
+from ...base.codec import decode, encode, encode_checked, sha256
+from ...base.ids import NodeId
+from ...core.graph import Graph, NodeSpec
+from ...core.graph.document import Source
 from ...errors import NotJson
-from ...graph import Graph, NodeSpec
-from ...graph.document import Source
 from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
-from ...ids import NodeId
 from ..options import OnFailure
 from .checking import check_nodes
 from .inputs import checked_input, read_schema

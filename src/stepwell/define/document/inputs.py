@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...codec import decode, json_path
+from ...base.codec import decode, json_path
+from ...base.schemas import check_schema, problems_of, with_defaults
+from ...base.types.codecs import encoded_by_type
 from ...errors import InputError
-from ...schemas import check_schema, problems_of, with_defaults
-from ...types.codecs import encoded_by_type
 from .problems import Collected, Path
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, get_args
 
-from ...clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
-from ...graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
+from ...base.clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
+from ...core.graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
 from .problems import Collected, Path
 
 Reader: TypeAlias = Callable[[Any, Path, Collected], Any]

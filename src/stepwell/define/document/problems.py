@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from ...codec import json_path
+from ...base.codec import json_path
+from ...base.words import briefly, nearest
 from ...errors import GraphError
-from ...words import briefly, nearest
 
 Path = tuple[str | int, ...]
 MAX_PROBLEMS = 20_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from ...graph import OnLost, SideEffects
+from ...base.schemas import KEYWORDS
+from ...core.graph import OnLost, SideEffects
 from ...handlers import Handlers
-from ...schemas import KEYWORDS
 from ..options import OnFailure
 from .nodes import MAX_ID
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
 
-from ...codec import MAX_DEPTH
-from ...graph.parse import Objects, too_deep, too_many
+from ...base.codec import MAX_DEPTH
+from ...core.graph.parse import Objects, too_deep, too_many
 from .marks import JsonMarks
 from .problems import Marks, Path, Unreadable
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from yaml.reader import Reader
 
-from ...codec import MAX_DEPTH
+from ...base.codec import MAX_DEPTH
 from .marks import Mark
 from .problems import Path, Unreadable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from ...words import briefly
+from ...base.words import briefly
 
 if TYPE_CHECKING:  # so that type checkers take `Delta` alone for one whose output may be anything
     from typing_extensions import TypeVar

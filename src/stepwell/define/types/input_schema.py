@@ -11,10 +11,10 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ...codec import encode
+from ...base.codec import encode
+from ...base.types.fields import fields_of, kind_of, unwrapped
+from ...base.types.foreign import registered
 from ...errors import NotJson
-from ...types.fields import fields_of, kind_of, unwrapped
-from ...types.foreign import registered
 
 if TYPE_CHECKING:
     from ..classes.workflow import Workflow

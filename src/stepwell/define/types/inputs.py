@@ -7,9 +7,9 @@ from dataclasses import MISSING
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...base.types.misfit import Unsupported
+from ...base.types.shapes import Shape, shape_of
 from ...errors import InputError
-from ...types.misfit import Unsupported
-from ...types.shapes import Shape, shape_of
 from ..classes.decorators import declared
 from ..code.invoke import copied_values
 from .signatures import fields_of, hints_of, received

@@ -11,10 +11,10 @@ from decimal import Decimal
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ...base.types.fields import unwrapped
+from ...base.types.misfit import Unsupported
+from ...base.types.shapes import Shape, shape_of
 from ...reducers import add, append, extend, last, maximum, merge, minimum, union
-from ...types.fields import unwrapped
-from ...types.misfit import Unsupported
-from ...types.shapes import Shape, shape_of
 from ..code.address import address_of
 
 Reducer = Callable[[Any, Any], Any]

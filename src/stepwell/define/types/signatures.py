@@ -10,10 +10,10 @@ from functools import partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from ...base.place import neighbours
+from ...base.types.misfit import Misfit, Unsupported
+from ...base.types.shapes import Shape, shape_of
 from ...errors import DataMisfit
-from ...place import neighbours
-from ...types.misfit import Misfit, Unsupported
-from ...types.shapes import Shape, shape_of
 from .delta import Delta
 
 Report = Callable[[str], None]

@@ -13,14 +13,14 @@ from dataclasses import MISSING
 from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
-from ...codec import encode
+from ...base.codec import encode
+from ...base.types.misfit import Misfit, Unsupported
+from ...base.types.shapes import Shape, not_json, shape_of
+from ...base.words import briefly
+from ...core.kernel.folding import Channel, copied
+from ...core.model.outputs import with_delta
 from ...errors import DefinitionError, StateError
-from ...kernel.folding import Channel, copied
-from ...model.outputs import with_delta
 from ...reducers import add, last
-from ...types.misfit import Misfit, Unsupported
-from ...types.shapes import Shape, not_json, shape_of
-from ...words import briefly
 from ..code.address import address_of
 from .delta import Delta
 from .reducing import ReducerMisfit, begun, delta_annotation, on_stored, refusal, starts_at

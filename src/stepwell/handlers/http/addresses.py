@@ -9,7 +9,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
-from ...networks import Address, Allowed, Network
+from ...base.networks import Address, Allowed, Network
 
 _BLOCKED_V4 = {
     "0.0.0.0/8": "this host",

@@ -18,8 +18,8 @@ from typing import Any
 import httpcore
 import httpx
 
+from ...base.networks import Address
 from ...errors import PermanentError, TransientError
-from ...networks import Address
 from ..access import Access
 from .addresses import is_odd_number, literal, refusal
 

@@ -20,11 +20,11 @@ from urllib.parse import quote
 import httpcore
 import httpx
 
+from ...base.masking import hide, mask_any_case
+from ...base.secrets import SecretRef, references, resolved
+from ...base.services import Text
+from ...base.version import __version__
 from ...errors import MissingSecret, PermanentError, TransientError
-from ...masking import hide, mask_any_case
-from ...secrets import SecretRef, references, resolved
-from ...services import Text
-from ...version import __version__
 from ..access import Access
 from .config import Parse
 from .connecting import CheckedTransport

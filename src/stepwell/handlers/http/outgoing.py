@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...secrets import SecretRef, mapped
-from ...services import Text
+from ...base.secrets import SecretRef, mapped
+from ...base.services import Text
 from .config import Parse
 
 CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization", "idempotency-key"})

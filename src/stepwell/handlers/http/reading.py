@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 
-from ...codec import MAX_DEPTH, decode_strictly
+from ...base.codec import MAX_DEPTH, decode_strictly
+from ...base.masking import holds_secret, mask, mask_any_case
 from ...errors import PermanentError
-from ...masking import holds_secret, mask, mask_any_case
-from ...replay.effects.record import masked_data
-from ...replay.httpx import SECRET_HEADERS
+from ...history.effects.record import masked_data
+from ...history.httpx import SECRET_HEADERS
 from .config import Parse
 
 MAX_RETRY_AFTER = 86_400.0

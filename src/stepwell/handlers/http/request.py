@@ -10,11 +10,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from ...codec import text
+from ...base.codec import text
+from ...base.secrets import SecretRef
+from ...base.services import Text
+from ...core.graph import Retry
 from ...errors import NotJson, PermanentError, TransientError
-from ...graph import Retry
-from ...secrets import SecretRef
-from ...services import Text
 from ..access import Access
 from ..definition import Handler
 from .config import Answer, HttpRequest, Sent

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from ...base.services import Service
 from ...errors import PermanentError
-from ...services import Service
 from ..access import Access
 from ..definition import Handler
 from .config import Answer, Sent

@@ -116,8 +116,8 @@ def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | N
         if pattern.is_directory and form is not Path:
             raise DefinitionError(f"stage {stage.name!r}: {name}: a directory is given as Path", where=where)
         return Taken(source, many, form)
-    from ...types.misfit import Unsupported
-    from ...types.shapes import shape_of
+    from ...base.types.misfit import Unsupported
+    from ...base.types.shapes import shape_of
 
     try:
         shape_of(form)
@@ -142,7 +142,7 @@ def converted(content: bytes, form: Any, path: str) -> Any:
         value = json.loads(text)
     except ValueError as error:
         raise InputError(f"{path} is no JSON: {error}") from None
-    from ...types.shapes import shape_of
+    from ...base.types.shapes import shape_of
 
     problems = shape_of(form).problems(value, path)
     if problems:

@@ -19,7 +19,7 @@ from .wave import Progress, Wave
 from .work import Runs
 
 if TYPE_CHECKING:
-    from ...runner import Engine
+    from ...engine import Engine
     from ..definition import PipelineDefinition
 
 

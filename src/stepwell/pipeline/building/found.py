@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ...base.importable import loaded_module
 from ...errors import DefinitionError, OtherRoot
-from ...importable import loaded_module
 from ..definition import PipelineDefinition
 from ..document.names import STORED
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...clock import utc_text
+from ...base.clock import utc_text
+from ...base.importable import exception_name
+from ...base.words import message_of
 from ...define.code.address import address_of
 from ...errors import DefinitionError, OtherRoot, RetryLater
-from ...importable import exception_name
-from ...words import message_of
 from ..entity import Entity
 from ..stage import Stage
 from ..staleness.units import filled_inputs, input_formats, split_entity, unit_id
@@ -31,7 +31,7 @@ from .made import FilesMade, Source, UnitMade, files_settled, many_settled, one_
 from .outputs import checked_hash, described, file_content, store_result
 
 if TYPE_CHECKING:
-    from ...runner import Context
+    from ...engine import Context
     from ..definition import PipelineDefinition
 
 log = logging.getLogger("stepwell.pipeline")

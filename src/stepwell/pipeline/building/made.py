@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...core.graph import MAX_NAME, NodeSpec
+from ...core.model import NodeStatus
 from ...define.code.registry import is_own
-from ...graph import MAX_NAME, NodeSpec
-from ...model import NodeStatus
 from ..staleness.judge import Current
 from ..staleness.units import split_entity, unit_id
 from ..states.port import Draft, Drafts
 from ..states.records import MANY_INPUTS, Record, inputs_hash, record_from
 
 if TYPE_CHECKING:
-    from ...runner import Run
+    from ...engine import Run
 
 
 class Made(NamedTuple):

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ...codec import check
+from ...base.codec import check
+from ...base.words import count, shown
 from ...errors import InvalidOutput, NotJson, UnsafePath
-from ...words import count, shown
 from ..patterns.paths import checked_path
 from ..stage import SOLE, Output, Stage
 from ..states.address import split_address

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ...clock import SECOND
-from ...commands import DEFAULT_STORE
+from ...base.clock import SECOND
+from ...base.commands import DEFAULT_STORE
 from ...errors import StepwellError
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
@@ -16,7 +16,7 @@ from .made import is_own_run, node_units, results_of
 from .work import Runs
 
 if TYPE_CHECKING:
-    from ...runner import Run
+    from ...engine import Run
     from ..looking import View
 
 TOKEN_RUN = 32

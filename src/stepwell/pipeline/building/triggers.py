@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.words import one_line
 from ...errors import DefinitionError, StoreError
 from ...triggers.filters import passes
 from ...triggers.kinds import StateWritten
-from ...words import one_line
 from ..looking import View
 from ..staleness.standing import FRESH
 from ..states.records import Record

@@ -16,7 +16,7 @@ from .build import Scanner
 from .report import BuildReport, StateEvent
 
 if TYPE_CHECKING:
-    from ...runner import Engine
+    from ...engine import Engine
     from ..definition import PipelineDefinition
     from .reloading import Reloader
 
@@ -59,7 +59,7 @@ class Watcher:
         self._stop = threading.Event()
         self._scan_at = 0.0
         if not hasattr(engine, "start"):
-            from ...runner import Engine
+            from ...engine import Engine
 
             self._engine = self._stack.enter_context(Engine(engine, **options))
         self.scanners = self._made(pipelines)

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...core.model import RunStatus
 from ...define import Builder
 from ...errors import PipelineBusy
-from ...model import RunStatus
 from ..staleness.judge import identity
 from ..staleness.model import Model
 from ..staleness.shortcuts import Published, take_in_made
@@ -27,7 +27,7 @@ from .made import Made, Results, node_name, results_of
 from .report import Outcome, StateEvent
 
 if TYPE_CHECKING:
-    from ...runner import Engine, Run
+    from ...engine import Engine, Run
     from ..definition import PipelineDefinition
     from ..looking import View
 
@@ -83,7 +83,7 @@ class Runs:
     @property
     def engine(self) -> Engine:
         if self._engine is None:
-            from ...runner import Engine
+            from ...engine import Engine
 
             if isinstance(self.given, Engine):
                 self._engine = self.given

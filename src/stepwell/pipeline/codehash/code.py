@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from ...codec import encode_checked
+from ...base.codec import encode_checked
 from ..states.single import Stamp
 
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...words import shown
+from ...base.words import shown
 
 MOST_OBJECTS = 2_000
 """How many objects of libraries are looked at; an application object leads to everything in its process."""

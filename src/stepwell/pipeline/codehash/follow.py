@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from ...base.importable import MAIN, importable_name, module_of
+from ...base.words import shown
 from ...errors import DefinitionError
-from ...importable import MAIN, importable_name, module_of
-from ...words import shown
 from ..states.single import stamp_of
 from . import syntax
 from .code import Code, digest

@@ -8,9 +8,9 @@ from hashlib import sha256
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from ...codec import encode_checked
+from ...base.codec import encode_checked
+from ...base.version import __version__
 from ...errors import DefinitionError
-from ...version import __version__
 from ..stage import Stage
 from ..staleness.judge import Current
 from ..states.notes import keep_code, known_code

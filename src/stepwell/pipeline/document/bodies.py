@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...base.secrets import SecretRef
+from ...base.settings import read_settings
+from ...base.templates import TemplateError, compile_config
+from ...base.words import shown
 from ...errors import DefinitionError
 from ...handlers import Handler, Handlers
-from ...secrets import SecretRef
-from ...settings import read_settings
-from ...templates import TemplateError, compile_config
-from ...words import shown
 from ..building.arguments import Signature, Taken
 from ..entity import Entity
 from ..patterns.pattern import Pattern

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
-from ...clock import is_seconds
+from ...base.clock import is_seconds
 from ...define.document import DocumentError
 from ...define.document.problems import Collected
 from ...define.document.text import Read, read_document

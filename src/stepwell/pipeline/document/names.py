@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...templates import TemplateError, compile_template
+from ...base.templates import TemplateError, compile_template
 from ...triggers.filters import without_dollars as expression_without_dollars
 from ..patterns.pattern import Pattern
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...base.templates import TemplateError, compile_config
 from ...define.code.address import is_address
 from ...define.code.registry import ForData
 from ...define.document.problems import Collected
 from ...errors import DefinitionError
 from ...handlers import Handlers
-from ...templates import TemplateError, compile_config
 from ...triggers.filters import compile_filter
 from ..building.arguments import Signature
 from ..definition import PipelineDefinition

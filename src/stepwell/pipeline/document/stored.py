@@ -7,13 +7,14 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
-from ...codec import encode_checked
+from ...base.codec import encode_checked
+from ...base.settings import read_settings
+from ...core.model import SaveVersion, VersionSaved
+from ...core.store import Store
 from ...define.document.text import read_document, read_text
+from ...engine.documents import Documents, SavedDocument
 from ...handlers import Handlers
-from ...model import SaveVersion, VersionSaved
-from ...runner.documents import Documents, SavedDocument
-from ...settings import read_settings
-from ...store import Store, open_store
+from ...stores import open_store
 from .load import Made, make_pipeline
 from .names import STORED
 

@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from ...base.matching import Matcher, PatternError
+from ...base.words import shown
 from ...errors import DefinitionError
-from ...matching import Matcher, PatternError
-from ...words import shown
 from .paths import name_problem, path_problem
 
 MAX_PATTERN = 500

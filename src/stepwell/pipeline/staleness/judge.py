@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...clock import utc_text
-from ...words import count, one_line
+from ...base.clock import utc_text
+from ...base.words import count, one_line
 from ..states.records import MANY_INPUTS, Failure, Record, inputs_hash
 from .standing import FRESH, Cause, Standing
 

@@ -6,8 +6,8 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from ...base.words import shown
 from ...errors import DefinitionError
-from ...words import shown
 from ..patterns.paths import name_problem
 from ..stage import Stage
 from .connections import Reading

@@ -9,7 +9,7 @@ from hashlib import sha256
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
-from ...codec import encode_checked
+from ...base.codec import encode_checked
 
 EXISTS = "exists"
 """Stands for the content of an input that only has to exist."""

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from ...clock import SECOND
-from ...codec import sha256
-from ...runner.recent import Recent
-from ...store import Store
+from ...base.clock import SECOND
+from ...base.codec import sha256
+from ...core.store import Store
+from ...engine.recent import Recent
 from . import sessions, tokens
 from .tokens import Token
 

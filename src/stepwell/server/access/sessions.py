@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import secrets
 
-from ...clock import SECOND
-from ...codec import decode, encode, sha256
-from ...model import PutRecord, RecordRow
-from ...store import Store, reader
+from ...base.clock import SECOND
+from ...base.codec import decode, encode, sha256
+from ...core.model import PutRecord, RecordRow
+from ...core.store import Store, reader
 from .tokens import Token, get_token
 
 KIND = "session"

@@ -11,12 +11,12 @@ import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ...clock import SECOND, is_seconds
-from ...codec import decode, encode, sha256
+from ...base.clock import SECOND, is_seconds
+from ...base.codec import decode, encode, sha256
+from ...base.words import shown
+from ...core.model import ListRecords, PutRecord, RecordPut, RecordRow
+from ...core.store import Store, reader
 from ...errors import InputError, StoreCorrupt
-from ...model import ListRecords, PutRecord, RecordPut, RecordRow
-from ...store import Store, reader
-from ...words import shown
 
 KIND = "token"
 PREFIX = "sw"

@@ -11,14 +11,14 @@ from fastapi import Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
-from ...clock import SECOND
-from ...codec import text
-from ...ids import RunId
-from ...model import JournalRow, ListJournal, RunRow
-from ...model.lines import LOG
-from ...runner.runs.records import line_record
-from ...runner.runs.stored import SLACK, NewLines
-from ...store import reader
+from ...base.clock import SECOND
+from ...base.codec import text
+from ...base.ids import RunId
+from ...core.model import JournalRow, ListJournal, RunRow
+from ...core.model.lines import LOG
+from ...core.store import reader
+from ...engine.runs.records import line_record
+from ...engine.runs.stored import SLACK, NewLines
 from ..access.guard import PRINCIPAL, Principal
 from ..access.sessions import COOKIE, find_session
 from ..access.tokens import get_token

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from starlette.requests import Request
 
-from ...clock import SECOND
-from ...codec import decode, encode, sha256
+from ...base.clock import SECOND
+from ...base.codec import decode, encode, sha256
+from ...base.words import iso
+from ...core.graph import Graph, to_frozen
+from ...core.model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
+from ...core.model.lines import LOG, in_order_of_time
+from ...core.store import reader
+from ...engine.reports.effects import page_of_effects
+from ...engine.runs.records import graph_record, line_record
+from ...engine.runs.stored import StoredRun
+from ...engine.runs.views import AttemptView
 from ...errors import InputError
-from ...graph import Graph, to_frozen
-from ...model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
-from ...model.lines import LOG, in_order_of_time
-from ...replay.history.checkpoint import effect_data
-from ...runner.reports.effects import page_of_effects
-from ...runner.runs.records import graph_record, line_record
-from ...runner.runs.stored import StoredRun
-from ...runner.runs.views import AttemptView
-from ...store import reader
-from ...words import iso
+from ...history.replay.checkpoint import effect_data
 from .. import paging
 from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
 from ..problems import Problem

@@ -11,11 +11,11 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
+from ...core.store.living import living
 from ...pipeline import Pipeline
 from ...pipeline.connected import drawing, links
 from ...pipeline.looking import StateView
 from ...pipeline.states.notes import read_failures
-from ...store.living import living
 from .. import paging
 from .. import pipeline_models as models
 from ..builds import Build

@@ -8,8 +8,8 @@ from fastapi import Response
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from ...codec import MAX_BYTES
-from ...model.wire import Unreadable, answer_to_wire, query_from_wire
+from ...base.codec import MAX_BYTES
+from ...core.model.wire import Unreadable, answer_to_wire, query_from_wire
 from ..models import Body
 from ..problems import Problem
 from ..routes import JSON, Routes

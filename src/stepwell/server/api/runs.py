@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import Header, Query, Response
 from pydantic import ConfigDict, Field
 
-from ...clock import SECOND
-from ...codec import decode
-from ...commands import DEFAULT_STORE
+from ...base.clock import SECOND
+from ...base.codec import decode
+from ...base.commands import DEFAULT_STORE
+from ...core.model import ListRuns, NodeStatus, RunRow, RunStatus
+from ...core.store import reader
+from ...engine.runs.records import document_record, run_record
+from ...engine.runs.stored import StoredRun
 from ...errors import InputError
-from ...model import ListRuns, NodeStatus, RunRow, RunStatus
-from ...runner.runs.records import document_record, run_record
-from ...runner.runs.stored import StoredRun
-from ...store import reader
 from .. import paging
 from ..models import Body, Page, RunDetail, RunModel
 from ..report_models import AuditModel, ComparisonModel, MetricsModel, Results, WhyModel
@@ -178,7 +178,7 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
 @routes.get("/runs/{run_id}/audit", "read")
 def get_audit(run_id: str, service: Given) -> AuditModel:
     """Every invariant of the run, recomputed from its rows; no problems means that all hold."""
-    from ...runner.reports.audit import audit_run
+    from ...engine.reports.audit import audit_run
 
     row = service.row(run_id)
     problems = audit_run(service.store, row.id)
@@ -188,7 +188,7 @@ def get_audit(run_id: str, service: Given) -> AuditModel:
 @routes.get("/runs/{run_id}/diff/{other}", "read")
 def get_diff(run_id: str, other: str, service: Given) -> ComparisonModel:
     """Two runs side by side."""
-    from ...runner.runs.records import comparison_record
+    from ...engine.runs.records import comparison_record
 
     service.row(other)
     return ComparisonModel.model_validate(comparison_record(service.run(run_id).diff(other)))

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fastapi import Path, Response
 from pydantic import Field
 
+from ...core.model import RunRow, RunStatus
+from ...core.store import reader
+from ...engine import Run
+from ...engine.runs.control import Touched
 from ...errors import InputError, RunConflict, StepwellError
-from ...model import RunRow, RunStatus
-from ...runner import Run
-from ...runner.runs.control import Touched
-from ...store import reader
 from .. import paging
 from ..models import Body, RunModel, Steered, SteeredMany, SteeredOne
 from ..problems import Problem, problem_of

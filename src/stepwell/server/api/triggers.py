@@ -8,10 +8,10 @@ from fastapi import Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 
-from ...clock import SECOND
+from ...base.clock import SECOND
+from ...core.model import ListRecords
+from ...core.store import reader
 from ...errors import InputError
-from ...model import ListRecords
-from ...store import reader
 from ...triggers.book import StoredTrigger, Triggers
 from ...triggers.definition import Trigger
 from ...triggers.kinds import Kind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codec import decode
-from ...model import ListWorkers, WorkerRow
-from ...words import iso
+from ...base.codec import decode
+from ...base.words import iso
+from ...core.model import ListWorkers, WorkerRow
 from .. import paging
 from ..models import Page, WorkerModel
 from ..routes import Routes

@@ -9,14 +9,14 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from ...base.words import iso
+from ...core.model import ListNames, ListVersions, NameRow, VersionRow
+from ...core.store import reader
 from ...define.document import Document, DocumentError
 from ...define.document.text import Form
+from ...engine.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
+from ...engine.runs.records import graph_record
 from ...errors import InputError
-from ...model import ListNames, ListVersions, NameRow, VersionRow
-from ...runner.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
-from ...runner.runs.records import graph_record
-from ...store import reader
-from ...words import iso
 from .. import paging
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
 from ..problems import Problem, problem_of

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ...clock import SECOND
-from ...errors import StoreError, StoreReplaced
-from ...graph import Graph
-from ...ids import Digest, RunId, WorkerId, new_worker_id
-from ...model import (
+from ...base.clock import SECOND
+from ...base.ids import Digest, RunId, WorkerId, new_worker_id
+from ...core.graph import Graph
+from ...core.model import (
     UNFINISHED_RUNS,
     Answer,
     Batch,
@@ -30,10 +29,11 @@ from ...model import (
     Query,
     RunRow,
 )
-from ...runner.events import Events, ObservedStore
-from ...runner.recent import Recent
-from ...runner.runs.stored import SLACK
-from ...store import Store
+from ...core.store import Store
+from ...engine.events import Events, ObservedStore
+from ...engine.recent import Recent
+from ...engine.runs.stored import SLACK
+from ...errors import StoreError, StoreReplaced
 from ..problems import Problem
 from .sse import Listener
 

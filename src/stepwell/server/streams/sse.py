@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from ...codec import text
+from ...base.codec import text
 
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": heartbeat\n\n"

@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from ...clock import SECOND
+from ...base.clock import SECOND
 
 
 class TimeIsUp(BaseException):

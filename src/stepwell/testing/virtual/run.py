@@ -13,29 +13,29 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...clock import SECOND, Duration, microseconds
-from ...ids import RunId, new_claim_id, new_worker_id
-from ...model import Enlist, GetRun, HeldGate, RunNews, Settle
-from ...replay.effects.recorder import Recorder
-from ...runner import Engine, Run
-from ...runner.bodies.attempt import Attempt, leave_body
-from ...runner.bodies.capture import refresh_capture, start_capture, stop_capture
-from ...runner.bodies.held import Held
-from ...runner.bodies.host import EngineHost, Services
-from ...runner.bodies.recording import Ledger
-from ...runner.procedures.gates import finish
-from ...runner.procedures.procedure import carry_out
-from ...runner.scheduling.batches import Limits
-from ...runner.scheduling.scheduler import Scheduler
-from ...runner.waiting import waits_for_a_decision
-from ...runner.worker.sweeper import Sweeper
-from ...store import Store, reader
-from ...store.memory import MemoryStore
+from ...base.clock import SECOND, Duration, microseconds
+from ...base.ids import RunId, new_claim_id, new_worker_id
+from ...core.model import Enlist, GetRun, HeldGate, RunNews, Settle
+from ...core.store import Store, reader
+from ...core.store.memory import MemoryStore
+from ...engine import Engine, Run
+from ...engine.bodies.attempt import Attempt, leave_body
+from ...engine.bodies.capture import refresh_capture, start_capture, stop_capture
+from ...engine.bodies.held import Held
+from ...engine.bodies.host import EngineHost, Services
+from ...engine.bodies.recording import Ledger
+from ...engine.procedures.gates import finish
+from ...engine.procedures.procedure import carry_out
+from ...engine.scheduling.batches import Limits
+from ...engine.scheduling.scheduler import Scheduler
+from ...engine.waiting import waits_for_a_decision
+from ...engine.worker.sweeper import Sweeper
+from ...history.effects.recorder import Recorder
 from .clock import VirtualClock, VirtualLoop, sleeping_in
 
 if TYPE_CHECKING:
+    from ...engine.starting import Startable
     from ...handlers import Handler, Handlers
-    from ...runner.starting import Startable
 
 
 class VirtualRecorder(Recorder):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from ....codec import encode_checked
+from ....base.codec import encode_checked
 from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name, probe_path, split_address
 from ..cache import EMPTY, Cache

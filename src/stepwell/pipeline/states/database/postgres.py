@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 from psycopg import sql
 
+from ....base.ids import time_ordered
 from ....errors import StoreError
-from ....ids import time_ordered
-from ....store.postgres.address import parse
-from ....store.postgres.connections import Connections
+from ....stores.postgres.address import parse
+from ....stores.postgres.connections import Connections
 from ..files.lease import being_scanned, renewing
 from .schema import statements
 

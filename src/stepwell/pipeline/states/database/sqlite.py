@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import apsw
 
-from ....store.sqlite.database import TROUBLE, translated
-from ....store.sqlite.files import Files, create_private
+from ....stores.sqlite.database import TROUBLE, translated
+from ....stores.sqlite.files import Files, create_private
 from ..files.lease import hold_lease, lease_number
 from ..files.root import Root
 from .schema import statements

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ....ids import time_ordered
+from ....base.ids import time_ordered
 from ...patterns.paths import checked_path
 from ..address import member_paths
 from ..files.root import Root

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from stat import S_ISDIR
 
+from ....base.ids import time_ordered
 from ....errors import UnsafePath
-from ....ids import time_ordered
 from ...patterns.paths import checked_path
 from ...patterns.pattern import Pattern
 from ..listing import MANIFEST_FILES, Folder, walk

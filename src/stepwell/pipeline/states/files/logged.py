@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ....codec import encode_checked
+from ....base.codec import encode_checked
+from ....base.words import shown
 from ....errors import ManifestError
-from ....words import shown
 from ...patterns.paths import TEMPORARY
 from ..single import write_all
 from .root import Root

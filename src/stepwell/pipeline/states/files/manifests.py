@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ....codec import encode_checked
+from ....base.codec import encode_checked
 from ....errors import ManifestError
 from ..address import split_address
 from ..port import NoteKind

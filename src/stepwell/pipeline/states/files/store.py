@@ -15,8 +15,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 
+from ....base.ids import time_ordered
 from ....errors import PipelineError
-from ....ids import time_ordered
 from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name
 from ..listing import Folder

@@ -1,0 +1,302 @@
+"""Secrets: named by a document or a setting, read in the worker just before they are used, and never kept.
+
+`secret:NAME` is a reference where somebody wrote exactly this text: in a document, or in a setting. What a template yields is
+never one, so an answer of `secret:DB` stays text. References are `SecretRef`s; nothing else is ever resolved.
+
+Where a value comes from, the first that has it:
+
+    its entry in the settings          [secrets] CRM_TOKEN = { env = "CRM_TOKEN", services = ["crm"] }, or { file = "/run/crm" }
+    the provider of the engine         Engine(secrets=provider): anything with `get(name)`, a mapping too
+    a file of the secrets folder       secrets_folder = "/run/secrets", file NAME
+    the environment                    STEPWELL_SECRET_NAME
+
+A document can name any of these and nothing else: not every variable of a process is a secret for documents. A secret that a
+service of the settings uses is for that service, or a document could send it anywhere; `services` in its entry says otherwise,
+`["*"]` that it may be used for whatever a document does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..errors import InputError, MissingSecret, TransientError
+from .masking import MASK, SHORTEST, hide
+from .words import shown
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+
+PREFIX = "secret:"
+VARIABLE = "STEPWELL_SECRET_"
+MAX_BYTES = 64 * 1024
+SEEN_SECONDS = 1.0
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SecretRef:
+    """A reference to a secret, shown as `secret:NAME`. Only the worker that uses it knows the value."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InputError(f"{shown(self.name)} cannot be the name of a secret: use letters, digits, _ . and -")
+
+    @classmethod
+    def of(cls, text: object) -> SecretRef | None:
+        """The reference written as `secret:NAME`; None for any other text.
+
+        For what a person wrote, never for what a template, a run or a server gave.
+        """
+        if isinstance(text, str) and text.startswith(PREFIX) and _NAME.fullmatch(text[len(PREFIX) :]):
+            return cls(text[len(PREFIX) :])
+        return None
+
+    def __repr__(self) -> str:
+        return PREFIX + self.name
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """In a config only an instance is one. Data that looks like one is data."""
+        from pydantic_core import core_schema
+
+        return core_schema.is_instance_schema(cls)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{PREFIX}{_NAME.pattern}$", "description": "a reference to a secret"}
+
+
+class Provider(Protocol):
+    """Where secrets are kept: a vault, a mapping."""
+
+    def get(self, name: str, /) -> str | None:
+        """The secret of this name; None if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSource:
+    """What settings say of a secret: where it is, and which services it is for (None: for whatever a document does)."""
+
+    env: str | None = None
+    file: str | None = None
+    services: frozenset[str] | None = None
+
+
+ANY_SERVICE = "*"
+_ANYWHERE = SecretSource()
+NO_SOURCES: Mapping[str, SecretSource] = {}
+
+
+class Secrets:
+    """Finds secrets, without a cache, so that a change takes effect."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, SecretSource] = NO_SOURCES,
+        *,
+        provider: Provider | None = None,
+        folder: str | Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        if provider is not None and not callable(getattr(provider, "get", None)):
+            raise InputError(f"secrets={shown(provider)}: an object with get(name) is needed, or a mapping")
+        self._sources = sources
+        self._provider = provider
+        self._folder = None if folder is None else Path(folder)
+        self._environment = os.environ if environment is None else environment
+        self._owners: Mapping[str, frozenset[str]] = {}
+        self._seen: dict[tuple[str, str | None], float] = {}
+        """Secrets found recently, and when: a document of 10,000 nodes must not ask a vault for each of them."""
+
+    def owned_by(self, owners: Mapping[str, frozenset[str]]) -> Secrets:
+        """A copy in which each of these is for the services that use it, unless its entry names others."""
+        made = copy(self)
+        made._owners, made._seen = owners, {}
+        return made
+
+    def value(self, ref: SecretRef, service: str | None = None) -> str:
+        """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
+        found = self._look_up(ref.name, service)
+        if len(found) < SHORTEST:
+            needed = f"at least {SHORTEST} are needed, or it could not be kept out of logs"
+            raise MissingSecret(ref.name, f"{ref} has {len(found)} characters: {needed}")
+        hide([found])
+        return found
+
+    def problem(self, ref: SecretRef, service: str | None = None) -> str | None:
+        """Why a secret could not be used here; None if it could, or could a moment ago."""
+        asked, now = (ref.name, service), time.monotonic()
+        if now - self._seen.get(asked, -SEEN_SECONDS) < SEEN_SECONDS:
+            return None
+        try:
+            self.value(ref, service)
+            self._seen[asked] = now
+        except MissingSecret as error:
+            return error.reason
+        except TransientError:  # the provider does not answer now; the node will ask again
+            pass
+        return None
+
+    def _look_up(self, name: str, service: str | None) -> str:
+        source = self._sources.get(name, _ANYWHERE)
+        self._check_service(name, source, service)
+        if source.env is not None or source.file is not None:
+            return self._of_source(name, source)
+        found = self._of_provider(name)
+        if found is None and self._folder is not None:
+            found = _of_file(name, self._folder / name)
+        if found is None:
+            found = self._environment.get(VARIABLE + name)
+        if found is None:
+            places = f"set {VARIABLE}{name}"
+            if self._folder is not None:
+                places += f", write the file {self._folder / name}"
+            raise MissingSecret(name, f"{PREFIX}{name} is not here: {places}, or say in [secrets] where it is")
+        return found
+
+    def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
+        allowed = self._owners.get(name) if source.services is None else source.services
+        if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
+            return  # ANY_SERVICE: the service is not known yet, so this is checked again later
+        asked = "no service" if service is None else f"service {service!r}"
+        told = ", ".join(sorted(allowed)) or "none"
+        problem = f"{PREFIX}{name} may not be used for {asked}: it is for {told}"
+        raise MissingSecret(name, f"{problem}; `services` of its entry in [secrets] says so")
+
+    def _of_source(self, name: str, source: SecretSource) -> str:
+        if source.env is not None:
+            found, problem = self._environment.get(source.env), f"the variable {source.env} is not set"
+        else:
+            found, problem = _of_file(name, Path(str(source.file))), f"there is no file {source.file}"
+        if found is None:
+            raise MissingSecret(name, f"{PREFIX}{name} is not here: {problem}")
+        return found
+
+    def _of_provider(self, name: str) -> str | None:
+        if self._provider is None:
+            return None
+        try:
+            found = self._provider.get(name)
+        except Exception as error:  # its message might contain the secret
+            raised = f"{type(self._provider).__name__}.get raised {type(error).__name__}"
+            raise TransientError(f"{PREFIX}{name} could not be read: {raised}") from None
+        if found is not None and not isinstance(found, str):
+            raise MissingSecret(name, f"{PREFIX}{name} is a {type(found).__name__}; text is needed")
+        return found
+
+
+class _Masked(Secrets):
+    """Gives what secrets are recorded as."""
+
+    def value(self, ref: SecretRef, service: str | None = None) -> str:
+        return MASK
+
+
+NO_SECRETS: Secrets = _Masked()
+
+
+def _of_file(name: str, path: Path) -> str | None:
+    """The content of a file without its final line end; None if there is no file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise MissingSecret(name, f"{PREFIX}{name} cannot be read from {path}: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise MissingSecret(name, f"{PREFIX}{name} in {path} has more than {MAX_BYTES:,} bytes")
+    try:
+        return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise MissingSecret(name, f"{PREFIX}{name} in {path} is no text") from None
+
+
+def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Every value in a config that has no parts, with its path."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list | tuple):
+        for place, item in enumerate(value):
+            yield from leaves(item, (*path, place))
+    else:
+        yield path, value
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of a config in which `change` is applied to every value that has no parts."""
+    if isinstance(value, Mapping):
+        return {key: mapped(item, change) for key, item in value.items()}
+    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else change(value)
+
+
+def references(value: object) -> Iterator[SecretRef]:
+    """Every reference in a config."""
+    return (leaf for _, leaf in leaves(value) if isinstance(leaf, SecretRef))
+
+
+def references_of(value: Any) -> Any:
+    """A config with references in place of `secret:NAME`. Only for what a person wrote, never for the output of a template."""
+    return mapped(value, lambda leaf: SecretRef.of(leaf) or leaf)
+
+
+def has_references(value: object) -> bool:
+    """Whether there is one. It is fast, because it is called for every config."""
+    kind = type(value)
+    if kind is dict:
+        return any(map(has_references, value.values()))  # type: ignore[attr-defined]
+    if kind is list:
+        return any(map(has_references, value))  # type: ignore[call-overload]
+    return kind is not str and any(True for _ in references(value))
+
+
+def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
+    """A config with values in place of the references in it."""
+    return mapped(value, lambda leaf: secrets.value(leaf, service) if isinstance(leaf, SecretRef) else leaf)
+
+
+def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
+    """The `[secrets]` of the settings, and what is wrong with them."""
+    found: dict[str, SecretSource] = {}
+    problems: list[str] = []
+    if not isinstance(table, Mapping):
+        return found, ["a table is needed, one entry for each secret"]
+    for name, entry in table.items():
+        wrong = _wrong_source(name, entry)
+        if wrong:
+            problems.append(f"{name}: {wrong}")
+            continue
+        services = entry.get("services")
+        found[name] = SecretSource(
+            entry.get("env"), entry.get("file"), None if services is None else frozenset(services)
+        )
+    return found, problems
+
+
+def _wrong_source(name: object, entry: object) -> str | None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return "this cannot be the name of a secret: use letters, digits, _ . and -"
+    if not isinstance(entry, Mapping):  # never shown: it may be the secret itself
+        return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
+    if unknown := sorted(set(entry) - {"env", "file", "services"}):
+        return f"there is no {unknown[0]!r}; there are env, file and services"
+    for key in ("env", "file"):
+        if key in entry and not (isinstance(entry[key], str) and entry[key]):
+            return f"{key} needs some text"
+    if "env" in entry and "file" in entry:
+        return "either env or file is needed, not both"
+    services = entry.get("services", [])
+    if not isinstance(services, list | tuple) or not all(isinstance(each, str) for each in services):
+        return "services needs a list of names of services"
+    return None

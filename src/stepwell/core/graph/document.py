@@ -1,0 +1,108 @@
+"""A graph as data: the canonical form that is stored, hashed into the digest, and loaded again.
+
+An array of nodes in the order of declaration. Options at their default are left out, or every new option would change
+the digest of every graph; there are no dates in it, so the same graph always has the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...base.codec import encode_checked
+from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec, Retry
+
+
+class Source(NamedTuple):
+    """The document that a graph came from: which one, and the JSON Schema of its input, if it has one."""
+
+    digest: str
+    input: Mapping[str, Any] | None = None
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any] | None) -> Source | None:
+        return None if data is None else cls(data["digest"], data.get("input"))
+
+    def written(self) -> dict[str, Any]:
+        return {"digest": self.digest} if self.input is None else {"digest": self.digest, "input": self.input}
+
+
+def to_document(specs: Sequence[NodeSpec], state: str | None = None, source: Source | None = None) -> bytes:
+    """The nodes; with the address of a state, or with a source, an object of all."""
+    nodes = [node_document(spec) for spec in specs]
+    if state is None and source is None:
+        return encode_checked(nodes)
+    more = {} if source is None else {"source": source.written()}
+    return encode_checked({"nodes": nodes, **({} if state is None else {"state": state}), **more})
+
+
+def node_document(spec: NodeSpec) -> dict[str, Any]:
+    """One node, defaults left out."""
+    node: dict[str, Any] = {"id": spec.id}
+    if spec.name != spec.id:
+        node["name"] = spec.name
+    if spec.depends_on:
+        node["depends_on"] = sorted(spec.depends_on)
+    if spec.job is not None:
+        node["job"] = spec.job
+    if spec.args:
+        node["args"] = dict(spec.args)
+    if spec[OPTIONS:] != PLAIN_OPTIONS:
+        for field, value in zip(NodeSpec._fields[OPTIONS:], spec[OPTIONS:], strict=True):
+            default = NodeSpec._field_defaults[field]
+            if value is not default and value != default:
+                node[field] = _WRITE[field](value) if field in _WRITE else value
+    if spec.templated and spec.depends_on:
+        node["depends_on"] = list(spec.depends_on)  # a handler may bring their outputs together in this order
+    return node
+
+
+def nodes_from_document(nodes: Sequence[dict[str, Any]]) -> list[NodeSpec]:
+    """Members of a fan-out share one tuple of dependencies, as from a builder, so that it is examined once."""
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    return [node_from_document(node, shared) for node in nodes]
+
+
+def node_from_document(node: dict[str, Any], shared: dict[tuple[str, ...], tuple[str, ...]] | None = None) -> NodeSpec:
+    known = {"name": node["id"]}
+    for field, value in node.items():
+        if field in _READ:
+            known[field] = _READ[field](value)
+        elif field in _FIELDS:
+            known[field] = value
+    if shared is not None and "depends_on" in known:
+        own = known["depends_on"]
+        known["depends_on"] = shared.setdefault(own, own)
+    return NodeSpec(**known)
+
+
+def write_retry(retry: Retry) -> dict[str, Any]:
+    """Return a retry policy as JSON, without what is as everywhere."""
+    document: dict[str, Any] = {"max_attempts": retry.max_attempts}
+    if retry.base_delay != 1.0:
+        document["base_delay"] = retry.base_delay
+    if retry.max_delay != 60.0:
+        document["max_delay"] = retry.max_delay
+    if retry.retry_on is not None:
+        document["retry_on"] = sorted(retry.names() or ())
+    return document
+
+
+def read_retry(retry: dict[str, Any] | None) -> Retry | None:
+    """Return the retry policy that `write_retry` wrote."""
+    if retry is None:
+        return None
+    retry_on = retry.get("retry_on")
+    delays = retry.get("base_delay", 1.0), retry.get("max_delay", 60.0)
+    return Retry.stored(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
+
+
+_FIELDS = frozenset(NodeSpec._fields)
+_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": write_retry, "was": sorted}
+_READ: dict[str, Callable[[Any], Any]] = {
+    "depends_on": tuple,
+    "args": lambda args: args or NO_ARGS,
+    "needs": tuple,
+    "retry": read_retry,
+    "was": tuple,
+}

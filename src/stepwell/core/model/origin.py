@@ -1,0 +1,45 @@
+"""Where a fork comes from, as it is kept in its run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...base.codec import decode
+from ...base.ids import RunId
+from .rows import RunRow
+
+
+class Origin(NamedTuple):
+    """The run that a fork was made from, and how far that one was."""
+
+    run_id: RunId
+    seq: int
+    before: int | None
+    """The number of the node that the fork begins with, if it was forked at one."""
+
+    def __str__(self) -> str:
+        return f"{self.run_id} at {self.seq}"
+
+
+def origin_of(row: RunRow) -> Origin | None:
+    """None if the run is no fork."""
+    if row.fork is None:
+        return None
+    found = decode(row.fork)
+    return Origin(found["origin"], found["seq"], found["before"])
+
+
+def made_from(fork: RunRow, origin: RunId, created_at: int) -> bool:
+    """Whether a fork was made from this run, and not from one that had its id before and was deleted."""
+    if fork.fork is None:
+        return False
+    found = decode(fork.fork)
+    if found["origin"] != origin:
+        return False
+    # A fork of an earlier version does not say when its origin was created; a run that came after the fork is not it.
+    told = found.get("created_at")
+    return created_at <= fork.created_at if told is None else bool(created_at == told)
+
+
+def is_origin(row: RunRow, fork: RunRow) -> bool:
+    return made_from(fork, row.id, row.created_at)

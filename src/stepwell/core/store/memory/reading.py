@@ -1,0 +1,235 @@
+"""The questions a store answers, on plain records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable
+from itertools import islice
+from operator import attrgetter, itemgetter
+from typing import Any, assert_never
+
+from ....base.ids import RunId
+from ...model import Lane, Query, queries, records, versions
+from ...model.outputs import Completion
+from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
+from ...model.status import AttemptStatus, NodeStatus
+from ..rules.paging import page_of
+from .running import stops
+from .state import RunRecord, State
+from .versions import answer_record, answer_version
+
+
+def answer(state: State, query: Query) -> Any:
+    if isinstance(query, queries.RunQuery):
+        run = state.runs.get(query.run_id)
+        return _of_nothing(query) if run is None else _of_run(run, query)
+    match query:
+        case queries.GetRun(run_id):
+            run = state.runs.get(run_id)
+            return None if run is None else run.row()
+        case queries.ListRuns():
+            return _runs(state, query)
+        case queries.ListEnded():
+            return _ended(state, query)
+        case queries.GetGraph(digest):
+            graph = state.graphs.get(digest)
+            return None if graph is None or not graph.complete else graph.document
+        case queries.GetGraphAges(digests):
+            return {digest: state.graphs[digest].age for digest in digests if digest in state.graphs}
+        case queries.ListUnusedGraphs(after, limit, before):
+            old = [graph for graph in state.graphs.values() if before is None or graph.stored_at < before]
+            unused = ((g.digest, g.workflow) for g in old if g.digest > (after or "") and not state.uses(g.digest))
+            return page_of(sorted(unused), limit, itemgetter(0))
+        case queries.ListWorkers(after, limit):
+            ordered = sorted(state.workers.values(), key=lambda worker: worker.id)
+            later = (worker.row() for worker in ordered if after is None or worker.id > after)
+            return page_of(later, limit, attrgetter("id"))
+        case queries.ListStops(worker, limit):
+            return queries.Page(stops(state, worker)[:limit])
+        case queries.ReadyRuns(runs):
+            return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
+        case queries.ListReady():
+            return _ready(state, query)
+        case queries.ListUnfinished(last, limit):
+            found = {
+                queries.Unfinished(run.created.workflow, run.created.target, run.graph.digest)
+                for run in state.runs.values()
+                if not run.status.terminal
+            }
+            left = [item for item in found if last is None or _order(item) > _order(last)]
+            return page_of(sorted(left, key=_order), limit, tuple)
+        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
+            return answer_version(state.versions, query)
+        case records.GetRecord() | records.ListRecords():
+            return answer_record(state.records, query)
+        case _:
+            assert_never(query)
+
+
+def _of_nothing(query: queries.RunQuery) -> Any:
+    match query:
+        case queries.CountNodes():
+            return {}
+        case queries.GetNodeColumns():
+            return queries.NodeColumns()
+        case queries.GetAttemptColumns():
+            return queries.AttemptColumns()
+        case _:
+            return queries.Page()
+
+
+def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
+    match query:
+        case queries.ListNodes(_, after, limit, statuses, indexes):
+            nodes = (
+                node
+                for node in run.nodes
+                if node.index > after
+                and (not statuses or node.status in statuses)
+                and (indexes is None or node.index in indexes)
+            )
+            return page_of((node.row() for node in nodes), limit, attrgetter("index"))
+        case queries.ListAttempts():
+            return _attempts(run, query)
+        case queries.GetNodeColumns(_, after, limit):
+            rows = [node.row() for node in run.nodes if node.index > after][: max(0, limit)]
+            cursor = rows[-1].index if 0 < len(rows) == limit else None
+            columns = (tuple(map(attrgetter(name), rows)) for name in ("index", "id", "status", "reason"))
+            return queries.NodeColumns._make((run.seq, *columns, cursor))
+        case queries.GetAttemptColumns(run_id, place, limit):
+            page = _attempts(run, queries.ListAttempts(run_id, after=place, limit=limit))
+            names = ("index", "number", "status", "started_at", "ended_at")
+            columns = (tuple(map(attrgetter(name), page)) for name in names)
+            return queries.AttemptColumns._make((run.seq, *columns, page.cursor))
+        case queries.GetOutputs(_, indexes, after, limit):
+            completed = (
+                (attempt.index, Completion(attempt.number, attempt.output or b""))
+                for attempt in sorted(run.attempts, key=lambda attempt: attempt.index)
+                if attempt.status is AttemptStatus.COMPLETED and (indexes is None or attempt.index in indexes)
+            )
+            return page_of((each for each in completed if each[0] > after), limit, itemgetter(0))
+        case queries.ListJournal():
+            return _journal(run, query)
+        case queries.ListLines():
+            return _lines(run, query)
+        case queries.ListMarks(_, indexes, after, limit):
+            marks = [line for line in run.lines.values() if line.index < 0]
+            wanted = _in_order((line for line in marks if indexes is None or line.node in indexes), run)
+            return page_of(_later(wanted, after, run), limit, _line_cursor)
+        case queries.CountNodes():
+            return dict(Counter(node.status for node in run.nodes))
+        case _:
+            assert_never(query)
+
+
+def _order(item: tuple[str, str | None, str]) -> tuple[str, str, str]:
+    workflow, target, digest = item
+    return workflow, target or "", digest
+
+
+def _attempts(run: RunRecord, query: queries.ListAttempts) -> queries.Page[AttemptRow]:
+    rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
+    wanted = (
+        attempt.row()
+        for attempt in rows
+        if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
+    )
+    return page_of(wanted, query.limit, attrgetter("index", "number"))
+
+
+def _journal(run: RunRecord, query: queries.ListJournal) -> queries.Page[JournalRow]:
+    indexes = None if query.indexes is None else set(query.indexes)
+    wanted = (
+        entry
+        for entry in islice(run.journal, query.after, None)
+        if (not query.kinds or entry.kind in query.kinds) and (indexes is None or entry.index in indexes)
+    )
+    return page_of(wanted, query.limit, attrgetter("seq"))
+
+
+def _lines(run: RunRecord, query: queries.ListLines) -> queries.Page[LineRow]:
+    wanted = (
+        line
+        for line in run.lines.values()
+        if line.index >= 0
+        and (query.index is None or line.node == query.index)
+        and (query.number is None or line.number == query.number)
+        and (query.kind is None or line.kind == query.kind)
+        and (query.since is None or line.at >= query.since)
+    )
+    return page_of(_later(_in_order(wanted, run), query.after, run), query.limit, _line_cursor)
+
+
+def _in_order(lines: Iterable[LineRow], run: RunRecord) -> list[LineRow]:
+    """In the order of claims, which is that of the attempts, not of their ids: a worker's clock may be wrong."""
+    order = _claimed(run)
+    return sorted(lines, key=lambda line: (order[line.attempt], line.index))
+
+
+def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunRecord) -> Iterable[LineRow]:
+    if after is None:
+        return lines
+    order = _claimed(run)
+    place = (order.get(after[0], -1), after[1])
+    return (line for line in lines if (order[line.attempt], line.index) > place)
+
+
+def _claimed(run: RunRecord) -> dict[str, int]:
+    return {attempt.id: place for place, attempt in enumerate(run.attempts)}
+
+
+def _line_cursor(line: LineRow) -> tuple[str, int]:
+    return line.attempt, line.index
+
+
+def _runs(state: State, query: queries.ListRuns) -> queries.RunPage:
+    found = [
+        run
+        for run in reversed(state.runs.values())
+        if (query.before is None or run.admission < query.before)
+        and (query.workflow is None or run.created.workflow == query.workflow)
+        and (not query.statuses or run.status in query.statuses)
+        and (query.digest is None or run.graph.digest == query.digest)
+        and (query.origin is None or run.created.origin == query.origin)
+        and set(query.tags) <= set(run.created.tags)
+        and (query.since is None or run.created_at >= query.since)
+        and (query.until is None or run.created_at < query.until)
+        and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
+        and (query.ended_since is None or (run.ended_at is not None and run.ended_at >= query.ended_since))
+        and (query.prefix is None or run.id.startswith(query.prefix))
+    ]
+    page = found[: query.limit]
+    return queries.RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+
+
+def _ended(state: State, query: queries.ListEnded) -> queries.Page[RunRow]:
+    found = sorted(
+        (run.ended_at, run.admission, run)
+        for run in state.runs.values()
+        if run.ended_at is not None
+        and run.ended_at >= query.since
+        and (query.workflow is None or run.created.workflow == query.workflow)
+        and (not query.statuses or run.status in query.statuses)
+    )
+    page = page_of(
+        (each for each in found if query.after is None or each[:2] > query.after), query.limit, itemgetter(0, 1)
+    )
+    return queries.Page((run.row() for _, _, run in page), page.cursor)
+
+
+def _ready(state: State, query: queries.ListReady) -> tuple[RunId, ...]:
+    wanted = [
+        run
+        for run in state.runs.values()
+        if (run.id in query.runs or (run.created.workflow, run.graph.digest) in query.serves)
+        and _has_ready(run, query.lanes)
+    ]
+    return tuple(
+        run.id for run in sorted(wanted, key=lambda run: (-run.created.priority, run.admission))[: query.limit]
+    )
+
+
+def _has_ready(run: RunRecord, lanes: Container[Lane] | None = None) -> bool:
+    return run.gate is GateState.OPEN and any(
+        node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
+    )

@@ -1,0 +1,324 @@
+"""Typed questions to any store, written once on top of its one door."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Any, NamedTuple, cast
+
+from ...base.ids import AttemptId, Digest, RunId, WorkerId
+from ...base.words import shown
+from ...errors import InputError, RunNotFound
+from ..model import (
+    AttemptColumns,
+    AttemptRow,
+    CountNodes,
+    GetAttemptColumns,
+    GetGraph,
+    GetGraphAges,
+    GetNodeColumns,
+    GetOutputs,
+    GetRecord,
+    GetRun,
+    GetVersion,
+    JournalRow,
+    LineRow,
+    ListAttempts,
+    ListJournal,
+    ListLines,
+    ListMarks,
+    ListNames,
+    ListNodes,
+    ListRecords,
+    ListRuns,
+    ListStops,
+    ListUnfinished,
+    ListUnusedGraphs,
+    ListVersions,
+    ListWorkers,
+    NameRow,
+    NodeColumns,
+    NodeRow,
+    NodeStatus,
+    Query,
+    ReadyRuns,
+    RecordRow,
+    RunPage,
+    RunRow,
+    RunStatus,
+    Unfinished,
+    VersionKind,
+    VersionRow,
+    WorkerRow,
+)
+from ..model.origin import is_origin
+from ..model.outputs import Completion, output_of
+from .port import Store
+
+SETTLED_AFTER = 5
+"""How often a run that moves meanwhile is read again, by those who need all of it at one moment."""
+
+
+def rows(store: Store, query: Any) -> Iterator[Any]:
+    """All that a list query finds, page by page."""
+    while True:
+        (page,) = store.read([query])
+        yield from page
+        if page.cursor is None:
+            return
+        query = query._replace(after=page.cursor)
+
+
+def get_run(store: Store, run_id: str) -> RunRow | None:
+    if not run_id.isprintable():  # half of a character, which no store could be asked for
+        return None
+    return cast("RunRow | None", store.read([GetRun(RunId(run_id))])[0])
+
+
+def require_run(store: Store, run_id: str) -> RunRow:
+    check_run_id(run_id)
+    row = get_run(store, run_id)
+    if row is None:
+        raise RunNotFound(run_id, store=store.url)
+    return row
+
+
+def at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
+    """The run, and the answers to other queries about it; RunNotFound if there is no such run."""
+    found = store.read([GetRun(run_id), *queries])
+    if found[0] is None:
+        raise RunNotFound(run_id, store=store.url)
+    return found
+
+
+def whole_at_one_moment(store: Store, run_id: RunId, *queries: Query) -> list[Any]:
+    """The same with all pages. They are read after the first, and all of it again if the run has moved meanwhile."""
+    for _ in range(SETTLED_AFTER):
+        row, *pages = at_one_moment(store, run_id, *queries)
+        if all(getattr(page, "cursor", None) is None for page in pages):
+            return [row, *pages]
+        whole: list[Any] = []
+        for page, query in zip(pages, cast("tuple[Any, ...]", queries), strict=True):
+            more = getattr(page, "cursor", None)
+            whole.append(page if more is None else (*page, *rows(store, query._replace(after=more))))
+        again = get_run(store, run_id)
+        if again is None or again.seq == row.seq:
+            break
+    return [row, *whole]
+
+
+def check_run_id(run_id: object) -> None:
+    """Refuse what cannot be the id of a run before a store is asked for it."""
+    if not isinstance(run_id, str):
+        raise InputError(f"{shown(run_id)} is no id of a run, which is a text")
+
+
+def list_runs(store: Store, query: ListRuns) -> RunPage:
+    # A name that no workflow can have, or an id that no run can, which some stores cannot be asked for.
+    if not f"{query.workflow or ''}{query.prefix or ''}".isprintable():
+        return RunPage((), None)
+    return cast(RunPage, store.read([query])[0])
+
+
+def all_runs(
+    store: Store,
+    *statuses: RunStatus,
+    workflow: str | None = None,
+    digest: Digest | None = None,
+    origin: RunId | None = None,
+    prefix: str | None = None,
+    ended_before: int | None = None,
+    limit: int = 100,
+) -> Iterator[RunRow]:
+    """Every run, or every one like that, newest first, page by page."""
+    before: int | None = None
+    while True:
+        query = ListRuns(limit, before, workflow, statuses, ended_before, digest, origin, prefix)
+        page = list_runs(store, query)
+        yield from page.runs
+        if page.cursor is None:
+            return
+        before = page.cursor
+
+
+def forks(store: Store, row: RunRow) -> Iterator[RunRow]:
+    """The runs that were forked from this one, newest first; not those of a run that had its id before."""
+    return (fork for fork in all_runs(store, origin=row.id) if is_origin(row, fork))
+
+
+def all_nodes(store: Store, run_id: str, *statuses: NodeStatus) -> list[NodeRow]:
+    return list(rows(store, ListNodes(RunId(run_id), statuses=statuses)))
+
+
+def get_node(store: Store, run_id: str, index: int) -> NodeRow:
+    """One node of a run that exists."""
+    page = cast("tuple[NodeRow, ...]", store.read([ListNodes(RunId(run_id), index - 1, 1)])[0])
+    if not page:
+        raise RunNotFound(run_id, store=store.url)
+    return page[0]
+
+
+def list_attempts(store: Store, run_id: str, index: int | None = None) -> list[AttemptRow]:
+    return list(each_attempt(store, run_id, index))
+
+
+def each_attempt(
+    store: Store, run_id: str, index: int | None = None, limit: int = ListAttempts(RunId("")).limit
+) -> Iterator[AttemptRow]:
+    """So many at a time: their outputs need not all be held at once."""
+    return rows(store, ListAttempts(RunId(run_id), index, limit=limit))
+
+
+def get_columns(store: Store, run_id: str, limit: int = 10_000) -> tuple[RunRow, NodeColumns, AttemptColumns]:
+    """A run, its nodes and its attempts at one moment, unless it never rests; raises RunNotFound."""
+    asked = RunId(run_id)
+    for _ in range(SETTLED_AFTER):
+        row = require_run(store, run_id)
+        nodes = list(_columns(store, GetNodeColumns(asked, limit=limit)))
+        attempts = list(_columns(store, GetAttemptColumns(asked, limit=limit)))
+        if all(page.seq == row.seq for page in (*nodes, *attempts)):
+            break
+    return row, _joined(nodes), _joined(attempts)
+
+
+def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterator[Any]:
+    """The pages."""
+    while True:
+        (page,) = store.read([query])
+        yield page
+        if page.cursor is None:
+            return
+        query = query._replace(after=page.cursor)
+
+
+_NUMBERS = frozenset({"indexes", "numbers", "started"})
+
+
+def _joined(pages: Sequence[Any]) -> Any:
+    """All pages in one; columns of numbers as arrays, which take a fifth of the memory."""
+    columns: dict[str, Any] = {}
+    for name in pages[0]._fields[1:-1]:
+        values = chain.from_iterable(getattr(page, name) for page in pages)
+        columns[name] = array("q", values) if name in _NUMBERS else tuple(values)
+    return pages[-1]._replace(**columns)
+
+
+def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """What completed nodes returned for others to use."""
+    stored = get_stored_outputs(store, run_id, indexes)
+    return {index: output_of(output) for index, output in stored.items()}
+
+
+def get_stored_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
+    """The same with their deltas to the state: see `model.outputs`."""
+    return {index: found.output for index, found in get_completions(store, run_id, indexes).items()}
+
+
+def get_completions(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, Completion]:
+    """The same with the numbers of the attempts."""
+    return dict(rows(store, GetOutputs(RunId(run_id), indexes)))
+
+
+def get_graph(store: Store, digest: str) -> bytes | None:
+    """The document of a stored graph."""
+    return cast("bytes | None", store.read([GetGraph(Digest(digest))])[0])
+
+
+def get_graph_ages(store: Store, *digests: str) -> dict[str, int]:
+    """When graphs were first stored, as numbers that only compare."""
+    return cast("dict[str, int]", store.read([GetGraphAges(tuple(map(Digest, digests)))])[0])
+
+
+def unused_graphs(store: Store, stored_before: int | None = None) -> Iterator[tuple[Digest, str]]:
+    """(digest, workflow) of graphs that no run has or had, page by page."""
+    return rows(store, ListUnusedGraphs(stored_before=stored_before))
+
+
+def list_journal(store: Store, run_id: str, after: int = 0) -> list[JournalRow]:
+    return list(rows(store, ListJournal(RunId(run_id), after)))
+
+
+class History(NamedTuple):
+    """A run and its whole journal, as they stood at one moment."""
+
+    row: RunRow
+    counts: dict[NodeStatus, int]
+    journal: list[JournalRow]
+    now: int
+
+
+def get_history(store: Store, run_id: str) -> History:
+    """Raises RunNotFound. However long reading takes: what happens meanwhile is not in it."""
+    asked = RunId(run_id)
+    row, counts, page = store.read([GetRun(asked), CountNodes(asked), ListJournal(asked)])
+    if row is None:
+        raise RunNotFound(run_id, store=store.url)
+    now, journal = store.now(), [*page]
+    if len(journal) < row.seq:
+        journal += list_journal(store, run_id, len(journal))
+    return History(row, counts, journal[: row.seq], now)
+
+
+def list_lines(
+    store: Store,
+    run_id: str,
+    index: int | None = None,
+    *,
+    number: int | None = None,
+    kind: str | None = None,
+    since: int | None = None,
+) -> tuple[LineRow, ...]:
+    return tuple(rows(store, ListLines(RunId(run_id), index, number=number, kind=kind, since=since)))
+
+
+def list_marks(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> tuple[LineRow, ...]:
+    return tuple(rows(store, ListMarks(RunId(run_id), indexes)))
+
+
+def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:
+    return cast("tuple[AttemptId, ...]", store.read([ListStops(worker)])[0])
+
+
+def list_workers(store: Store) -> tuple[WorkerRow, ...]:
+    return tuple(rows(store, ListWorkers()))
+
+
+def count_nodes(store: Store, run_id: str, removed: AbstractSet[int] = frozenset()) -> dict[NodeStatus, int]:
+    """How many nodes of a run stand in each status, without those that were `removed` from its graph."""
+    if not removed:
+        return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
+    return dict(Counter(row.status for row in all_nodes(store, run_id) if row.index not in removed))
+
+
+def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
+    return cast("tuple[RunId, ...]", store.read([ReadyRuns(runs)])[0])
+
+
+def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
+    return tuple(rows(store, ListUnfinished()))
+
+
+def get_version(
+    store: Store, kind: VersionKind, name: str, number: int | None = None, *, digest: str | None = None
+) -> VersionRow | None:
+    """A version with its body; without a number or a digest the active one."""
+    return cast("VersionRow | None", store.read([GetVersion(kind, name, number, digest)])[0])
+
+
+def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) -> Iterator[VersionRow]:
+    return rows(store, ListVersions(kind, name, limit=page))
+
+
+def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
+    return rows(store, ListNames(kind, limit=page))
+
+
+def get_record(store: Store, kind: str, key: str) -> RecordRow | None:
+    return cast("RecordRow | None", store.read([GetRecord(kind, key)])[0])
+
+
+def all_records(store: Store, kind: str, page: int = 1_000) -> Iterator[RecordRow]:
+    return rows(store, ListRecords(kind, limit=page))

@@ -1,0 +1,120 @@
+"""`AwaitedCalls`: the calls of an engine, and of the client of a server, for coroutines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable
+from functools import cached_property
+from typing import Any, Concatenate, ParamSpec
+
+from ...base.clock import Duration
+from ...base.ids import RunId
+from ...base.words import offered
+from ...core.model import RunStatus
+from ...history.comparing import Comparison
+from ...triggers.book import Triggers
+from ..blocking import BlockingEngine
+from ..checking import checked_limit
+from ..runs.run import Run
+from ..shared_calls import Runs
+from .awaited import Awaited, Wrapper, awaited, awaited_as
+from .pool import Pool
+from .run import AsyncRun, behind
+
+
+class AsyncTriggers(Wrapper[Any]):
+    """`engine.triggers` of an engine that was opened with `async with`: the same verbs, awaited.
+
+    await engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
+    """
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncTriggers, (), "sync")
+
+    add = awaited(Triggers.add)
+    all = awaited(Triggers.all, reads=True)
+    get = awaited(Triggers.get, reads=True)
+    versions = awaited(Triggers.versions, reads=True)
+    pause = awaited(Triggers.pause)
+    resume = awaited(Triggers.resume)
+    remove = awaited(Triggers.remove)
+    fire = awaited(Triggers.fire)
+    backfill = awaited(Triggers.backfill)
+
+
+P = ParamSpec("P")
+THREADS = 8
+"""Calls at once; their commits are grouped."""
+READERS = 4
+"""Calls at once that only read."""
+
+
+def starting_and_waiting(
+    method: Callable[Concatenate[Any, P], Run],
+) -> Callable[Concatenate[Any, P], Awaited[AsyncRun]]:
+    """`engine.run`, which here holds no thread while it waits."""
+
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **keywords: P.kwargs) -> AsyncRun:
+        given: tuple[Any, ...] = args
+        options: dict[str, Any] = dict(keywords)
+        check, wait = options.pop("check", True), options.pop("wait", None)
+        limit = checked_limit("wait", wait)  # before anything is started
+        run: Run = await self._pool.call(self.sync.start, *given, **options)
+        row = await self.sync.waiting.wait_on_loop(run.id, limit)
+        if check:
+            await self._pool.read(run._checked, row)
+        return AsyncRun(run, self._pool)
+
+    return awaited
+
+
+class AsyncRuns(list[AsyncRun]):
+    """One page of runs, the newest first."""
+
+    def __init__(self, page: Runs, pool: Pool) -> None:
+        super().__init__(AsyncRun(run, pool) for run in page)
+        self._page, self._pool = page, pool
+
+    async def next(self) -> AsyncRuns:
+        """The page after this one; empty at the end."""
+        return AsyncRuns(await self._pool.read(self._page.next), self._pool)
+
+    async def all(self) -> AsyncIterator[AsyncRun]:
+        """These and all others after them, read page by page: `async for run in (await engine.runs()).all(): ...`"""
+        page = self
+        while page:
+            for run in page:
+                yield run
+            page = await page.next()
+
+
+class AwaitedCalls(Wrapper[Any]):
+    """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
+
+    def __init__(self, sync: Any, threads: str) -> None:
+        super().__init__(sync, Pool(THREADS, threads, readers=READERS))
+
+    run = starting_and_waiting(BlockingEngine.run)
+    start = awaited_as(BlockingEngine.start, AsyncRun)
+    start_many = awaited_as(BlockingEngine.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
+    get = awaited_as(BlockingEngine.get, AsyncRun, reads=True)
+    adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
+    runs = awaited_as(BlockingEngine.runs, AsyncRuns, reads=True)
+    save = awaited(BlockingEngine.save)
+    workflows = awaited(BlockingEngine.workflows, reads=True)
+
+    @cached_property
+    def triggers(self) -> AsyncTriggers:
+        """What starts runs by itself, as in `Engine.triggers`; its verbs are awaited."""
+        return AsyncTriggers(self.sync.triggers, self._pool)
+
+    async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
+        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
+        status: RunStatus = (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
+        return status
+
+    async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        found: Comparison = await self._pool.read(self.sync.compare, behind(first), behind(second))
+        return found

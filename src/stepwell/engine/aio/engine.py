@@ -1,0 +1,94 @@
+"""`AsyncEngine`: an engine for coroutines. It is a view of an `Engine`, which does all the work."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ...base.clock import Duration
+from ...base.words import offered
+from ...stores import public
+from ..blocking import BlockingEngine, EventName
+from ..checking import checked_limit
+from ..worker.metrics import EngineMetrics
+from .awaited import awaited
+from .calls import AwaitedCalls
+
+CANCELLED_SECONDS = 5.0
+"""How long closing waits for cancelled async bodies, which may ignore that."""
+
+
+class AsyncEngine(AwaitedCalls):
+    """An engine for coroutines: what `async with Engine(...)` gives.
+
+        async with Engine("sqlite:///orders.db") as engine:
+            run = await engine.run(OrderWorkflow(order_id=7))
+            print(await run.output("ship"))
+
+    Every call of `Engine` is there under its name, and is awaited: it is made in a thread, so it never blocks the loop.
+    `async def` bodies run on this loop, beside the rest of the application. `engine.sync` is the engine for threads.
+    """
+
+    sync: BlockingEngine
+
+    def __init__(self, engine: BlockingEngine) -> None:
+        """To be called on the loop that async bodies are to run on."""
+        self._bodies = engine.use_loop(asyncio.get_running_loop())
+        super().__init__(engine, "stepwell-async")
+        engine.waiting.use_loop()
+        self._closing: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<AsyncEngine {public(self.sync.store.url)}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(AsyncEngine, ("shut",), "sync")
+
+    serve = awaited(BlockingEngine.serve)
+
+    def on(
+        self,
+        event: EventName,
+        callback: Callable[[Any], None] | Callable[[Any], Coroutine[Any, Any, None]],
+        *,
+        every: Duration | None = None,
+    ) -> None:
+        """Call back when something happens; see `Engine.on`. An `async def` listener runs on this loop, one event after
+        another; any other in a thread of the engine. Nothing is awaited here."""
+        listener: Any = callback
+        if inspect.iscoroutinefunction(callback):
+            listener = functools.partial(_tell_on, asyncio.get_running_loop(), callback)
+        self.sync.on(event, listener, every=every)
+
+    @property
+    def metrics(self) -> EngineMetrics:
+        """What this engine holds now and has done since it was opened. It is in memory, so nothing is awaited."""
+        return self.sync.metrics
+
+    def shut(self) -> None:
+        """Refuse all further calls: the engine is closed."""
+        self._pool.close()
+
+    async def close(self, timeout: Duration | None = None) -> None:
+        """Let running bodies end for up to `timeout` seconds, then give back the rest. `async with` does it at its end.
+
+        The loop is not blocked, and bodies may end on it. Cancelling this call does not keep the engine open.
+        """
+        limit = checked_limit("timeout", timeout)
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._pool.call(self.sync.close, limit))
+        await asyncio.shield(self._closing)
+        self.sync.tell_unfinished()
+        if self._bodies is not None:
+            await self._bodies.ended(CANCELLED_SECONDS)
+
+
+def _tell_on(
+    loop: asyncio.AbstractEventLoop, listener: Callable[[Any], Coroutine[Any, Any, None]], event: object
+) -> None:
+    """Called in the events thread, which waits, so that listeners get one event after another."""
+    if not loop.is_closed():
+        asyncio.run_coroutine_threadsafe(listener(event), loop).result()

@@ -1,0 +1,145 @@
+"""Stored documents: saved as immutable versions and found by name. One version of each is active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ..base.clock import SECOND
+from ..base.words import nearest, shown
+from ..core.model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved, parted
+from ..core.model.versions import VersionKind
+from ..core.store import Store, reader
+from ..define.document import Document
+from ..errors import InputError, StoreCorrupt
+from ..handlers import Handlers
+from .recent import Recent
+
+
+class SavedDocument(NamedTuple):
+    """A saved version of a document: `summarise@3`."""
+
+    name: str
+    version: int
+    digest: str
+    is_new: bool
+    """False: this version had this content already."""
+    active: int
+    """The version that is started by the name alone."""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+class StoredWorkflow(NamedTuple):
+    """A workflow that is stored as a document."""
+
+    name: str
+    version: int
+    """The active one."""
+    versions: int
+    digest: str
+    saved_at: float
+    """When the newest version was saved, in seconds since 1970."""
+
+
+class Documents:
+    """The documents of one store: workflows, or another kind of document."""
+
+    def __init__(self, store: Store, handlers: Handlers, kind: VersionKind = "document") -> None:
+        self.kind: VersionKind = kind
+        self._store = store
+        self._handlers = handlers
+        self._read: Recent[str, Document] = Recent(64)
+        """By digest: a version never changes."""
+
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document. The same content is the same version; anything else is a new one."""
+        if not isinstance(document, Document):
+            raise InputError(f"{shown(document)} cannot be saved: give a Document, as of Document.load(file)")
+        declare = self._declaring(document)
+        save = SaveVersion(self.kind, document.name, document.digest, document.content)
+        (receipt,) = self._store.commit([save])
+        assert isinstance(receipt, VersionSaved)
+        if receipt.active == receipt.number:
+            declare()
+        return SavedDocument(document.name, receipt.number, document.digest, not receipt.existed, receipt.active)
+
+    def activate(self, text: str) -> SavedDocument:
+        """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
+        name, number = parted(text)
+        (receipt,) = self._store.commit([ActivateVersion(self.kind, name, number)])
+        if isinstance(receipt, Refused):
+            raise self._unknown(name, number)
+        assert isinstance(receipt, VersionActivated)
+        row = self.row(f"{name}@{receipt.number}")
+        if self.kind == "document":
+            self._declaring(self.document(row))()
+        return SavedDocument(name, row.number, row.digest, False, receipt.number)
+
+    def _declaring(self, document: Document) -> Callable[[], object]:
+        """Check the triggers that a document declares; the result stores them, and removes those it declared before."""
+        if self._store.url.startswith(("http:", "https:")):  # the server does it when it stores the document
+            return lambda: None
+        source, declared = f"document {document.name}", getattr(document, "triggers", ())
+        if not declared and next(reader.all_records(self._store, "trigger", page=1), None) is None:
+            return lambda: None
+        from ..triggers.book import trigger_book
+
+        book = trigger_book(self._store)
+        book.check_owner(source, declared)
+        return lambda: book.declare(source, declared)
+
+    def all(self) -> Iterator[StoredWorkflow]:
+        for row in reader.all_names(self._store, self.kind):
+            yield StoredWorkflow(row.name, row.active, row.newest, row.digest, row.stored_at / SECOND)
+
+    def versions(self, name: str) -> list[VersionRow]:
+        found = list(reader.all_versions(self._store, self.kind, name))
+        if not found:
+            raise self._unknown(name, None)
+        return found
+
+    def row(self, text: str) -> VersionRow:
+        """The version that `summarise`, the active one, or `summarise@3` means; InputError says what there is."""
+        name, number = parted(text)
+        found = reader.get_version(self._store, self.kind, name, number)
+        if found is None:
+            raise self._unknown(name, number)
+        return found
+
+    def find(self, text: str) -> Document:
+        """The document that a name means, checked against the handlers of today."""
+        return self.checked(self.row(text))
+
+    def checked(self, row: VersionRow) -> Document:
+        """The document of a version, checked against the handlers of today."""
+        known = self._read.get(row.digest)
+        if known is None:
+            known = self._read[row.digest] = self.document(row)
+        return known
+
+    def document(self, row: VersionRow) -> Document:
+        document = Document.parse(row.body or b"", self._handlers, form="json", source=f"{row.name}@{row.number}")
+        if document.digest != row.digest:
+            raise StoreCorrupt(f"{row.name}@{row.number} is not what was stored: its digest is {document.digest}")
+        return document
+
+    def version_of(self, name: str, digest: str) -> int | None:
+        """The number of the version with this content; None if it was never saved."""
+        row = reader.get_version(self._store, self.kind, name, digest=digest)
+        return None if row is None else row.number
+
+    def _unknown(self, name: str, number: int | None) -> InputError:
+        rows = list(reader.all_versions(self._store, self.kind, name))
+        if rows and number is not None:
+            return InputError(f"there is no version {number} of {name!r}: there are 1 to {rows[-1].number}")
+        names = [row.name for row in reader.all_names(self._store, self.kind)]
+        close = nearest(name, names)
+        if close is not None:
+            rest = f"; did you mean {close!r}?"
+        else:
+            rest = f"; there are {', '.join(names[:20])}" if names else "; `stepwell save FILE` stores one"
+            other = "a class or a function is" if self.kind == "document" else "one in a module is"
+            rest += f"; {other} named as package.module:Name"
+        return InputError(f"no {self.kind} {name!r} is stored here{rest}")

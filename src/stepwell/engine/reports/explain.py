@@ -1,0 +1,155 @@
+"""Reads just enough to explain a run or one of its nodes: a run may have 100,000 nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...base.ids import NodeId, RunId, WorkerId
+from ...core.graph import Graph, Outline
+from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, RunStatus, queries
+from ...core.store import Store, reader
+from ...core.store.living import among, living
+from ...errors import RunNotFound
+from ...history.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
+
+CANDIDATES = 20
+"""Nodes of a kind that are looked at to name a few."""
+TRIES = 4
+"""How often to read again when the run moved meanwhile; then the last reading is used."""
+
+_BROKEN = GROUPS[0]
+_PAGE = queries.ListNodes(RunId("")).limit
+_NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
+
+
+def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline]) -> Why:
+    """Why a run is not done yet, or ended as it did. The graph is read only if it is needed for that."""
+    for _ in range(TRIES):
+        run, workers, gates = _standing(store, run_id, [])
+        healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
+        counts = reader.count_nodes(store, run_id, load_graph().removed if healed else frozenset())
+        found: list[Known] = []
+        for statuses in _telling_of(run):
+            found += _candidates(store, run_id, statuses)
+        now = reader.get_run(store, run_id)
+        if now is not None and now.seq == run.seq:
+            break
+    nodes: dict[str, Known] = {known.row.id: known for known in found}
+    facts = Facts(run, load_graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
+    return replace(explain(facts), store=store.url)
+
+
+def why_node(store: Store, run_id: RunId, graph: Graph, index: int) -> Why:
+    """Why one node of a run, given by its number, has the status it has.
+
+    A run that is being loaded or deleted lacks some nodes: then the run is explained.
+    """
+    run, rows = store.read([queries.GetRun(run_id), queries.ListNodes(run_id, index - 1, 1)])
+    if run is None or not rows:
+        return why_run(store, run_id, lambda: graph)
+    row: NodeRow = rows[0]
+    for _ in range(TRIES):
+        facts = _facts_of_node(store, run, graph, row)
+        was, run, row = row, facts.run, facts.nodes[row.id].row
+        if row.status is was.status:
+            break
+    return replace(explain(facts, row.id), store=store.url)
+
+
+def served_by(
+    store: Store, row: RunRow, graph: Graph, *, but: WorkerId | None = None, queue: str | None = None
+) -> bool:
+    """Whether a live worker, `but` this one, may work on the run, and takes nodes of `queue` if one is given. Workers do not
+    announce graphs that were built at run time."""
+    workers = [Worker.of(worker) for worker in living(store) if worker.id != but]
+    workers = [each for each in workers if queue is None or each.queues is None or queue in each.queues]
+    versions = {(row.workflow, row.digest), (row.workflow, graph.follows)}
+    return any(row.target is None or each.serves is None or not each.serves.isdisjoint(versions) for each in workers)
+
+
+def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
+    """All that explains a node; what need not be searched for is read at one moment."""
+    want = wanted(run, graph, row)
+    found = _holding_up(store, run.id, graph, row.id, want)
+    others: list[Query] = [
+        queries.ListAttempts(run.id, row.index),
+        queries.ListJournal(run.id, kinds=("rewrote", "woken"), indexes=(row.index,)),
+        queries.ListJournal(run.id, kinds=("completed",), indexes=tuple(graph.index[node] for node in want.ended)),
+        *(
+            queries.ListNodes(run.id, index - 1, 1)
+            for index in (row.index, *(graph.index[node] for node in want.nodes))
+        ),
+    ]
+    run, workers, gates, attempts, history, ended, own, *pages = _standing(store, run.id, others)
+    if not own:
+        raise RunNotFound(run.id, store=store.url)
+    read = _with_errors(store, run.id, [row for page in pages for row in page])
+    moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
+    found = [known for known in found if known.row.id not in moved]
+    nodes: dict[str, Known] = {known.row.id: known for known in (*read, *found, Known(own[0], attempts))}
+    ids = {graph.index[node]: node for node in want.ended}
+    return Facts(
+        run,
+        lambda: graph,
+        store.now(),
+        workers,
+        gates,
+        nodes,
+        blockers=most_telling(found),
+        history=history,
+        ended={ids[entry.index]: entry.at for entry in ended},
+    )
+
+
+def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: Wanted) -> list[Known]:
+    """The nodes that broke the run, or those above this one that hold it up."""
+    if want.broken:
+        return _candidates(store, run_id, _BROKEN)
+    if not want.blockers:
+        return []
+    ancestors = above(graph, node)
+    return [known for statuses in GROUPS for known in _candidates(store, run_id, statuses, ancestors)]
+
+
+def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any, ...]:
+    """The run, the live workers, its gates, and the answers to other queries, all from one moment."""
+    asked = (queries.ListWorkers(), queries.ListJournal(run_id, kinds=("gate", "run")), *others)
+    run, rows, gates, *answers = reader.at_one_moment(store, run_id, *asked)
+    workers = tuple(map(Worker.of, among(rows, store.now())))
+    return run, workers, gates, *answers
+
+
+def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
+    """The statuses of nodes that explain a run."""
+    if run.status in _NO_BLOCKERS:
+        return ()
+    if run.status is RunStatus.CANCELLING:
+        return ((NodeStatus.RUNNING,),)
+    return (_BROKEN,) if run.status in (RunStatus.FAILED, RunStatus.PAUSED) else GROUPS
+
+
+def _candidates(
+    store: Store, run_id: RunId, statuses: tuple[NodeStatus, ...], among: Container[str] | None = None
+) -> list[Known]:
+    """The first nodes with these statuses, optionally `among` some, with their attempts."""
+    rows: list[NodeRow] = []
+    query = queries.ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
+    while len(rows) < CANDIDATES:
+        (page,) = store.read([query])
+        rows += [row for row in page if among is None or row.id in among]
+        if page.cursor is None:
+            break
+        # Mostly the first page has them; if not, larger and larger pages find them soon.
+        query = query._replace(after=page.cursor, limit=min(4 * query.limit, _PAGE))
+    rows = rows[:CANDIDATES]
+    attempts = store.read([queries.ListAttempts(run_id, row.index) for row in rows])
+    return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
+
+
+def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
+    """Nodes, and the attempts of those that failed: those of others may carry large outputs."""
+    broken = [row.index for row in rows if row.status in _BROKEN]
+    attempts = dict(zip(broken, store.read([queries.ListAttempts(run_id, index) for index in broken]), strict=True))
+    return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]

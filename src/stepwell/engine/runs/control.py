@@ -1,0 +1,270 @@
+"""The verbs of a run. With `dry_run=True` most of them only say what they would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
+
+from ...base.clock import Duration, microseconds
+from ...base.ids import NodeId, RunId
+from ...core.graph import Graph, from_frozen
+from ...core.kernel.importing import import_problems
+from ...core.kernel.plans import NotNow
+from ...core.model import Gate, NodeStatus, RunStatus
+from ...core.model.origin import Origin, origin_of
+from ...core.store import Store, reader
+from ...define.document.checking import with_templates_read
+from ...errors import GraphError, InputError, RunConflict
+from ..checking import check_step, checked_changes, checked_seconds
+from ..code.code import Code
+from ..procedures.forking import fork_arguments, preview_fork
+from ..procedures.gates import ask, ask_to_reattempt, preview
+from ..procedures.procedure import carry_out
+from ..waiting import Waiting
+from .requests import Requests
+
+if TYPE_CHECKING:
+    from ..reports.checkpoints import KnownKeys
+
+Self = TypeVar("Self", bound="Controls")
+
+
+class EnginePort(Protocol):
+    """What a run needs of the engine it was got from."""
+
+    store: Store
+    code: Code
+    requests: Requests
+    waiting: Waiting
+    checkpoint_keys: KnownKeys
+
+
+class Touched(NamedTuple):
+    """A node that a request would change."""
+
+    id: NodeId
+    name: str
+    status: NodeStatus
+    becomes: NodeStatus
+
+
+class Controls:
+    """The verbs of `Run`."""
+
+    id: RunId
+    _engine: EnginePort
+
+    def index_of(self, node: str) -> int:
+        raise NotImplementedError
+
+    def step_of(self, label: str) -> int | None:
+        raise NotImplementedError
+
+    @overload
+    def retry(
+        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
+    @overload
+    def retry(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def retry(
+        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
+        """Run again only what did not complete. The run goes on in this engine, if it has a runner.
+
+        `accept=True` says that no node was renamed when the class lost some and gained others. `input` has values for inputs
+        that the class has gained since, or now wants in another type:
+
+            run.retry(input={"express": True})
+        """
+        values = checked_changes(input)
+        gate = ask(self.id, "retry")
+        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
+
+    @overload
+    def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def reattempt(self, node: str, *, cascade: bool = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def reattempt(self: Self, node: str, *, cascade: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+        """Run an ended node again, even one that completed, with what failed or was cancelled below it.
+
+        That is refused while something below it is running, and if something below it has completed, unless `cascade=True` runs
+        that again as well. `fork` does the same in a new run.
+        """
+        gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
+        return self._preview(gate) if dry_run else self._go_on(gate)
+
+    @overload
+    def cancel(self: Self, *, grace_seconds: Duration = ..., dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def cancel(self, *, grace_seconds: Duration = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def cancel(self: Self, *, grace_seconds: Duration = 5.0, dry_run: bool = False) -> Self | list[Touched]:
+        """Start nothing more, ask running bodies to stop, and fence them after the grace."""
+        grace = microseconds(checked_seconds("grace_seconds", grace_seconds))
+        gate = ask(self.id, "cancel", grace=grace)
+        return self._preview(gate) if dry_run else self._ask(gate)
+
+    @overload
+    def pause(self: Self, *, dry_run: Literal[False] = ...) -> Self: ...
+    @overload
+    def pause(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def pause(self: Self, *, dry_run: bool = False) -> Self | list[Touched]:
+        """Start nothing more until `resume()`. Running bodies may end, and are recorded."""
+        gate = ask(self.id, "pause")
+        return self._preview(gate) if dry_run else self._ask(gate)
+
+    @overload
+    def resume(
+        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
+    @overload
+    def resume(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def resume(
+        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
+        """Go on with a paused run; if a failure paused it, with the nodes that do not need the one that failed.
+
+        `accept=True` says that no node was renamed when the class lost some and gained others. `input` has values for inputs
+        that the class has gained since, or now wants in another type:
+
+            run.resume(input={"express": True})
+        """
+        values = checked_changes(input)
+        gate = ask(self.id, "resume")
+        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
+
+    def freeze(self: Self) -> Self:
+        """Keep the present graph: the run no longer follows its class."""
+        row = reader.require_run(self._engine.store, self.id)
+        graph = self._engine.code.graphs.of(row)
+        self._engine.requests.change_graph(row, graph, "freeze")
+        return self
+
+    def import_graph(self: Self, data: str | bytes | Mapping[str, Any]) -> Self:
+        """Go on with an edited graph, in the form that `export_graph()` gives; the run no longer follows its class.
+
+        Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
+        """
+        row = reader.require_run(self._engine.store, self.id)
+        new = with_templates_read(from_frozen(data), self._engine.code.handlers)
+        problems = import_problems(self._engine.code.graphs.of(row), reader.all_nodes(self._engine.store, self.id), new)
+        if problems:
+            raise GraphError(problems)
+        self._engine.requests.change_graph(row, new, "import")
+        return self
+
+    @overload
+    def fork(
+        self: Self,
+        at: int | str | None = ...,
+        *,
+        input: Mapping[str, Any] | None = ...,
+        run_id: str | None = ...,
+        dry_run: Literal[False] = ...,
+    ) -> Self: ...
+    @overload
+    def fork(
+        self,
+        at: int | str | None = ...,
+        *,
+        input: Mapping[str, Any] | None = ...,
+        run_id: str | None = ...,
+        dry_run: Literal[True],
+    ) -> list[Touched]: ...
+    def fork(
+        self: Self,
+        at: int | str | None = None,
+        *,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        dry_run: bool = False,
+    ) -> Self | list[Touched]:
+        """Start a new run with what this one has done so far, or had done: `at` a `seq`, at the checkpoint with this label, or
+        before this node and everything below it. A label goes before a node of the same name.
+
+        What is shared is not done again; `input` changes the input of the rest, which runs with the code as it is now.
+        `dry_run=True` only lists that rest.
+
+            again = run.fork("charge", input={"express": True})
+        """
+        check_step(self.id, at)
+        changes = checked_changes(input)
+        row = reader.require_run(self._engine.store, self.id)
+        seq, before = row.seq, None
+        if isinstance(at, int):
+            if not 1 <= at <= row.seq:
+                raise InputError(f"run {self.id} has no checkpoint {at}; there are 1 to {row.seq}")
+            seq = at
+        elif at is not None:
+            step = self.step_of(at)
+            if step is None:
+                before = self.index_of(at)
+            else:
+                seq = step
+        if dry_run:
+            graph, runs = carry_out(self._engine.store, preview_fork(row, seq, before))
+            nodes = {node.index: node.status for node in reader.all_nodes(self._engine.store, self.id)}
+            return _touched(graph, {index: (nodes[index], NodeStatus.PENDING) for index in runs})
+        made = self._engine.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
+        return type(self)(self._engine, made)  # type: ignore[call-arg]
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where this run was forked from: `run_id`, `seq`, `before`; None if it is no fork."""
+        return origin_of(reader.require_run(self._engine.store, self.id))
+
+    def forks(self: Self) -> list[Self]:
+        """The forks of this run, newest first."""
+        row = reader.require_run(self._engine.store, self.id)
+        return [type(self)(self._engine, fork.id) for fork in reader.forks(self._engine.store, row)]  # type: ignore[call-arg]
+
+    def delete(self) -> None:
+        """Forget an ended run: its rows, attempts, outputs and journal."""
+        self._engine.requests.delete(self.id)
+
+    def _ask(self: Self, gate: Gate) -> Self:
+        if self._engine.requests.ask(gate) is None:
+            self._refuse(gate)
+        return self
+
+    def _go_on(self: Self, gate: Gate, **options: Any) -> Self:
+        if self._engine.requests.go_on(gate, **options) is None:
+            self._refuse(gate)
+        return self
+
+    def _preview(self, gate: Gate) -> list[Touched]:
+        row, plan = carry_out(self._engine.store, preview(gate))
+        if row.status not in gate.allowed:
+            self._refuse(gate)
+            return []
+        if isinstance(plan, NotNow):
+            raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
+        moves = {change.index: (change.was, change.status) for change in plan.changes}
+        if gate.stop:
+            for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
+                moves[node.index] = (node.status, NodeStatus.CANCELLED)
+        return _touched(self._engine.code.graphs.of(row), moves)
+
+    def _refuse(self, gate: Gate) -> None:
+        """Raise RunConflict with the reason, unless the run already is what was asked for."""
+        status = reader.require_run(self._engine.store, self.id).status
+        done, advice = _REFUSALS[gate.purpose]
+        if status not in done:
+            raise RunConflict(f"run {self.id} is {status}; {advice}", run_id=self.id)
+
+
+def _touched(graph: Graph, moves: Mapping[int, tuple[NodeStatus, NodeStatus]]) -> list[Touched]:
+    """Nodes by number with the statuses that they have and would get, in the order of the graph."""
+    specs = graph.in_order
+    return [Touched(specs[at].id, specs[at].name, *moves[at]) for at in sorted(moves, key=graph.ranks.__getitem__)]
+
+
+_R = RunStatus
+_REFUSALS: Mapping[str, tuple[tuple[RunStatus, ...], str]] = {
+    "retry": ((), "only a FAILED, CANCELLED or PAUSED run can be retried"),
+    "reattempt": ((), "only a node of a run that has started and is not being cancelled can be attempted again"),
+    "cancel": ((_R.CANCELLING, _R.CANCELLED), "it has ended and cannot be cancelled"),
+    "pause": ((_R.PAUSED,), "only a run that has not ended can be paused"),
+    "resume": ((_R.PENDING, _R.RUNNING), "only a paused run can be resumed"),
+}
+"""The statuses in which a run already is what was asked for, and the advice in all others."""
+del _R

@@ -1,0 +1,175 @@
+"""Requests to runs: adopt, cancel, retry, fork and the like. Each waits its turn at the gate of the run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
+
+from ...base.clock import SECOND
+from ...base.codec import decode, encode
+from ...base.ids import RunId, checked_run_id, new_run_id
+from ...core.graph import Graph
+from ...core.graph.order import reachable
+from ...core.model import Create, Gate, Hint, RunNews, RunRow, RunStatus
+from ...core.store import Store, reader
+from ...errors import DefinitionError, RunConflict
+from ..bodies.held import RunFacts
+from ..code.code import Code
+from ..code.versions import Versions, unfit
+from ..procedures.begin_fork import begin_fork
+from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
+from ..procedures.procedure import carry_out, in_turn
+from ..starting import kept_input
+from ..waiting import Waiting
+from ..worker.local_runner import LocalRunner
+
+log = logging.getLogger("stepwell")
+
+Answer = TypeVar("Answer")
+
+
+class Requests:
+    """The requests of one engine."""
+
+    def __init__(
+        self,
+        store: Store,
+        code: Code,
+        versions: Versions,
+        waiting: Waiting,
+        *,
+        works: bool,
+        runner: Callable[[], LocalRunner | None],
+        work_on: Callable[[RunRow, RunFacts], None],
+    ) -> None:
+        self._store, self._code, self._versions, self._waiting = store, code, versions, waiting
+        self._works = works
+        """Whether the engine has a runner; `runner` finds it once it has started."""
+        self._runner = runner
+        self._work_on = work_on
+
+    def adopt(self, run_id: str) -> RunRow:
+        """Work on an unfinished run that another process started and left."""
+        row = self._waiting.once_it_goes_on(run_id)
+        if not row.status.terminal:
+            row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self._store, run_id)))
+            self._work_on(row, self._code.facts(row))
+        return row
+
+    def ask(self, gate: Gate) -> RunNews | None:
+        """Do what a gate is held for; None when the status of the run does not allow it."""
+        news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.graphs.known))
+        runner = self._runner()
+        if news is not None and runner is not None:
+            if gate.stop:
+                runner.stop_run(gate.run_id)
+            runner.handle_news([news])
+            if gate.purpose == "cancel":
+                runner.sweep_in(decode(gate.arguments)["grace"] + 1_000)
+        return news
+
+    def go_on(self, gate: Gate, *, accept: bool = False, input: Mapping[str, Any] | None = None) -> RunNews | None:
+        """The same for requests that make a run go on: with the present class, and in this engine if it has a runner.
+
+        `input` has values that the class wants and the run lacks.
+        """
+        row = reader.require_run(self._store, gate.run_id)
+        was_paused = row.status is RunStatus.PAUSED
+        if row.status in gate.allowed or (input and gate.purpose == "resume" and not row.status.terminal):
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+        if input:
+            filled = self._code.filled_input(row, input)
+            gate = gate._replace(arguments=encode({"input": filled}))
+            if gate.purpose == "resume" and row.status in (
+                RunStatus.PENDING,
+                RunStatus.RUNNING,
+            ):  # nobody has noticed that its input does not fit
+                self.ask(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
+            row = row._replace(input=encode(filled))
+        facts = self._facts_if_here(row, gate)
+        news = self.ask(gate)
+        if news is None and gate.purpose != "resume":
+            return None  # a refused request must not make this engine work on the run
+        row = self._waiting.once_it_goes_on(row.id)  # this engine may have been late, and another finishes it
+        self._tell_workers(row)
+        if facts is not None and not row.status.terminal:
+            facts.since = row.seq if news is None else news.seq
+            self._work_on(row, facts)
+        if news is None and was_paused and row.status is RunStatus.COMPLETED:
+            # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
+            return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
+        return news
+
+    def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
+        """Switch a run to another graph, which it keeps."""
+
+        def ask() -> RunNews | None:
+            now = reader.require_run(self._store, row.id)  # an earlier request may have changed it
+            current = self._code.graphs.of(now)
+            trusted = current.trusted if purpose == "freeze" else self._code.may_trust(current, new)
+            news = carry_out(
+                self._store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted)
+            )
+            if news is not None and current.trusted and not trusted:
+                log.warning(
+                    "run %s now names code that it did not name before; it is worked on where that is registered: jobs=[...]",
+                    row.id,
+                )
+            return news
+
+        news = self._in_turn(ask)
+        after = reader.require_run(self._store, row.id)
+        if news is None and after.digest == row.digest and self._code.graphs.of(row).follows is not None:
+            raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
+
+    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+        """Create a fork of a run, share what the run has done, and work on it if this engine works."""
+        chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+        given = kept_input(self._code.input_for(row, input)) if input else row.input
+        own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=None)
+        made = begin_fork(self._store, own._replace(fork=arguments, origin=row.id))
+        self._tell_workers(row)
+        if self._works:
+            try:
+                self.adopt(made)
+            except DefinitionError:
+                if run_id is None:  # its code is not here, and nobody knows of the fork yet
+                    self.ask(ask(made, "cancel", grace=0))
+                    carry_out(self._store, delete(made))
+                raise
+        return made
+
+    def delete(self, run_id: RunId) -> None:
+        reader.require_run(self._store, run_id)
+        carry_out(self._store, delete(run_id))
+
+    def _tell_workers(self, row: RunRow) -> None:
+        """Tell other workers of a run that this engine leaves to them."""
+        if not self._works and self._store.needs_hints:
+            queues = {lane.queue for lane in self._code.graphs.of(row).lanes}
+            self._store.send_hint(Hint(queues=tuple(sorted(queues))))
+
+    def _in_turn(self, ask: Callable[[], Answer]) -> Answer:
+        """If the holder of the gate has died, it may be taken when the lease is over."""
+        return in_turn(ask, GATE_LEASE / SECOND + 5)
+
+    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
+        """The run, healed if its class is here. An engine that only steers runs need not have it."""
+        row = reader.require_run(self._store, run_id)
+        try:
+            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
+        except DefinitionError:
+            if self._works:
+                raise
+            return row
+
+    def _facts_if_here(self, row: RunRow, gate: Gate) -> RunFacts | None:
+        """Look for the code before the run is changed: without it, the run stays as it is."""
+        if not self._works:
+            return None
+        graph, again = self._code.graphs.of(row), set()
+        if gate.purpose == "reattempt":
+            first = decode(gate.arguments)["node"]
+            again = {first, *reachable([first], graph.children)} if first < len(graph.order) else set()
+        return self._code.facts(row, again)

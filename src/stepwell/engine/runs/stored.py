@@ -1,0 +1,263 @@
+"""A run as it is stored: what `Run` and the commands read. It needs a store and no engine, so looking is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...base.clock import SECOND
+from ...base.codec import decode
+from ...base.ids import Digest
+from ...base.words import shown
+from ...core.graph import Graph, NodeSpec, Outline
+from ...core.graph.order import reachable
+from ...core.kernel.ancestry import STANDING, Ancestry
+from ...core.model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model.lines import LOG, LogLine, Mark, in_order_of_time, latest_progress
+from ...core.store import Store, reader
+from ...errors import NodeNotFound, RunNotFound
+from ...history.measuring import RunMetrics, measure
+from ..code.graphs import Graphs, load_outline
+from .overview import Overview, columns_of
+from .views import AttemptView, NodeView, RunProgress
+
+if TYPE_CHECKING:
+    from ...history.why import Why
+
+_ALL = 2**40
+_AT_ONCE = 100
+"""Nodes whose attempts are asked for in one request; a server takes 500 questions."""
+_FEW = 5
+_TELLING = (NodeStatus.FAILED, NodeStatus.INTERRUPTED, NodeStatus.RUNNING, NodeStatus.WAITING)
+
+
+def too_many(run_id: str, name: str, ids: Sequence[str], which: str = "named") -> str:
+    """The message for a name that several nodes have."""
+    more = " ..." if len(ids) > _FEW else ""
+    return f"run {run_id} has {len(ids):,} nodes {which} {shown(name)}; give an id: {', '.join(ids[:_FEW])}{more}"
+
+
+class StoredRun:
+    """A run: its row, and everything else read when it is needed."""
+
+    def __init__(self, store: Store, row: RunRow, load: Callable[[Digest], Graph] | None = None) -> None:
+        """`load` finds graphs that are known already."""
+        self.store = store
+        self.row = row
+        graphs = Graphs(store)
+        self._load = load or (lambda digest: graphs.get(digest, row.id))
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self._load(self.row.digest)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What people see of its graph; of a large one it is read much sooner."""
+        return load_outline(self.store, self.row.digest, self.row.id)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or None before its end."""
+        row = self.row
+        return None if row.ended_at is None else (row.ended_at - (row.started_at or row.created_at)) / SECOND
+
+    @property
+    def size(self) -> int:
+        """How many nodes it has, without those that a heal removed."""
+        return len(self.graph) if self.row.heals else self.row.nodes
+
+    @property
+    def progress(self) -> RunProgress:
+        row = self.row
+        return RunProgress(self.size, max(0, self.size - row.open), row.active, row.failed)
+
+    @cached_property
+    def document_version(self) -> int | None:
+        """The version of the document that it is a run of; None if that was never saved."""
+        source = self.outline.source
+        if source is None:
+            return None
+        row = reader.get_version(self.store, "document", self.row.workflow, digest=source.digest)
+        return None if row is None else row.number
+
+    def counts(self) -> dict[NodeStatus, int]:
+        healed = self.row.heals > 0 or self.row.fork is not None  # perhaps the origin of the fork was
+        return reader.count_nodes(self.store, self.row.id, self.outline.removed if healed else frozenset())
+
+    def metrics(self) -> RunMetrics:
+        """The run in numbers. Reads its whole journal."""
+        history = reader.get_history(self.store, self.row.id)
+        return measure(history.row, self._load, history.counts, history.journal, history.now)
+
+    def why(self, node: str | None = None) -> Why:
+        """Why the run, or one of its nodes, has the status it has."""
+        from ..reports import explain
+
+        if node is None:
+            return explain.why_run(self.store, self.row.id, lambda: self.outline)
+        return explain.why_node(self.store, self.row.id, self.graph, self.index_of(node))
+
+    def index_of(self, node: str) -> int:
+        """The index of the node with this id or name; raises NodeNotFound."""
+        graph = self.graph
+        if node in graph.index:
+            return graph.index[node]
+        named = graph.named.get(node, ())
+        if len(named) == 1:
+            return named[0]
+        if named:
+            told = too_many(self.row.id, node, [graph.order[index] for index in named])
+            raise NodeNotFound(told, run_id=self.row.id, node=node)
+        renamed = [
+            graph.index[now] for now, names in graph.former_names.items() if node in names and now in graph.index
+        ]
+        if len(renamed) == 1:
+            return renamed[0]
+        first = list(graph)[: 2 * _FEW]
+        known = ", ".join(spec.name if spec.name == spec.id else f"{spec.name} ({spec.id})" for spec in first)
+        more = " ..." if len(graph) > len(first) else ""
+        told = f"run {self.row.id} has no node {shown(node)}: there are: {known}{more}"
+        raise NodeNotFound(told, run_id=self.row.id, node=node)
+
+    def result(self, read: Callable[[NodeSpec, bytes], Any] = lambda _, output: decode(output)) -> Any:
+        """The output of the last node; of several last nodes a dict by name, or by id if names repeat, as declared."""
+        graph = self.graph
+        last = graph.last
+        outputs = reader.get_outputs(self.store, self.row.id, last)
+        specs = graph.in_order
+        found = {index: read(specs[index], output) for index, output in outputs.items() if output is not None}
+        if len(last) == 1:
+            return found.get(last[0])
+        unique = len({specs[index].name for index in last}) == len(last)
+        return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
+
+    def nodes(self, only: int | None = None, *, ancestry: bool = False) -> list[NodeView]:
+        """Every node, or one, with its attempts, in order; also nodes that only earlier versions of the graph had.
+
+        All of it is read at one moment. If the run has switched to another graph, `row` and `graph` become those.
+        """
+        while True:
+            above = reachable([only], self.graph.parents) if ancestry and only is not None else ()
+            own = None if only is None else (only, *above)
+            run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
+            if run.digest == self.row.digest:
+                break
+            self._follow(run)
+        known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
+        hashes = Ancestry(self.graph, known, journal) if ancestry else None
+        tries: dict[int, list[AttemptRow]] = {}
+        for attempt in attempts:
+            tries.setdefault(attempt.index, []).append(attempt)
+        wanted = rows if only is None else [known[only]]
+        ordered = sorted(wanted, key=lambda row: ranks[row.index])
+        specs = self.graph.in_order
+        return [self._view(row, specs[row.index].name, tries.get(row.index, ()), marks, hashes) for row in ordered]
+
+    def _read(self, only: int | None, own: tuple[int, ...] | None, *, ancestry: bool) -> Sequence[Any]:
+        """The run, nodes, attempts, progress marks, and the journal where ancestry hashes depend on it."""
+        run_id = self.row.id
+        asked: list[Query] = [
+            queries.GetRun(run_id),
+            queries.ListNodes(run_id, limit=_ALL, indexes=own),
+            queries.ListAttempts(run_id, only, limit=_ALL),
+            queries.ListMarks(run_id, None if only is None else (only,)),
+        ]
+        found = [*self.store.read(asked), ()]
+        if ancestry and any(node.generation for node in found[1]):
+            history = queries.ListJournal(run_id, limit=_ALL, kinds=STANDING, indexes=own)
+            found = self.store.read([*asked, history])
+        if found[0] is None:
+            raise RunNotFound(run_id, store=self.store.url)
+        return found
+
+    def overview(self, limit: int | None = None) -> Overview:
+        """All nodes, in columns. With `limit`, of a run with more nodes only those that failed or are at work, this many."""
+        if limit is not None and self.row.nodes > limit:
+            (rows,) = self.store.read([queries.ListNodes(self.row.id, limit=limit, statuses=_TELLING)])
+            return Overview(self.outline, *columns_of(self.some_nodes([row.index for row in rows])), self.store.now())
+        row, nodes, attempts = reader.get_columns(self.store, self.row.id)
+        self._follow(row)
+        return Overview(self.outline, nodes, attempts, self.store.now())
+
+    def some_nodes(self, indexes: Sequence[int]) -> list[NodeView]:
+        """These nodes, with their attempts."""
+        found: list[NodeView] = []
+        for start in range(0, len(indexes), _AT_ONCE):
+            some = tuple(indexes[start : start + _AT_ONCE])
+            asked = (queries.ListAttempts(self.row.id, index, limit=_ALL) for index in some)
+            rows, *attempts = self.store.read([queries.ListNodes(self.row.id, indexes=some), *asked])
+            tries = dict(zip(some, attempts, strict=True))
+            marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
+            found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
+        return found
+
+    def present_graph(self) -> tuple[Graph, dict[str, str]]:
+        """Its graph without nodes that only earlier versions had, and the status of each node."""
+        removed = self.graph.removed
+        rows = (row for row in reader.all_nodes(self.store, self.row.id) if row.index not in removed)
+        return Graph(list(self.graph)) if removed else self.graph, {row.id: row.status for row in rows}
+
+    def declared(self, nodes: Iterable[NodeView]) -> list[NodeView]:
+        """The nodes of its graph in the order people read: by level, then as declared."""
+        graph = self.graph
+        place = {spec.id: place for place, spec in enumerate(graph)}
+        own = (node for node in nodes if node.row.index not in graph.removed)
+        return sorted(own, key=lambda node: (graph.level(node.id), place[node.id]))
+
+    def removed(self, nodes: Iterable[NodeView]) -> list[NodeView]:
+        """Nodes that only earlier versions of its graph had."""
+        return [node for node in nodes if node.row.index in self.graph.removed]
+
+    def _follow(self, row: RunRow) -> None:
+        """Know the run as it was read last. If it has switched to another graph, that is read when it is needed."""
+        if row.digest != self.row.digest:
+            for known in ("graph", "outline"):
+                self.__dict__.pop(known, None)
+        self.row = row
+
+    @staticmethod
+    def _view(
+        row: NodeRow,
+        name: str,
+        attempts: Iterable[AttemptRow],
+        marks: Mapping[int, Mark],
+        hashes: Ancestry | None = None,
+    ) -> NodeView:
+        mark = marks.get(row.index)
+        progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
+        views = tuple(
+            AttemptView(each, None if hashes is None else hashes.of(each.index, each.number)) for each in attempts
+        )
+        return NodeView(row, name, views, progress)
+
+
+SLACK = 10 * SECOND
+"""A commit may become visible after another one with a later time, so this much is read again."""
+
+
+class NewLines:
+    """What a run has logged since the last call of `next`, in the order of time.
+
+    `since` is when the last known line was stored; the lines of `SLACK` before that are given again.
+    """
+
+    def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
+        self.run = run
+        self._index = index
+        self._attempt = attempt
+        self._since = since
+        self._seen: set[tuple[str, int]] = set()
+        """The lines given that are read again."""
+
+    def next(self) -> list[tuple[LineRow, LogLine]]:
+        store = self.run.store
+        slack = SECOND if store.embedded else SLACK
+        since = None if self._since is None else self._since - slack
+        rows = reader.list_lines(store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=since)
+        new = [row for row in rows if (row.attempt, row.index) not in self._seen]
+        if rows:
+            self._since = max(row.at for row in rows)
+            self._seen = {(row.attempt, row.index) for row in rows if row.at >= self._since - slack}
+        return in_order_of_time(new)

@@ -1,0 +1,157 @@
+"""Nodes, attempts and log lines of a run, as users see them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ...base.clock import SECOND
+from ...base.codec import decode
+from ...base.ids import NodeId
+from ...base.words import count, offered
+from ...core.model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
+from ...core.model.lines import Progress
+
+
+class NodeError(NamedTuple):
+    type: str
+    message: str
+    traceback: str | None
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+class AttemptView(NamedTuple):
+    """One try at a node."""
+
+    row: AttemptRow
+    ancestry: str | None = None
+    """A hash of its node, its number, and the attempts with which its parents completed."""
+
+    def __repr__(self) -> str:
+        failed = f" {self.error.type}" if self.error else ""
+        return f"<Attempt {self.number} {self.status}{failed}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(AttemptView, ("count", "index", "row"))
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    @property
+    def number(self) -> int:
+        return self.row.number
+
+    @property
+    def status(self) -> AttemptStatus:
+        return self.row.status
+
+    @property
+    def worker(self) -> str:
+        return self.row.worker
+
+    @property
+    def started_at(self) -> float:
+        return self.row.started_at / SECOND
+
+    @property
+    def ended_at(self) -> float | None:
+        return None if self.row.ended_at is None else self.row.ended_at / SECOND
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.row.ended_at is None else (self.row.ended_at - self.row.started_at) / SECOND
+
+    @property
+    def error(self) -> NodeError | None:
+        if not self.row.error:
+            return None
+        record = decode(self.row.error)
+        return NodeError(record["type"], record["message"], record.get("traceback"))
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        found: dict[str, Any] = decode(self.row.outcome) if self.row.outcome else {}
+        return found
+
+
+class NodeView(NamedTuple):
+    """A node of a run, as it stood when it was read."""
+
+    row: NodeRow
+    name: str
+    attempts: tuple[AttemptView, ...] = ()
+    progress: Progress | None = None
+    """The latest progress it reported: `done`, `total`, `message` and `fraction`."""
+
+    def __repr__(self) -> str:
+        named = self.name if self.name == self.id else f"{self.name} ({self.id})"
+        return f"<Node {named} {self.status}, {count(len(self.attempts), 'attempt')}>"
+
+    def __dir__(self) -> list[str]:
+        return offered(NodeView, ("count", "index", "row"))
+
+    @property
+    def id(self) -> NodeId:
+        return self.row.id
+
+    @property
+    def status(self) -> NodeStatus:
+        return self.row.status
+
+    @property
+    def reason(self) -> str | None:
+        return self.row.reason
+
+    @property
+    def due_at(self) -> float | None:
+        return None if self.row.due_at is None else self.row.due_at / SECOND
+
+    @property
+    def seconds(self) -> float | None:
+        """The total time of its ended attempts."""
+        ended = [row.ended_at - row.started_at for row, _ in self.attempts if row.ended_at is not None]
+        return sum(ended) / SECOND if ended else None
+
+    @property
+    def error(self) -> NodeError | None:
+        """Why the node has not completed. Errors of earlier attempts of a completed node are in `attempts`."""
+        if self.status in SATISFIED_NODES:
+            return None
+        return next((attempt.error for attempt in reversed(self.attempts) if attempt.row.error), None)
+
+
+class RunProgress(NamedTuple):
+    """How many nodes of a run there are, and in which phase."""
+
+    nodes: int
+    ended: int
+    """In whatever status."""
+    active: int
+    """READY, RUNNING or WAITING; the rest of those that have not ended waits for its parents."""
+    failed: int
+    """FAILED or INTERRUPTED."""
+
+    @property
+    def fraction(self) -> float:
+        """From 0 to 1."""
+        return self.ended / self.nodes if self.nodes else 1.0
+
+
+class LogRecord(NamedTuple):
+    """A line that a body logged or printed."""
+
+    time: float
+    node: str
+    attempt: int
+    level: str
+    logger: str
+    """The name of the logger; `stdout` or `stderr` of what was printed."""
+    message: str
+
+    def __str__(self) -> str:
+        """As `stepwell logs` prints it: a line to read."""
+        at = datetime.fromtimestamp(self.time).isoformat(" ", "milliseconds")
+        return f"{at}  {self.node} #{self.attempt}  {self.level}  {self.logger}: {self.message}"

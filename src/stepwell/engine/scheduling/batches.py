@@ -1,0 +1,159 @@
+"""The data that passes through the scheduler: submissions, batches to commit, and the results of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...base.ids import RunId
+from ...core.model import Lane, Op, Receipt, RunNews, Settle
+from ..bodies.held import Held, RunFacts
+
+if TYPE_CHECKING:
+    from .rejected_ops import IsolatedOp
+
+
+class Limits(NamedTuple):
+    threads: int = 8
+    loop: int = 1_000
+    processes: int = 2
+    queue_depth: int = 1_024
+    node_seconds: float | None = None
+    """The time limit of nodes that declare none."""
+
+    def of(self, kind: str) -> int:
+        return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
+
+
+@dataclass(slots=True, eq=False)
+class Submission:
+    """Ops that are committed together, in one batch with others. `done` is called once `receipts` or `error` is set."""
+
+    ops: list[Op]
+    facts: tuple[RunFacts, ...] = ()
+    receipts: list[Receipt] | None = None
+    error: BaseException | None = None
+    done: Callable[[], None] = lambda: None
+
+
+class ClaimScope(NamedTuple):
+    """What one claim asks for: nodes of these pools, each with a cumulative limit, from these runs or this window.
+
+    A pool is a kind of body; "!" marks nodes that must not be claimed ahead of a free slot.
+    """
+
+    pools: tuple[tuple[str, int], ...]
+    runs: tuple[RunId, ...] = ()
+    window: Window | None = None
+    suspect: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """Some of the (workflow, digest) pairs that a worker serves, few enough for one claim."""
+
+    pairs: tuple[tuple[str, str], ...]
+    graphs: list[frozenset[Lane]]
+    """The lanes of each of their graphs."""
+    pools: set[str]
+    """The pools that may have READY nodes of these workflows."""
+
+
+MAX_PAIRS_NAMED = 256
+"""The most (workflow, digest) pairs in one claim. Every graph that is built at run time adds a pair."""
+
+
+def windows(
+    serves: Mapping[tuple[str, str], frozenset[Lane]], by_pool: Callable[[frozenset[Lane]], Iterable[str]]
+) -> Iterator[Window]:
+    """Split all that is served into windows; those without a pool are left out."""
+    pairs = sorted(serves)
+    for start in range(0, len(pairs), MAX_PAIRS_NAMED):
+        named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
+        graphs = [*{serves[pair] for pair in named}]
+        pools = {pool for lanes in graphs for pool in by_pool(lanes)}
+        if pools:
+            yield Window(named, graphs, pools)
+
+
+@dataclass(slots=True, eq=False)
+class CommitBatch:
+    """Ops for one commit, in this order: submissions, lines of bodies, settlements, claims."""
+
+    ops: list[Op]
+    submissions: list[Submission]
+    settling: list[Held]
+    claims: list[ClaimScope] = field(default_factory=list)
+    """What its claims ask for, in the order of their ops."""
+    lines: int = 0
+    """How many of its ops are lines of bodies. After the settlement of their attempt the store would refuse them."""
+    since: int = 0
+    """When it was sent, in microseconds."""
+    apart: IsolatedOp | None = None
+    """The isolated op that this batch retries, if any."""
+
+    def halves(self) -> tuple[CommitBatch, CommitBatch] | None:
+        """Split it into two batches, in order. None if it holds one unit only.
+
+        A submission stays whole; each line, settlement and claim is a unit.
+        """
+        units = self._units()
+        middle = (len(units) + 1) // 2
+        if len(units) < 2:
+            return None
+        return _joined(units[:middle], self.apart), _joined(units[middle:], self.apart)
+
+    def without_submissions(self) -> CommitBatch:
+        skip = sum(len(submission.ops) for submission in self.submissions)
+        return CommitBatch(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
+
+    def _units(self) -> list[_Unit]:
+        units, ops = [], iter(self.ops)
+        for submission in self.submissions:
+            units.append(_Unit([*islice(ops, len(submission.ops))], submission=submission))
+        units += [_Unit([op], line=True) for op in islice(ops, self.lines)]
+        units += [_Unit([next(ops)], held=held) for held in self.settling]
+        units += [_Unit([next(ops)], asked=asked) for asked in self.claims]
+        return units
+
+
+class _Unit(NamedTuple):
+    """The smallest part of a batch, which is never split."""
+
+    ops: list[Op]
+    submission: Submission | None = None
+    line: bool = False
+    held: Held | None = None
+    asked: ClaimScope | None = None
+
+
+def _joined(units: list[_Unit], apart: IsolatedOp | None) -> CommitBatch:
+    return CommitBatch(
+        [op for unit in units for op in unit.ops],
+        [unit.submission for unit in units if unit.submission is not None],
+        [unit.held for unit in units if unit.held is not None],
+        [unit.asked for unit in units if unit.asked is not None],
+        sum(unit.line for unit in units),
+        apart=apart,
+    )
+
+
+class CommitResult:
+    """What the runner has to do after a commit. Not a dataclass, because one is made for every commit."""
+
+    __slots__ = ("answered", "begin", "contended", "delays", "enough", "lease_lost", "news", "settled")
+
+    def __init__(self) -> None:
+        self.begin: list[Held] = []
+        self.news: dict[RunId, RunNews] = {}
+        self.answered: list[Submission] = []
+        self.settled: list[tuple[Held, Settle, bool]] = []
+        """Each settled attempt, its settlement, and whether the store accepted it."""
+        self.delays: list[int] = []
+        """After how many microseconds the nodes are due again that wait after their settlement."""
+        self.lease_lost = self.contended = False
+        """Contended: a claim skipped runs that other workers had locked: claim again soon."""
+        self.enough = False
+        """The scheduler had nothing more to commit when this result came in."""

@@ -1,0 +1,181 @@
+"""`engine.triggers`: the triggers of an engine's store, and their runs started by the engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..base.clock import SECOND
+from ..base.words import shown
+from ..core.model import Create, parted
+from ..core.store import Store, reader
+from ..define import Builder, Definition, Target, Workflow
+from ..define.document import DocumentError
+from ..define.document.inputs import checked_input
+from ..define.types.input_schema import input_schema
+from ..errors import DefinitionError, InputError, MissingJob, RunConflict
+from ..triggers.book import StoredTrigger, Triggers, calendar_clock
+from ..triggers.definition import Trigger
+from ..triggers.firing import Firing, NotHere
+from ..triggers.rendering import Start, make_start
+from ..triggers.state import State
+from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
+from .starting import Startable, create_op
+
+if TYPE_CHECKING:
+    from .code.code import Code
+    from .documents import Documents
+
+
+class TriggeredEngine(Protocol):
+    """An engine, as far as its triggers need it."""
+
+    store: Store
+    code: Code
+    documents: Documents
+
+    @property
+    def works(self) -> bool: ...
+    def look_at_triggers(self) -> None: ...
+    def start(self, workflow: Startable, *, input: Mapping[str, Any] | None = None, **options: Any) -> object: ...
+    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> object: ...
+
+
+class EngineTriggers(Triggers):
+    """The triggers of a store. An engine that serves fires them; see docs/triggers.md.
+
+    engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
+    engine.serve()
+    """
+
+    def __init__(self, engine: TriggeredEngine) -> None:
+        self._engine = engine
+        now = calendar_clock(engine.store)
+        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
+        self._firing = Firing(engine.store, self.start_run, now)
+
+    def fire_due(self) -> float:
+        """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
+        return self._firing.fire_due() / SECOND
+
+    def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
+        if isinstance(trigger, Trigger):
+            (self._check_input if trigger.is_schedule else self._check_template)(trigger)
+        return super().add(trigger, paused=paused, declared_in=declared_in)
+
+    def _check_input(self, trigger: Trigger) -> None:
+        """Refuse a schedule whose input does not fit its workflow, if that is known here."""
+        now = self._now()
+        start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
+        known = self._engine.code.known_class(trigger.workflow)
+        if known is not None:
+            known(**start.input)
+        elif (told := self._told_of(start.workflow)) is not None:
+            checked_input(told.name, told.input, start.input)
+        elif self._is_document(trigger.workflow):
+            self._engine.documents.find(trigger.workflow).checked_input(start.input)
+
+    def _check_template(self, trigger: Trigger) -> None:
+        """The same for a trigger whose input is known only when it fires: its fields, and the values that are no templates."""
+        engine, name = self._engine, trigger.workflow
+        known = engine.code.known_class(name)
+        schema: Mapping[str, Any] | None = None
+        if known is not None and issubclass(known, Workflow):
+            schema = input_schema(known)
+        elif (told := self._told_of(name)) is not None:
+            schema = told.input
+        elif known is None and self._is_document(name):
+            schema = engine.documents.find(name).input
+        dynamic = {path[0] if path else None for path, _ in trigger.template.dynamic}
+        if (
+            schema is None
+            or None in dynamic
+            or (dynamic and schema.keys() & {"$ref", "anyOf", "oneOf", "allOf", "not"})
+        ):
+            return
+        left_open = {field: True for field in dynamic if field in schema.get("properties", {})}
+        checked_input(name, {**schema, "properties": {**schema.get("properties", {}), **left_open}}, trigger.input)
+
+    def lacks(self, trigger: Trigger) -> str | None:
+        """Why it could not start a run now, as far as that can be told without importing anything."""
+        name, number = parted(trigger.workflow)
+        if ":" in name or self._engine.code.known_class(name) is not None:
+            return None
+        if self._is_document(trigger.workflow):
+            return None
+        if number is None and registered_workflow(self._engine.store, name) is not None:
+            return None
+        return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
+
+    def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
+        """Start the run for a new state of a pipeline; the same key is the same run."""
+        run_id = f"{stored.name}:state-{key}"
+        self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
+        return run_id
+
+    def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
+        """The triggers that a JSON or YAML file describes: one, or a list of them."""
+        return load_triggers(file)
+
+    def start_run(self, start: Start) -> bool:
+        """Start a run; False if it exists. NotHere if its code is not here."""
+        engine = self._engine
+        if reader.get_run(engine.store, start.run_id) is not None:
+            return False
+        options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
+        try:
+            told = self._told_of(start.workflow)
+            if told is not None:
+                definition = registered_definition(engine.store, told, start.input)
+                engine.start_definition(definition, create_op(definition, **options), fresh=False)
+            else:
+                workflow, given = self._startable(start)
+                engine.start(workflow, input=given, **options)
+        except (MissingJob, DocumentError) as error:  # stored documents were checked, so handlers are missing here
+            raise NotHere(str(error)) from error
+        except RunConflict:  # somebody else was first, with another version of the trigger
+            return False
+        return True
+
+    def _told_of(self, name: str) -> RegisteredWorkflow | None:
+        """A class whose code only workers have, as they registered it. An engine that works needs the code itself."""
+        engine = self._engine
+        if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
+            return None
+        if ":" in name:
+            return registered_by_target(engine.store, name)
+        return None if self._is_document(name) else registered_workflow(engine.store, name)
+
+    def _is_document(self, text: str) -> bool:
+        return ":" not in text and reader.get_version(self._engine.store, "document", *parted(text)) is not None
+
+    def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
+        """What to start for a trigger, and the input if that is not part of it."""
+        code = self._engine.code
+        found: Target | None = code.known_class(start.workflow)
+        if found is None and ":" not in start.workflow:
+            return start.workflow, start.input
+        if found is None:
+            try:
+                found = code.registered(start.workflow)
+            except DefinitionError as error:
+                raise NotHere(str(error)) from error
+        made = found(**start.input)
+        if not isinstance(made, Workflow | Builder):
+            raise InputError(
+                f"{start.workflow} gives {shown(made)}: a Workflow class, or a function that gives a Builder"
+            )
+        return made, None
+
+
+def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
+    """The triggers that a JSON or YAML file describes."""
+    from ..define.document.text import read_document
+
+    read = read_document(Path(file))
+    if read.repeated:
+        raise InputError(f"{file}: the key {read.repeated[0][-1]!r} is there more than once")
+    given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data
+    return [Trigger.of(each) for each in (given if isinstance(given, list) else [given])]

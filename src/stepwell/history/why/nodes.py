@@ -1,0 +1,349 @@
+"""Why a node has its status."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+from ...base.clock import SECOND
+from ...base.ids import NodeId
+from ...core.graph import Graph, Outline
+from ...core.kernel.healing import REMOVED
+from ...core.model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
+from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
+from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
+from .standing import asked, held, nobody_takes, nobody_works
+
+FEW_PARENTS = 16
+"""Parents that are looked at one by one; with more, the counter of the node says how many are open."""
+TIMED_PARENTS = 1_000
+"""Parents among which the last to complete is looked for."""
+NAMED = 3
+"""How many of several nodes are named."""
+_PATH_UP_TO = 4
+"""Nodes of a path that are listed one by one; the middle of a longer one is left out."""
+_UPSTREAM = "upstream: "
+
+
+class Wanted(NamedTuple):
+    """What must be read, besides the node itself, to explain it."""
+
+    nodes: tuple[NodeId, ...] = ()
+    """Other nodes."""
+    ended: tuple[NodeId, ...] = ()
+    """Nodes whose completion is looked up."""
+    blockers: bool = False
+    """Ancestors that hold it up."""
+    broken: bool = False
+    """Nodes that failed for good, anywhere in the run."""
+
+
+def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
+    spec = graph.nodes.get(row.id)
+    parents = () if spec is None else spec.depends_on
+    match row.status:
+        case NodeStatus.PENDING:
+            return Wanted(nodes=parents if len(parents) <= FEW_PARENTS else (), blockers=True)
+        case NodeStatus.READY | NodeStatus.RUNNING | NodeStatus.COMPLETED:
+            return Wanted(ended=parents if len(parents) <= TIMED_PARENTS else ())
+        case NodeStatus.UPSTREAM_FAILED:
+            return Wanted(nodes=tuple(node for node in (_root(row),) if node in graph.nodes))
+        case NodeStatus.CANCELLED:
+            return Wanted(broken=_cancelled_by(run, row, graph) == "run_failed")
+        case NodeStatus.WAITING | NodeStatus.FAILED | NodeStatus.INTERRUPTED | NodeStatus.SKIPPED:
+            return Wanted()
+        case _:
+            assert_never(row.status)
+
+
+def why_node(facts: Facts, node: str) -> Cause:
+    """Why this node, which must be among the facts, has its status; `because` leads to the root."""
+    known = facts.nodes[node]
+    return _WHY[known.row.status](facts, known)
+
+
+def _pending(facts: Facts, known: Known) -> Cause:
+    row, parents = known.row, facts.parents(known.row.id)
+    read = [facts.nodes[parent].row for parent in parents if parent in facts.nodes]
+    below = above(facts.graph, row.id) if facts.blockers else {}
+    paths = [_path_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
+    if len(read) == len(parents):
+        names = [facts.name(parent.id) for parent in read if parent.status not in SATISFIED_NODES]
+        waiting = len(names)
+    else:
+        names = list(dict.fromkeys(facts.name(path[0]) for path in paths))
+        waiting = row.waiting
+    detail = {
+        "waiting": waiting,
+        "parents": len(parents),
+        "names": names[:NAMED],
+        "doomed": facts.run.status is not RunStatus.PAUSED
+        and any(facts.nodes[path[-1]].row.status in FAILED_NODES for path in paths),
+    }
+    because = held(facts) + _tree(facts, [_shortened(path) for path in paths])
+    return _cause(facts, known, CauseKind.WAITS_FOR_PARENTS, detail, because)
+
+
+def above(graph: Graph | Outline, node: str) -> dict[NodeId, NodeId]:
+    """Every ancestor of a node, with the next node on a shortest path down to it."""
+    below: dict[NodeId, NodeId] = {}
+    queue = deque([NodeId(node)])
+    while queue:
+        at = queue.popleft()
+        spec = graph.nodes.get(at)
+        for parent in () if spec is None else spec.depends_on:
+            if parent not in below:
+                below[parent] = at
+                queue.append(parent)
+    return below
+
+
+def _path_up(below: Mapping[NodeId, NodeId], node: str, ancestor: NodeId) -> list[NodeId]:
+    """The nodes from below `node` up to `ancestor`, which is the last."""
+    path = [ancestor]
+    while (nearer := below[path[-1]]) != node:
+        path.append(nearer)
+    return path[::-1]
+
+
+class _Stop(NamedTuple):
+    """A node on a path, and how many were left out before it."""
+
+    node: NodeId
+    skipped: int = 0
+
+
+def _shortened(path: Sequence[NodeId]) -> list[_Stop]:
+    if len(path) <= _PATH_UP_TO:
+        return [_Stop(node) for node in path]
+    return [_Stop(path[0]), _Stop(path[1]), _Stop(path[-1], len(path) - 3)]
+
+
+def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
+    """Paths that begin alike are joined up to where they part."""
+    begun: dict[_Stop, list[Sequence[_Stop]]] = {}
+    for path in paths:
+        begun.setdefault(path[0], []).append(path[1:])
+    found = []
+    for stop, rests in begun.items():
+        on = [rest for rest in rests if rest]
+        if not on:
+            found.append(why_node(facts, stop.node).without(*BEGINNINGS))
+            continue
+        names = list(dict.fromkeys(facts.name(rest[0].node) for rest in on))
+        own = facts.nodes.get(stop.node)
+        detail = {
+            "waiting": None if own is None else own.row.waiting,
+            "parents": len(facts.parents(stop.node)),
+            "names": names,
+            "skipped": max(rest[0].skipped for rest in on),
+        }
+        found.append(
+            Cause(
+                CauseKind.WAITS_FOR_PARENTS, stop.node, facts.name(stop.node), detail=detail, because=_tree(facts, on)
+            )
+        )
+    return tuple(found)
+
+
+def _ready(facts: Facts, known: Known) -> Cause:
+    row = known.row
+    nobody = nobody_works(facts) or nobody_takes(facts, row.lane.queue)
+    if because := held(facts):
+        pass
+    elif nobody is not None:
+        because = (nobody,)
+    elif row.lane.suspect:
+        because = (Cause(CauseKind.ALONE, detail={"losses": row.losses}),)
+    else:
+        because = (Cause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)
+    before = made_it_run(facts, known, row.attempt + 1)
+    again = tuple(cause for cause in before if cause.kind not in BEGINNINGS)
+    return _cause(facts, known, CauseKind.READY, {}, because + again, at=_ready_since(facts, known, before))
+
+
+def _ready_since(facts: Facts, known: Known, before: tuple[Cause, ...]) -> int | None:
+    """The latest time of what it had to wait for, as far as it is known."""
+    if not before:
+        return None
+    times = [cause.at for cause in before] + [entry.at for entry in facts.history if entry.index == known.row.index]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _running(facts: Facts, known: Known) -> Cause:
+    row, spec = known.row, facts.spec(known.row.id)
+    attempt = next((each for each in reversed(known.attempts) if each.status is AttemptStatus.RUNNING), None)
+    if attempt is None:  # it ended between two reads
+        return _cause(facts, known, CauseKind.RUNNING, {}, ())
+    worker = next((each for each in facts.workers if each.id == attempt.worker), None)
+    detail = {
+        "worker": attempt.worker,
+        "host": None if worker is None else worker.host,
+        "pid": None if worker is None else worker.pid,
+        "timeout": None if spec is None else spec.timeout,
+        "stopping": facts.run.stopping,
+        "gone": worker is None,
+    }
+    if worker is None:
+        promise = {"on_lost": "rerun" if spec is None else spec.on_lost}
+        gone = Cause(CauseKind.WORKER_GONE, row.id, facts.name(row.id), attempt.number, detail=promise)
+        nobody = nobody_works(facts)
+        because: tuple[Cause, ...] = (gone,) if nobody is None else (gone, nobody)
+    else:
+        because = made_it_run(facts, known, attempt.number)
+    return _cause(facts, known, CauseKind.RUNNING, detail, because, at=attempt.started_at, attempt=attempt.number)
+
+
+def _waiting(facts: Facts, known: Known) -> Cause:
+    row, last, most = known.row, last_ended(known), _most_attempts(facts, known)
+    overdue = row.due_at is not None and row.due_at <= facts.now
+    retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
+    detail = {
+        "reason": row.reason,
+        "tries": (row.attempt if most is None else row.failures) + 1 if retried else None,
+        "of": most if retried else None,
+        "overdue": overdue,
+    }
+    because: tuple[Cause, ...] = () if last is None else (attempt_cause(facts, known, last),)
+    because += held(facts)
+    nobody = nobody_works(facts) if overdue and not held(facts) else None
+    because += () if nobody is None else (nobody,)
+    return _cause(
+        facts,
+        known,
+        CauseKind.WAITS_UNTIL,
+        detail,
+        because,
+        at=row.due_at,
+        attempt=row.attempt + 1 if retried else None,
+    )
+
+
+def _completed(facts: Facts, known: Known) -> Cause:
+    done = next((each for each in reversed(known.attempts) if each.status is AttemptStatus.COMPLETED), None)
+    if done is None:
+        return _cause(facts, known, CauseKind.COMPLETED, {}, ())
+    took = None if done.ended_at is None else (done.ended_at - done.started_at) / SECOND
+    because = made_it_run(facts, known, done.number)
+    return _cause(facts, known, CauseKind.COMPLETED, {"seconds": took}, because, at=done.ended_at, attempt=done.number)
+
+
+def _failed(facts: Facts, known: Known) -> Cause:
+    row, last = known.row, last_ended(known)
+    most, spec = _most_attempts(facts, known), facts.spec(known.row.id)
+    postponed = None if last is None else asked_too_often(last)
+    if row.reason is not None:
+        verdict = row.reason
+    elif postponed is not None:
+        verdict = "postponed"
+    elif most is None:
+        verdict = "not_retried"
+    elif row.failures >= most:
+        verdict = "used_up"
+    else:
+        verdict = "not_retryable"
+    retry_on = spec.retry.names() if spec is not None and spec.retry is not None else None
+    detail = {
+        "verdict": verdict,
+        "tries": row.failures,
+        "postponed": postponed,
+        "of": most,
+        "losses": row.losses,
+        "retry_on": list(retry_on or ()),
+    }
+    because = () if last is None else (attempt_cause(facts, known, last),)
+    return _cause(
+        facts, known, CauseKind.FAILED, detail, because, at=None if last is None else last.ended_at, attempt=row.attempt
+    )
+
+
+def _upstream_failed(facts: Facts, known: Known) -> Cause:
+    root = _root(known.row)
+    because = (why_node(facts, root),) if root in facts.nodes else ()
+    direct = root in facts.parents(known.row.id)
+    detail = {"root": facts.name(root) if root else None, "direct": direct}
+    return _cause(facts, known, CauseKind.UPSTREAM_FAILED, detail, because)
+
+
+def _skipped(facts: Facts, known: Known) -> Cause:
+    reason = known.row.reason
+    because = asked(facts, "heal") if reason == "healed_late" else ()
+    return _cause(facts, known, CauseKind.SKIPPED, {"reason": reason}, because)
+
+
+def _cancelled(facts: Facts, known: Known) -> Cause:
+    reason, last = _cancelled_by(facts.run, known.row, facts.graph), last_ended(known)
+    because: tuple[Cause, ...] = ()
+    if reason == "run_failed":
+        because = tuple(why_node(facts, node) for node in facts.blockers[:NAMED])
+    elif reason == "run_cancelled":
+        because = asked(facts, "cancel")
+    elif reason == "deadline":
+        because = (Cause(CauseKind.DEADLINE, at=facts.run.deadline_at),)
+    elif reason == REMOVED:
+        because = asked(facts, "heal")
+    elif reason == "worker_lost" and last is not None:
+        because = (attempt_cause(facts, known, last),)
+    stopped = last is not None and last.status is AttemptStatus.CANCELLED and known.row.reason is None
+    detail = {"reason": reason, "stopped": stopped}
+    at = last.ended_at if stopped and last is not None else None
+    return _cause(facts, known, CauseKind.CANCELLED, detail, because, at=at, attempt=known.row.attempt or None)
+
+
+def _interrupted(facts: Facts, known: Known) -> Cause:
+    last = last_ended(known)
+    because = () if last is None else (attempt_cause(facts, known, last),)
+    return _cause(facts, known, CauseKind.INTERRUPTED, {"reason": known.row.reason}, because)
+
+
+_WHY: Mapping[NodeStatus, Callable[[Facts, Known], Cause]] = {
+    NodeStatus.PENDING: _pending,
+    NodeStatus.READY: _ready,
+    NodeStatus.RUNNING: _running,
+    NodeStatus.WAITING: _waiting,
+    NodeStatus.COMPLETED: _completed,
+    NodeStatus.FAILED: _failed,
+    NodeStatus.UPSTREAM_FAILED: _upstream_failed,
+    NodeStatus.SKIPPED: _skipped,
+    NodeStatus.CANCELLED: _cancelled,
+    NodeStatus.INTERRUPTED: _interrupted,
+}
+
+
+def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph | Outline) -> str:
+    """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
+
+    A node that is gone from the graph is cancelled for that, and one that is back no longer is.
+    """
+    if row.index in graph.removed:
+        return REMOVED
+    if row.reason is not None and row.reason != REMOVED:
+        return row.reason
+    if run.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+        return "run_cancelled"
+    return run.reason or "run_failed"
+
+
+def _root(row: NodeRow) -> NodeId:
+    return NodeId((row.reason or "").removeprefix(_UPSTREAM))
+
+
+def _most_attempts(facts: Facts, known: Known) -> int | None:
+    """How often a node may fail before it is given up; None without a retry."""
+    spec = facts.spec(known.row.id)
+    return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
+
+
+def _cause(
+    facts: Facts,
+    known: Known,
+    kind: CauseKind,
+    detail: Mapping[str, object],
+    because: tuple[Cause, ...],
+    *,
+    at: int | None = None,
+    attempt: int | None = None,
+) -> Cause:
+    row = known.row
+    return Cause(kind, row.id, facts.name(row.id), attempt, at, detail, because)

@@ -1,0 +1,74 @@
+"""The run as a whole: its gate, and who works on it."""
+
+from __future__ import annotations
+
+from ...core.model import GateState, RunStatus
+from .records import Cause, CauseKind, Facts
+
+
+def held(facts: Facts) -> tuple[Cause, ...]:
+    """What keeps every node of the run from moving, if anything does."""
+    run = facts.run
+    if run.gate is GateState.HELD:  # whoever works finishes what it is held for
+        hold = Cause(CauseKind.HELD, detail={"purpose": run.purpose})
+        return (hold,) if facts.workers else (hold, _no_worker(facts))
+    return (paused(facts),) if run.status is RunStatus.PAUSED else ()
+
+
+def paused(facts: Facts) -> Cause:
+    entries = [entry for entry in facts.gates if entry.kind == "run" and entry.status == RunStatus.PAUSED]
+    return Cause(CauseKind.PAUSED, at=entries[-1].at if entries else None, detail={"reason": facts.run.reason})
+
+
+def asked(facts: Facts, purpose: str) -> tuple[Cause, ...]:
+    """When somebody last asked for this."""
+    entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status == purpose]
+    return (Cause(CauseKind.ASKED, at=entries[-1].at, detail={"purpose": purpose}),) if entries else ()
+
+
+def nobody_works(facts: Facts) -> Cause | None:
+    """No live worker would take a READY node of this run; None when one might."""
+    run = facts.run
+    if not facts.workers:
+        return _no_worker(facts)
+    lacking = [worker.lacks.get((run.workflow, run.digest)) for worker in facts.workers]
+    if all(lacking):
+        reasons = sorted({str(reason).partition("\n")[0] for reason in lacking})
+        return Cause(CauseKind.LACKING, detail={"workers": len(lacking), "reasons": reasons[:5]})
+    offers = [worker.serves for worker in facts.workers]
+    if run.target is None:  # workers announce versions of classes, but no graphs that were built at run time
+        return None
+    versions = {(run.workflow, run.digest), (run.workflow, facts.graph.follows)}
+    if any(serves is None or not serves.isdisjoint(versions) for serves in offers):
+        return None
+    others = sorted({pair for serves in offers for pair in serves or ()})
+    detail = {
+        "module": _module(facts),
+        "workflow": run.workflow,
+        "digest": run.digest,
+        "workers": len(facts.workers),
+        "other_versions": sum(workflow == run.workflow for workflow, _ in others),
+        "serving": sorted({workflow for workflow, _ in others})[:5],
+    }
+    return Cause(CauseKind.NOT_SERVED, detail=detail)
+
+
+def nobody_takes(facts: Facts, queue: str) -> Cause | None:
+    """No live worker takes nodes from this queue; None when one does."""
+    offers = [worker.queues for worker in facts.workers]
+    if any(queues is None or queue in queues for queues in offers):
+        return None
+    taken = sorted({name for queues in offers for name in queues or ()})
+    detail = {"module": _module(facts), "queue": queue, "workers": len(facts.workers), "queues": taken[:5]}
+    return Cause(CauseKind.QUEUE_NOT_SERVED, detail=detail)
+
+
+def _no_worker(facts: Facts) -> Cause:
+    return Cause(CauseKind.NO_WORKER, detail={"module": _module(facts)})
+
+
+def _module(facts: Facts) -> str | None:
+    """The module to start a worker with; "" if handlers of documents need none."""
+    jobs = [job for job in facts.graph.jobs if job is not None]
+    address = facts.run.target or next((job for job in jobs if ":" in job), "" if jobs else None)
+    return None if address is None else address.partition(":")[0]

@@ -1,0 +1,368 @@
+"""The texts for causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
+from typing import Any, NamedTuple, assert_never
+
+from ...base.clock import SECOND
+from ...base.words import count, duration, error_line, one_line, ways_out
+from ...core.kernel.healing import REMOVED, UNFIT, UNFIT_DATA, way_on
+from ...core.model import NodeStatus, RunRow, RunStatus
+from .records import Cause, CauseKind
+
+K = CauseKind
+
+_PURPOSES = {
+    "retry": "somebody asked for what did not complete to run again (run.retry())",
+    "reattempt": "somebody asked for it to run again (run.reattempt())",
+    "heal": "the code of the workflow changed and the run switched to it",
+    "cancel": "somebody cancelled the run",
+    "pause": "somebody paused the run",
+    "resume": "somebody resumed the run",
+    "import": "somebody gave the run another graph (run.import_graph())",
+    "freeze": "somebody froze the graph of the run (run.freeze())",
+    "failed": "the run failed",
+}
+_HELD_FOR = {
+    "load": "its nodes are still being stored",
+    "failed": "the consequences of a failure are being recorded",
+    "cancel": "it is being cancelled",
+    "retry": "it is being retried",
+    "reattempt": "a node is being asked for again",
+    "heal": "it switches to changed code",
+    "import": "it is given another graph",
+    "freeze": "its graph is being frozen",
+    "fork": "it waits for what it shares with the run it was forked from",
+    "pause": "it is being paused",
+    "resume": "it is being resumed",
+    "delete": "it is being deleted",
+}
+_CANCELLED = {
+    "run_failed": "because the run failed",
+    "run_cancelled": "because the run was cancelled",
+    "deadline": "because the time of the run was up",
+    REMOVED: "because the workflow no longer has it",
+    "origin_deleted": "because the run it was forked from was deleted before it could begin",
+    "worker_lost": "because the run was stopping when its worker was lost",
+}
+_SKIPPED = {
+    "healed_late": "it joined the run when nodes after it had already started",
+    "skipped_in_origin": "it was skipped in the run that this one was forked from",
+    None: "its when= did not hold, or all its parents were skipped",
+}
+_PAUSED = {
+    "paused": "somebody paused it",
+    "node_failed": "a node failed",
+    None: "somebody paused it",
+}
+
+
+class Times(NamedTuple):
+    """Times of the store as a person reads them now."""
+
+    now: int
+    zone: tzinfo | None = None
+    """None: that of this machine."""
+
+    def at(self, time: int) -> str:
+        """`12:03:20`, on another day with the date."""
+        there, here = (datetime.fromtimestamp(each / SECOND, self.zone) for each in (time, self.now))
+        return there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M:%S")
+
+    def past(self, time: int | None) -> str:
+        """` at 12:03:20`, or nothing when it is not known."""
+        return "" if time is None else f" at {self.at(time)}"
+
+    def until(self, time: int) -> str:
+        """`12:03:20 (in 14 s)`"""
+        return f"{self.at(time)} (in {_rough(time - self.now)})" if time > self.now else self.at(time)
+
+    def since(self, time: int | None) -> str:
+        """` since 12:03:20 (4 s)`"""
+        return "" if time is None else f" since {self.at(time)} ({_rough(self.now - time)})"
+
+
+def _rough(time: int) -> str:
+    seconds = max(0, time) / SECOND
+    return f"{round(seconds)} s" if 10 <= seconds < 60 else duration(seconds)
+
+
+def shown(line: str) -> str:
+    """A line without characters that a terminal would obey."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+
+
+def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
+    """Each cause in a line, the ones behind it indented below."""
+    told = []
+    for cause in causes:
+        told.append("  " * depth + sentence(cause, times))
+        error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
+        told += ["  " * (depth + 1) + line for line in ways_out(error, message)]
+        told += lines(cause.because, times, depth + 1)
+    return told
+
+
+def sentence(cause: Cause, times: Times) -> str:
+    """One cause, without what is behind it."""
+    name, said, number = cause.name, cause.detail, cause.attempt
+    match cause.kind:
+        case K.WAITS_FOR_PARENTS:
+            return _waits_for_parents(name, said)
+        case K.READY:
+            return f"{name} is ready to run{times.since(cause.at)}"
+        case K.RUNNING:
+            return _running(cause, times)
+        case K.WAITS_UNTIL:
+            return _waits_until(cause, times)
+        case K.COMPLETED:
+            took = said.get("seconds")
+            tries = f", in attempt {number}" if number is not None and number > 1 else ""
+            return f"{name} completed{times.past(cause.at)}{tries}{'' if took is None else f' ({duration(took)})'}"
+        case K.FAILED:
+            return f"{name} failed for good: {_verdict(said)}"
+        case K.UPSTREAM_FAILED:
+            way = "" if said["direct"] else " through other nodes"
+            on = f"it depends on {said['root']}{way}" if said["root"] else "something it depends on failed"
+            return f"{name} did not run: {on}"
+        case K.SKIPPED:
+            reason = said.get("reason")
+            return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
+        case K.CANCELLED:
+            reason = _CANCELLED.get(said["reason"], f"reason: {said['reason']}")
+            if said["stopped"]:
+                return f"{name} was stopped while it ran{times.past(cause.at)}, {reason}"
+            return f"{name} was cancelled {'' if number else 'before it began, '}{reason}"
+        case K.INTERRUPTED:
+            return f"{name} was interrupted: it may have done part of its work, and is not run again by itself"
+        case K.ATTEMPT_FAILED | K.ATTEMPT_POSTPONED | K.ATTEMPT_TIMED_OUT | K.ATTEMPT_LOST:
+            return _attempt(cause, times)
+        case K.ATTEMPT_RELEASED | K.ATTEMPT_CANCELLED | K.ATTEMPT_SUPERSEDED:
+            return _attempt(cause, times)
+        case K.PARENTS_DONE:
+            parents = said["parents"]
+            last = "" if parents == 1 else f", the last of its {parents:,} parents,"
+            return f"{name}{last} completed{times.past(cause.at)}"
+        case K.RUN_STARTED:
+            return f"the run was started{times.past(cause.at)}"
+        case K.ASKED:
+            purpose = str(said.get("purpose"))
+            return f"{_PURPOSES.get(purpose, f'the run was changed: {purpose}')}{times.past(cause.at)}"
+        case K.NO_WORKER:
+            return "no worker is alive"
+        case K.NOT_SERVED:
+            return _not_served(said)
+        case K.QUEUE_NOT_SERVED:
+            alive, queues = _alive(said["workers"], "take"), ", ".join(map(repr, said["queues"]))
+            return f"no worker serves its queue {said['queue']!r}: {alive} only {queues}"
+        case K.LACKING:
+            workers = said["workers"]
+            alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
+            return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
+        case K.BUSY:
+            alive = "worker is alive and takes" if said["workers"] == 1 else "workers are alive and take"
+            return f"{said['workers']} {alive} it when there is room"
+        case K.ALONE:
+            return (
+                f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
+            )
+        case K.WORKER_GONE:
+            what = "interrupts it" if said["on_lost"] == "interrupt" else "runs it again"
+            return f"the worker of attempt {number} is gone; the next worker that looks {what}"
+        case K.HELD:
+            return f"the run stands still for a moment: {_HELD_FOR.get(said['purpose'], said['purpose'])}"
+        case K.PAUSED:
+            reason = said.get("reason")
+            return f"the run is paused{times.since(cause.at)}: {_PAUSED.get(reason, reason)}"
+        case K.DEADLINE:
+            return (
+                f"the run had to end by {times.at(cause.at)}" if cause.at is not None else "the time of the run was up"
+            )
+        case K.REASON:
+            return f"reason: {said.get('reason') or 'unknown'}"
+        case _:
+            assert_never(cause.kind)
+
+
+def _waits_for_parents(name: str | None, said: Mapping[str, Any]) -> str:
+    names = ", ".join(said["names"])
+    waiting, parents = said.get("waiting"), said.get("parents")
+    begin = f"{name} can no longer run: it needs" if said.get("doomed") else f"{name} waits for"
+    if waiting == 0:
+        return f"{name} waits{', though all its parents are done' if parents else ' to begin'}"
+    if said.get("skipped"):
+        return f"{begin} {names}, {count(said['skipped'] + 1, 'step')} further up"
+    if waiting is None or parents is None or (waiting <= 1 and names):
+        return f"{begin} {names}"
+    of = f"all of its {parents:,}" if waiting == parents else f"{waiting:,} of its {parents:,}"
+    first = "" if not names else f": {names}" if waiting <= len(said["names"]) else f"; among them {names}"
+    return f"{begin} {of} parents{first}"
+
+
+def _running(cause: Cause, times: Times) -> str:
+    said = cause.detail
+    where = f", process {said['pid']} on {said['host']}" if said.get("pid") and said.get("host") else ""
+    tries = f", attempt {cause.attempt}" if (cause.attempt or 1) > 1 else ""
+    limit = ""
+    if said.get("timeout") is not None and cause.at is not None:
+        limit = f"; it has until {times.until(cause.at + int(said['timeout'] * SECOND))}"
+    stop = "; it was asked to stop" if said.get("stopping") else ""
+    running = "recorded as running" if said.get("gone") else "running"
+    return f"{cause.name} is {running}{times.since(cause.at)}{tries}{where}{stop or limit}"
+
+
+def _waits_until(cause: Cause, times: Times) -> str:
+    said = cause.detail
+    due = "" if cause.at is None else f" until {times.until(cause.at)}"
+    if said["overdue"] and cause.at is not None:
+        due = f", due since {times.at(cause.at)},"
+    purpose = ""
+    if said["tries"] is not None:
+        of = "" if said["of"] is None else f" of {said['of']}"
+        same = cause.attempt == said["tries"]
+        purpose = f" for attempt {cause.attempt}" + (of if same else f" (try {said['tries']}{of})")
+    elif said.get("reason"):
+        purpose = f" for {said['reason']}"
+    return f"{cause.name} waits{due}{purpose}"
+
+
+def _verdict(said: Mapping[str, Any]) -> str:
+    match said["verdict"]:
+        case "not_retried":
+            return "it has no retry="
+        case "used_up":
+            return f"all {said['of']} attempts are used up" if said["of"] > 1 else "its only attempt is used up"
+        case "not_retryable":
+            names = [
+                f"what {name} says yes to" if ":" in name else name.removeprefix("builtins.")
+                for name in said["retry_on"]
+            ]
+            return f"it is tried again only after {' or '.join(names) or 'other errors'}"
+        case "postponed":
+            return f"it has asked {count(said['postponed'], 'time')} to be tried later, which is its limit"
+        case "worker_lost":
+            return f"{count(said['losses'], 'worker')} died while running it"
+        case unknown:
+            return str(unknown)
+
+
+def _attempt(cause: Cause, times: Times) -> str:
+    number, at = cause.attempt, times.past(cause.at)
+    error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
+    said = {
+        K.ATTEMPT_LOST: f"was lost{at}: its worker died or did not answer in time",
+        K.ATTEMPT_RELEASED: f"was given back{at} before it began",
+        K.ATTEMPT_CANCELLED: f"was stopped{at}",
+        K.ATTEMPT_SUPERSEDED: f"had completed{at}",
+        K.ATTEMPT_TIMED_OUT: f"took too long{at}: {one_line(message)}",
+        K.ATTEMPT_POSTPONED: f"asked{at} to be tried again in {duration(float(cause.detail.get('later') or 0))}: "
+        f"{one_line(message) or error}",
+        K.ATTEMPT_FAILED: f"failed{at}: {error_line(error, message) if error else 'its error cannot be read'}",
+    }
+    return f"attempt {number} {said[cause.kind]}"
+
+
+def _not_served(said: Mapping[str, Any]) -> str:
+    alive, workflow = _alive(said["workers"], "serve"), said["workflow"]
+    if said["other_versions"]:
+        return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
+    others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
+    return f"{alive} no {workflow}{others}"
+
+
+def _alive(workers: int, do: str) -> str:
+    return f"the 1 worker that is alive {do}s" if workers == 1 else f"the {workers:,} workers that are alive {do}"
+
+
+def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
+    """The status of a run in a line."""
+    began = f"run {run.id} of {run.workflow}"
+    nodes = _counted(counts)
+    if run.status.terminal:
+        began += f" {run.status.lower()}{times.past(run.ended_at)}"
+    else:
+        began += f" is {run.status.lower()}"
+        if run.deadline_at is not None:
+            nodes += f"; it must end by {times.until(run.deadline_at)}"
+    return f"{began}: {nodes}"
+
+
+def _counted(counts: Mapping[NodeStatus, int]) -> str:
+    found = [(status, counts[status]) for status in NodeStatus if counts.get(status)]
+    total = sum(number for _, number in found)
+    if len(found) == 1:
+        return f"{count(total, 'node')}, all {_status(found[0][0])}" if total > 1 else f"1 node, {_status(found[0][0])}"
+    return f"{count(total, 'node')}, {', '.join(f'{number:,} {_status(status)}' for status, number in found)}"
+
+
+def _status(status: NodeStatus) -> str:
+    return status.lower().replace("_", " ")
+
+
+def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
+    """What to do about it: sentences with something to write or to type."""
+    kinds: dict[CauseKind, Cause] = {}
+    for cause in _all(causes):
+        kinds.setdefault(cause.kind, cause)
+    found = []
+    if K.PAUSED in kinds:
+        found += _resuming(run, command)
+    elif K.QUEUE_NOT_SERVED in kinds:
+        said = kinds[K.QUEUE_NOT_SERVED].detail
+        work = command(f"work{_module(said)} --queues {said['queue']}")
+        engine = f"Engine(queues=[{said['queue']!r}])"
+        found.append(f"{_either(engine, work)} takes nodes from this queue")
+    elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
+        module = _module((kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail)
+        work, resume = command(f"work{module}"), command(f"resume {run.id}")
+        typed = f"`{work}` works on it, or `{resume}` on this run alone"
+        call = f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
+        found.append(call if work is None or resume is None else typed)
+    gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
+    done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
+    if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
+        if K.INTERRUPTED in kinds:
+            found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
+        found.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")
+    return found
+
+
+def _module(detail: Mapping[str, Any]) -> str:
+    """The module to start a worker with, after a space; empty if none is needed."""
+    found = detail.get("module")
+    return " MODULE" if found is None else f" {found}" if found else ""
+
+
+def _either(call: str, typed: str | None) -> str:
+    return f"`{call}`" if typed is None else f"`{call}` or `{typed}`"
+
+
+def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
+    verb = way_on(run)
+    go_on = _either(f"run.{verb}()", command(f"{verb} {run.id}"))
+    match run.reason:
+        case "paused" | None:
+            return [f"{go_on} goes on"]
+        case "node_failed":
+            return [
+                f"{_either('run.retry()', command(f'retry {run.id}'))} runs again what failed",
+                f"{_either('run.resume()', command(f'resume {run.id}'))} goes on without it",
+            ]
+        case reason if reason.startswith(UNFIT):
+            given = _either(f"run.{verb}(input={{...}})", command(f"{verb} {run.id} --input NAME=VALUE"))
+            return [f"{given} gives what is needed, and goes on"]
+        case reason if reason.startswith(UNFIT_DATA):
+            return [f"give what is missing a default, or correct the annotation; then {go_on} goes on"]
+        case _:
+            return [
+                f'if a node was renamed, say so with `@step(was="old_name")`; then {go_on} goes on',
+                f"if not, {_either(f'run.{verb}(accept=True)', command(f'{verb} {run.id} --accept'))} goes on",
+            ]
+
+
+def _all(causes: Iterable[Cause]) -> Iterable[Cause]:
+    for cause in causes:
+        yield cause
+        yield from _all(cause.because)

@@ -1,5 +1,0 @@
-"""The largest commit that the SQLite store takes."""
-
-from ...model import StoreLimits
-
-LIMITS = StoreLimits()

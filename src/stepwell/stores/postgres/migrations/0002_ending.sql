@@ -1,0 +1,234 @@
+-- Attempts that end, for whatever reason: settled, lost, released or fenced. One path for all of them.
+
+CREATE TYPE ending AS (
+  attempt   bigint,
+  run       bigint,
+  idx       integer,
+  number    integer,
+  graph     bigint,
+  status    smallint,     -- what becomes of the attempt
+  node      smallint,     -- and of its node
+  due_at    bigint,
+  loss      integer,
+  lane      integer,      -- the lane it moves to, if it does
+  reason    text,
+  moving    boolean,      -- the gate stood open
+  postponed boolean
+);
+
+-- How runs stand, as news. (Functions are in PL/pgSQL because those in SQL are planned anew with every call.)
+CREATE FUNCTION news_1(p_runs bigint[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq) ORDER BY key), '[]')
+    FROM run WHERE key = ANY(p_runs));
+END $$;
+
+-- The READY nodes of runs can be found, as far as their gates are open.
+CREATE FUNCTION offer_1(p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  INSERT INTO offer (lane, graph, workflow, urgency, run)
+  SELECT l.key, r.graph, r.workflow, r.urgency, r.key
+    FROM unnest(p_runs) k(key) JOIN run r ON r.key = k.key AND r.gate = {G_OPEN} CROSS JOIN lane l
+   WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key OFFSET 0)
+      ON CONFLICT DO NOTHING;
+END $$;
+
+-- What follows for runs whose nodes have moved (core/store/rules/verdicts.py says the same in Python).
+CREATE FUNCTION conclude_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_ended bigint[];
+  v_changed bigint[];
+BEGIN
+  IF NOT EXISTS (SELECT FROM run WHERE key = ANY(p_runs) AND (gate <> {G_OPEN} OR open = 0 OR active = 0 OR failed > 0)) THEN
+    RETURN;
+  END IF;
+  WITH verdict AS (
+    SELECT r.key,
+           CASE WHEN r.gate = {G_OPEN} THEN
+                  CASE WHEN r.open = 0 AND r.failed = 0 THEN 1
+                       WHEN r.failed > r.tolerated AND r.on_failure = 'pause' THEN 2
+                       WHEN r.active = 0 OR (r.failed > r.tolerated AND r.on_failure = 'fail_fast') THEN 3 ELSE 0 END
+                WHEN r.status = {R_CANCELLING} AND r.active = 0 THEN 4 ELSE 0 END AS verdict
+      FROM run r WHERE r.key = ANY(p_runs)),
+  changed AS (
+    UPDATE run r
+       SET status = CASE v.verdict WHEN 1 THEN {R_COMPLETED} WHEN 2 THEN {R_PAUSED} WHEN 4 THEN {R_CANCELLED} ELSE status END,
+           gate = CASE v.verdict WHEN 3 THEN {G_HELD} ELSE {G_SHUT} END,
+           ended_at = CASE WHEN v.verdict IN (1, 4) THEN p_now ELSE ended_at END,
+           cancel_at = CASE v.verdict WHEN 4 THEN NULL ELSE cancel_at END,
+           reason = CASE v.verdict WHEN 2 THEN '{NODE_FAILED}' ELSE reason END,
+           token = CASE v.verdict WHEN 3 THEN NULL ELSE token END,
+           purpose = CASE v.verdict WHEN 3 THEN 'failed' ELSE purpose END,
+           arguments = CASE v.verdict WHEN 3 THEN '' ELSE arguments END,
+           expires_at = CASE v.verdict WHEN 3 THEN p_now ELSE expires_at END,
+           stopping = CASE v.verdict WHEN 3 THEN true ELSE stopping END,
+           reported_until = CASE v.verdict WHEN 3 THEN 0 ELSE reported_until END,
+           seq = seq + 1
+      FROM verdict v WHERE v.key = r.key AND v.verdict > 0
+    RETURNING r.key, r.seq, r.status, v.verdict),
+  noted AS (
+    INSERT INTO journal (run, seq, at, kind, status, detail)
+    SELECT key, seq, p_now, CASE verdict WHEN 3 THEN {K_GATE} ELSE {K_RUN} END, CASE verdict WHEN 3 THEN NULL ELSE status END,
+           CASE verdict WHEN 3 THEN 'failed' END
+      FROM changed)
+  SELECT array_agg(key) FILTER (WHERE verdict IN (1, 4)), array_agg(key) INTO v_ended, v_changed FROM changed;
+  IF v_ended IS NOT NULL THEN
+    DELETE FROM offer WHERE run = ANY(v_ended);
+  END IF;
+END $$;
+
+-- Gates are closed and held by nobody: whoever sees one first finishes what it is held for.
+CREATE FUNCTION close_gates_1(p_runs bigint[], p_purpose text, p_reason text, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  WITH closed AS (
+    UPDATE run SET gate = {G_HELD}, token = NULL, purpose = p_purpose,
+                   arguments = CASE p_purpose WHEN 'fork' THEN fork ELSE '' END,
+                   expires_at = p_now, stopping = (p_purpose = 'failed'), reported_until = 0,
+                   reason = coalesce(p_reason, reason), seq = seq + 1
+     WHERE key = ANY(p_runs)
+    RETURNING key, seq)
+  INSERT INTO journal (run, seq, at, kind, detail) SELECT key, seq, p_now, {K_GATE}, p_purpose FROM closed;
+END $$;
+
+-- Workers hold these attempts no longer; each with its worker, claim and run.
+CREATE FUNCTION let_go_1(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_places tid[];
+  v_workers text[];
+  v_claims bigint[];
+  v_runs bigint[];
+  v_left integer[];
+BEGIN
+  SELECT array_agg(h.ctid), array_agg(e.worker) FILTER (WHERE h.running > e.ended), array_agg(e.claim) FILTER (WHERE h.running > e.ended),
+         array_agg(e.run) FILTER (WHERE h.running > e.ended), array_agg(h.running - e.ended) FILTER (WHERE h.running > e.ended)
+    INTO v_places, v_workers, v_claims, v_runs, v_left
+    FROM (SELECT worker, claim, run, count(*)::int AS ended FROM unnest(p_workers, p_claims, p_runs) u(worker, claim, run)
+           GROUP BY worker, claim, run) e
+         CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h;
+  DELETE FROM held WHERE ctid = ANY(v_places);
+  IF v_left IS NOT NULL THEN
+    INSERT INTO held (worker, claim, run, running) SELECT worker, claim, run, running
+      FROM unnest(v_workers, v_claims, v_runs, v_left) u(worker, claim, run, running);
+  END IF;
+END $$;
+
+-- The RUNNING attempts of a worker.
+CREATE FUNCTION held_by_1(p_worker text) RETURNS SETOF attempt LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT a.* FROM (SELECT DISTINCT claim FROM held WHERE worker = p_worker) h CROSS JOIN LATERAL
+           (SELECT * FROM attempt WHERE key BETWEEN h.claim * {ORDINALS} AND h.claim * {ORDINALS} + {ORDINALS} - 1 OFFSET 0) a
+     WHERE a.status = {A_RUNNING};
+END $$;
+
+-- Attempts end, their nodes move, children are lowered; runs are counted and noted. The payloads are as long as the endings.
+CREATE FUNCTION end_attempts_1(p_ending ending[], p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_released bigint[];   -- the run of every child that became READY
+  v_lanes    integer[];
+  v_ranks    integer[];
+  v_workers  text[];
+  v_claims   bigint[];
+  v_runs     bigint[];
+BEGIN
+  WITH ended AS (
+    UPDATE attempt a
+       SET status = e.status, ended_at = p_now, output = e.output, error = e.error, outcome = e.outcome
+      FROM ROWS FROM (unnest(p_ending), unnest(p_output), unnest(p_error), unnest(p_outcome))
+           AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome)
+     WHERE a.key = e.attempt
+    RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
+  SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_runs FROM ended;
+  PERFORM let_go_1(v_workers, v_claims, v_runs);
+
+  UPDATE node n
+     SET status = e.node, due_at = e.due_at, reason = e.reason, losses = n.losses + e.loss, lane = coalesce(e.lane, n.lane),
+         failures = n.failures + (e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND NOT e.postponed)::int,
+         postponed = n.postponed + (e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND e.postponed)::int
+    FROM unnest(p_ending) e WHERE n.run = e.run AND n.idx = e.idx;
+
+  WITH lowered AS (
+    SELECT e.run, c.child, count(*)::int AS by
+      FROM unnest(p_ending) e
+           CROSS JOIN LATERAL (SELECT child FROM edge WHERE graph = e.graph AND parent = e.idx OFFSET 0) c
+     WHERE e.node = {N_COMPLETED} AND e.moving
+     GROUP BY e.run, c.child ORDER BY e.run, c.child),   -- in the order of the indexes
+  moved AS (
+    UPDATE node n
+       SET waiting = n.waiting - l.by,
+           status = CASE WHEN n.waiting = l.by AND n.status = {N_PENDING} THEN {N_READY} ELSE n.status END
+      FROM lowered l WHERE n.run = l.run AND n.idx = l.child
+    RETURNING n.run, n.lane, n.rank, n.idx, n.status, n.waiting),
+  marked AS (
+    INSERT INTO ready (run, lane, rank, idx)
+    SELECT run, lane, rank, idx FROM moved m
+     WHERE status = {N_READY} AND waiting = 0   -- asked, because ON CONFLICT writes twice, and no other transaction has the run
+       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0))
+  SELECT array_agg(run), array_agg(lane), array_agg(rank) INTO v_released, v_lanes, v_ranks
+    FROM moved WHERE status = {N_READY} AND waiting = 0;
+
+  WITH total AS (
+    SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at,
+           min(rank) AS lowest
+      FROM (SELECT run, 1 AS ended, (node >= {N_TERMINAL})::int AS closed, (node IN ({N_FAILED}, {N_INTERRUPTED}))::int AS failed,
+                   0 AS released, due_at, NULL::integer AS rank FROM unnest(p_ending)
+            UNION ALL SELECT run, 0, 0, 0, 1, NULL, rank FROM unnest(v_released, v_ranks) r(run, rank)) t
+     GROUP BY run)
+  UPDATE run r
+     SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
+         due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
+    FROM total t WHERE r.key = t.run;
+
+  INSERT INTO journal (run, seq, at, kind, idx, number, status)
+  SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.place DESC), p_now, e.status + {ENDS}, e.idx,
+         e.number, e.node
+    FROM unnest(p_ending) WITH ORDINALITY
+         AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, place)
+         JOIN run r ON r.key = e.run;
+
+  IF v_released IS NOT NULL THEN
+    INSERT INTO offer (lane, graph, workflow, urgency, run)
+    SELECT DISTINCT u.lane, r.graph, r.workflow, r.urgency, r.key
+      FROM unnest(v_released, v_lanes) u(run, lane) JOIN run r ON r.key = u.run
+        ON CONFLICT DO NOTHING;
+  END IF;
+END $$;
+
+-- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait are
+-- due some time.
+CREATE FUNCTION run_again_1(p_ending ending[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_healed bigint[];
+BEGIN
+  INSERT INTO due (run, at, idx) SELECT run, due_at, idx FROM unnest(p_ending) WHERE node = {N_WAITING}
+      ON CONFLICT DO NOTHING;
+  SELECT array_agg(DISTINCT e.run) INTO v_healed
+    FROM unnest(p_ending) e JOIN run r ON r.key = e.run AND r.heals > 0 AND r.gate = {G_OPEN} WHERE e.node = {N_READY};
+  IF v_healed IS NOT NULL THEN
+    UPDATE node n SET status = {N_PENDING}
+      FROM unnest(p_ending) e
+     WHERE e.node = {N_READY} AND e.run = ANY(v_healed) AND n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
+       AND n.waiting > 0;
+    UPDATE run SET active = (SELECT count(*) FROM node n WHERE n.run = run.key AND n.status BETWEEN {N_READY} AND {N_WAITING})
+     WHERE key = ANY(v_healed);
+  END IF;
+  WITH again AS (
+    SELECT n.run, n.lane, n.rank, n.idx
+      FROM unnest(p_ending) e JOIN node n ON n.run = e.run AND n.idx = e.idx AND n.status = {N_READY}
+     WHERE e.node = {N_READY}),
+  marked AS (
+    INSERT INTO ready (run, lane, rank, idx) SELECT run, lane, rank, idx FROM again
+        ON CONFLICT DO NOTHING)
+  UPDATE run r SET low_rank = a.lowest FROM (SELECT run, min(rank) AS lowest FROM again GROUP BY run) a
+   WHERE r.key = a.run AND r.low_rank > a.lowest;
+  PERFORM offer_1(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
+END $$;

@@ -1,0 +1,118 @@
+"""Rows, payloads and texts on their way in. Large payloads are kept once for each run, and rows hold references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...core.model import LayoutRow
+from ...core.store.rules.payloads import is_large, reference
+
+Row = tuple[str | None, int, int, int, str | None, bytes | None, bytes | None, bytes | None]
+"""Claim, ordinal, code, number and kind of a row, and up to three payloads."""
+
+
+class Packer:
+    """The arrays that the rows of a batch's sets are cut from, and the large payloads of the batch."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self.large: list[bytes] = []
+
+    @property
+    def size(self) -> int:
+        return len(self._rows)
+
+    def add(
+        self,
+        first: bytes | None = None,
+        second: bytes | None = None,
+        third: bytes | None = None,
+        *,
+        claim: str | None = None,
+        ordinal: int = 0,
+        code: int = 0,
+        number: int = 0,
+        kind: str | None = None,
+    ) -> None:
+        self._rows.append((claim, ordinal, code, number, kind, first, second, third))
+
+    def shorten(self, payload: bytes | None, place: int, large: list[tuple[int, int]]) -> bytes | None:
+        """What a row holds of a payload. `large` gets those that are to be kept: (row of its set, number from 1)."""
+        if payload is None or not is_large(payload):
+            return payload
+        self.large.append(payload)
+        large.append((place, len(self.large)))
+        return reference(payload)
+
+    def arrays(self) -> tuple[str | None, ...]:
+        """As the function takes them; None where no row has anything. Written here: the driver takes ten times as long."""
+        if not self._rows:
+            return (None,) * 9
+        claims, ordinals, codes, numbers, kinds, first, second, third = zip(*self._rows, strict=True)
+        named = _has_any(claims)
+        return (
+            texts(claims) if named else None,
+            *(_numbers(each) if named else None for each in (ordinals, codes, numbers)),
+            texts(kinds) if _has_any(kinds) else None,
+            _bytes(first),
+            *(_bytes(each) if _has_any(each) else None for each in (second, third)),
+            _bytes(self.large) if self.large else None,
+        )
+
+
+def graph_columns(start: int, rows: Sequence[LayoutRow]) -> dict[str, Any]:
+    """Rows of a graph, column by column: lanes are numbered from 1, a parent or a need stands beside its child."""
+    lanes = {lane: number for number, lane in enumerate(dict.fromkeys(row.lane for row in rows), 1)}
+    parents = [(parent, start + place) for place, row in enumerate(rows) for parent in dict.fromkeys(row.parents)]
+    needs = [(need, start + place) for place, row in enumerate(rows) for need in dict.fromkeys(row.needs)]
+    columns: dict[str, Any] = {
+        "lanes": [lane[:3] for lane in lanes],
+        "ids": texts([row.id for row in rows]),
+        "lane": _numbers(lanes[row.lane] for row in rows),
+        "ranks": _numbers(row.rank for row in rows),
+        "counts": _numbers(len(row.parents) for row in rows),
+        "removed": _numbers(start + place for place, row in enumerate(rows) if row.removed),
+    }
+    for name, pairs in (("parents", parents), ("needs", needs)):
+        columns[name] = [_numbers(before for before, _ in pairs), _numbers(child for _, child in pairs)]
+    return columns
+
+
+def _has_any(values: Sequence[Any]) -> bool:
+    return values.count(None) < len(values)
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return f"{{{','.join(map(str, values))}}}"
+
+
+def texts(values: Sequence[str | None]) -> str:
+    """
+    >>> print(texts(["a", None, 'say "hi"']))
+    {"a",NULL,"say \\"hi\\""}
+    """
+    written = {
+        value: "NULL" if value is None else '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for value in set(values)
+    }
+    return f"{{{','.join([written[value] for value in values])}}}"
+
+
+def _bytes(values: Sequence[bytes | None]) -> str:
+    return "{" + ",".join(["NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values]) + "}"
+
+
+NOWHERE = "\N{REPLACEMENT CHARACTER} no text"
+"""Asked for in place of a text that nothing stored can have."""
+
+
+def storable(text: str) -> str:
+    """The text, or one that nothing is called: PostgreSQL has no NUL, and half of a character is no text."""
+    if text.isprintable():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return NOWHERE
+    return NOWHERE if "\x00" in text else text

@@ -1,0 +1,166 @@
+"""Questions about versions of stored definitions, small records, and work: which runs have something READY, and what
+unfinished ones need somebody to serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from ...core.model import (
+    GetRecord,
+    GetVersion,
+    ListNames,
+    ListReady,
+    ListRecords,
+    ListUnfinished,
+    ListVersions,
+    NameRow,
+    ReadyRuns,
+    RecordRow,
+    Unfinished,
+    VersionRow,
+)
+from ...core.store.rules.codes import G_OPEN, VERSION_CODE
+from ...core.store.rules.paging import page_of
+from .payloads import storable
+from .schema import LOWEST
+
+Rows = list[tuple[Any, ...]]
+
+
+class Question(NamedTuple):
+    """A statement, and the way to read its rows."""
+
+    statement: str
+    given: dict[str, Any]
+    read: Callable[[Rows], Any]
+
+
+def paged(
+    statement: str, given: dict[str, Any], row: Callable[[tuple[Any, ...]], Any], cursor: Callable[[Any], Any]
+) -> Question:
+    """A question that is answered with a page of rows."""
+    return Question(statement, given, lambda rows: page_of(map(row, rows), given["limit"], cursor))
+
+
+_VERSION = """
+SELECT v.name, v.number, v.digest, length(v.body), v.stored_at, v.number = active_version_1(%(kind)s, %(name)s)
+"""
+_NAMES = """
+SELECT n.name, n.newest, n.active, v.digest, n.stored_at
+  FROM (SELECT name, max(number) AS newest, active_version_1(%(kind)s, name) AS active, max(stored_at) AS stored_at
+          FROM version WHERE kind = %(kind)s AND (%(after)s::text IS NULL OR name > %(after)s)
+         GROUP BY name ORDER BY name LIMIT %(limit)s) n
+       JOIN version v ON v.kind = %(kind)s AND v.name = n.name AND v.number = n.active
+ ORDER BY n.name
+"""
+
+
+def ask_version(query: GetVersion | ListVersions | ListNames) -> Question:
+    kind = VERSION_CODE[query.kind]
+    if isinstance(query, ListNames):
+        after = None if query.after is None else storable(query.after)
+        return paged(_NAMES, {"kind": kind, "after": after, "limit": query.limit}, NameRow._make, attrgetter("name"))
+    named: dict[str, Any] = {"kind": kind, "name": storable(query.name)}
+    if isinstance(query, ListVersions):
+        listed = f"""{_VERSION} FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND v.number > %(after)s
+ ORDER BY v.number LIMIT %(limit)s"""
+        given = named | {"after": query.after, "limit": query.limit}
+        return paged(listed, given, lambda row: VersionRow(*row), attrgetter("number"))
+    wanted = "v.number = coalesce(%(number)s::int, active_version_1(%(kind)s, %(name)s))"
+    if query.digest is not None:
+        wanted = "v.digest = %(digest)s"
+    digest = None if query.digest is None else storable(query.digest)
+    one = f"{_VERSION}, v.body FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND {wanted}"
+    given = named | {"number": query.number, "digest": digest}
+    return Question(one, given, lambda rows: VersionRow(*rows[0]) if rows else None)
+
+
+_ONE = "SELECT key, version, value FROM record WHERE kind = %(kind)s AND key = %(key)s"
+_MANY = """
+SELECT key, version, value FROM record WHERE kind = %(kind)s AND (%(after)s::text IS NULL OR key > %(after)s)
+ ORDER BY key LIMIT %(limit)s
+"""
+
+
+def ask_record(query: GetRecord | ListRecords) -> Question:
+    kind = storable(query.kind)
+    if isinstance(query, GetRecord):
+        given: dict[str, Any] = {"kind": kind, "key": storable(query.key)}
+        return Question(_ONE, given, lambda rows: RecordRow(*rows[0]) if rows else None)
+    given = {"kind": kind, "after": None if query.after is None else storable(query.after), "limit": query.limit}
+    return paged(_MANY, given, RecordRow._make, attrgetter("key"))
+
+
+# From one (workflow, target, graph) to the next, however many runs each has. Those of one workflow and target are found in the
+# order of their graphs and wanted in that of the digests: so all of the last are looked at, also beyond the limit.
+_UNFINISHED = """
+WITH RECURSIVE found (workflow, target, graph, digest, counted) AS (
+  SELECT %(workflow)s::text COLLATE "C", %(target)s::text COLLATE "C", 0::bigint, NULL::text COLLATE "C", 0
+  UNION ALL
+  SELECT n.workflow, n.target, n.graph, g.digest,
+         f.counted + ((n.workflow, n.target, g.digest) > (%(workflow)s, %(target)s, %(digest)s))::int
+    FROM found f
+         CROSS JOIN LATERAL (SELECT r.workflow, coalesce(r.target, '') AS target, r.graph FROM run r
+                              WHERE r.ended_as IS NULL
+                                AND (r.workflow, coalesce(r.target, ''), r.graph) > (f.workflow, f.target, f.graph)
+                              ORDER BY r.workflow, coalesce(r.target, ''), r.graph LIMIT 1) n
+         CROSS JOIN LATERAL (SELECT digest FROM graph WHERE key = n.graph OFFSET 0) g
+   WHERE f.counted < %(limit)s OR (n.workflow, n.target) = (f.workflow, f.target))
+SELECT workflow, nullif(target, ''), digest FROM found
+ WHERE (workflow, target, digest) > (%(workflow)s, %(target)s, %(digest)s)
+ ORDER BY workflow, target, digest LIMIT %(limit)s
+"""
+
+
+def ask_unfinished(query: ListUnfinished) -> Question:
+    workflow, target, digest = query.after or ("", None, "")
+    given = {"workflow": storable(workflow), "target": storable(target or ""), "digest": storable(digest)}
+    return paged(_UNFINISHED, given | {"limit": query.limit}, Unfinished._make, tuple)
+
+
+_READY = f"""
+SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run r ON r.id = i.id
+ WHERE r.gate = {G_OPEN}
+   AND (EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = r.low_lane AND y.rank >= r.low_rank OFFSET 0)
+        OR EXISTS (SELECT FROM ready y WHERE y.run = r.key OFFSET 0))
+ ORDER BY i.place
+"""
+# No READY node of the lane has a lower rank. See `low_rank` in the migrations.
+_LOW = f"CASE r.low_lane WHEN l.key THEN r.low_rank ELSE {LOWEST} END"
+_LANES = """
+lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect
+"""
+_IN_LANES = """
+unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)
+"""
+_READY_IN_LANES = f"""
+WITH lanes AS MATERIALIZED (SELECT l.key FROM {_IN_LANES} JOIN {_LANES}),
+found AS (
+  SELECT r.key FROM unnest(%(runs)s::text[]) i(id) JOIN run r ON r.id = i.id
+  UNION
+  SELECT o.run FROM lanes l CROSS JOIN unnest(%(workflows)s::text[], %(digests)s::text[]) s(workflow, digest)
+    JOIN graph g ON g.digest = s.digest JOIN offer o ON o.lane = l.key AND o.graph = g.key AND o.workflow = s.workflow)
+SELECT r.id FROM found f JOIN run r ON r.key = f.key
+ WHERE r.gate = {G_OPEN}
+   AND EXISTS (SELECT FROM lanes l
+                WHERE EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = l.key AND y.rank >= {_LOW} OFFSET 0))
+ ORDER BY r.urgency, r.key LIMIT %(limit)s
+"""
+
+
+def ask_ready(query: ReadyRuns | ListReady) -> Question:
+    given: dict[str, Any] = {"runs": [*map(storable, query.runs)]}
+    if isinstance(query, ReadyRuns):
+        return Question(_READY, given, lambda rows: tuple(run for (run,) in rows))
+    given |= {
+        "queues": [storable(lane.queue) for lane in query.lanes],
+        "bodies": [storable(lane.body) for lane in query.lanes],
+        "careful": [lane.careful for lane in query.lanes],
+        "suspect": [lane.suspect for lane in query.lanes],
+        "workflows": [storable(workflow) for workflow, _ in query.serves],
+        "digests": [storable(digest) for _, digest in query.serves],
+        "limit": query.limit,
+    }
+    return Question(_READY_IN_LANES, given, lambda rows: tuple(run for (run,) in rows))

@@ -1,0 +1,303 @@
+"""The questions a store answers: each is one statement, with the way to read its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from operator import attrgetter, itemgetter
+from typing import Any, assert_never
+
+from ...base.ids import AttemptId, attempt_id, split_attempt_id
+from ...core.model import Lane, Query, queries, records, versions
+from ...core.model.outputs import Completion
+from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
+from ...core.model.status import RunStatus
+from ...core.store.rules.codes import (
+    ATTEMPT_STATUS,
+    KIND_CODE,
+    KINDS,
+    NODE_CODE,
+    NODE_STATUS,
+    ORDINALS,
+    RUN_CODE,
+    RUN_STATUS,
+)
+from ...core.store.rules.paging import attempt_columns, node_columns, page_of
+from .payloads import storable
+from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
+from .receipts import attempts, run_row
+
+LAST = chr(0x10FFFF)
+"""No text that begins with a prefix comes after the prefix and this."""
+
+
+_RUN = """
+SELECT r.key, payload_1(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
+       r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
+       r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout
+  FROM run r JOIN graph g ON g.key = r.graph
+"""
+
+
+def _run(row: tuple[Any, ...]) -> Any:
+    _, content, fork, *rest = row
+    return run_row(rest, content, fork)
+
+
+def question(query: Query) -> Question:
+    match query:
+        case queries.GetRun(run_id):
+            given: dict[str, Any] = {"run": storable(run_id)}
+            return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
+        case queries.ListRuns():
+            return _runs(query)
+        case queries.ListEnded():
+            return _ended(query)
+        case queries.ListNodes():
+            return _nodes(query)
+        case queries.ListAttempts():
+            return _attempts(query)
+        case queries.GetNodeColumns() | queries.GetAttemptColumns():
+            return _columns(query)
+        case queries.GetOutputs():
+            return _outputs(query)
+        case queries.ListJournal():
+            return _journal(query)
+        case queries.ListLines():
+            return _lines(query)
+        case queries.ListMarks():
+            return _marks(query)
+        case queries.CountNodes(run_id):
+            statement = """
+SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
+            return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
+        case queries.ReadyRuns() | queries.ListReady():
+            return ask_ready(query)
+        case queries.ListUnfinished():
+            return ask_unfinished(query)
+        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
+            return ask_version(query)
+        case records.GetRecord() | records.ListRecords():
+            return ask_record(query)
+        case queries.GetGraph(digest):
+            statement = "SELECT document FROM graph WHERE digest = %(digest)s AND loaded = total"
+            return Question(statement, {"digest": storable(digest)}, lambda rows: rows[0][0] if rows else None)
+        case queries.GetGraphAges(digests):
+            statement = "SELECT digest, key FROM graph WHERE digest = ANY(%(digests)s)"
+            return Question(statement, {"digests": [*map(storable, digests)]}, dict)
+        case queries.ListUnusedGraphs(after, limit, before):
+            statement = """
+SELECT digest, workflow FROM graph g
+ WHERE digest > %(after)s AND (%(before)s::bigint IS NULL OR registered_at < %(before)s)
+   AND NOT EXISTS (SELECT FROM run r WHERE r.graph = g.key) AND NOT EXISTS (SELECT FROM former_graph f WHERE f.graph = g.key)
+ ORDER BY digest LIMIT %(limit)s"""
+            given = {"after": storable(after or ""), "before": before, "limit": limit}
+            return paged(statement, given, tuple, itemgetter(0))
+        case queries.ListStops(worker, limit):
+            given = {"worker": storable(worker), "limit": limit}
+            statement = "SELECT stops_1(%(worker)s, %(limit)s)"
+            return Question(statement, given, lambda rows: queries.Page(attempts(rows[0][0])))
+        case queries.ListWorkers(first, limit):
+            statement = """
+SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER BY id LIMIT %(limit)s"""
+            given = {"after": storable(first or ""), "limit": limit}
+            return paged(statement, given, WorkerRow._make, attrgetter("id"))
+        case _:
+            assert_never(query)
+
+
+def _runs(query: queries.ListRuns) -> Question:
+    """Newest first; one more than the page has."""
+    asked: dict[str, Any] = {
+        "r.key < %(before)s": query.before,
+        "r.workflow = %(workflow)s": query.workflow,
+        "r.ended_at < %(ended_before)s": query.ended_before,
+        "r.ended_at >= %(ended_since)s": query.ended_since,
+        "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
+        "r.origin = %(origin)s": query.origin,
+        "r.created_at >= %(since)s": query.since,
+        "r.created_at < %(until)s": query.until,
+    }
+    where = [condition for condition, value in asked.items() if value is not None]
+    given = {key: storable(value) if isinstance(value, str) else value for key, value in query._asdict().items()}
+    if query.prefix:
+        where.append("r.id >= %(prefix)s AND r.id < %(prefix_end)s AND starts_with(r.id, %(prefix)s)")
+        given["prefix_end"] = given["prefix"] + LAST
+    for place, (name, value) in enumerate(query.tags):
+        where.append(f"r.key IN (SELECT run FROM tag WHERE name = %(tag{place})s AND value = %(value{place})s)")
+        given |= {f"tag{place}": storable(name), f"value{place}": storable(value)}
+    if query.statuses:
+        where.append(_status_is(query.statuses))
+    given = {key: value for key, value in given.items() if key not in ("statuses", "tags")} | {"more": query.limit + 1}
+    statement = f"{_RUN} WHERE {' AND '.join(where) or 'true'} ORDER BY r.key DESC LIMIT %(more)s"
+
+    def read(rows: Rows) -> queries.RunPage:
+        page = rows[: query.limit]
+        return queries.RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
+
+    return Question(statement, given, read)
+
+
+def _status_is(statuses: Collection[RunStatus]) -> str:
+    """In words that an index has, where one does."""
+    codes = ",".join(str(RUN_CODE[status]) for status in statuses)
+    if all(status.terminal for status in statuses):
+        return f"r.ended_as IN ({codes})"
+    unfinished = "" if any(status.terminal for status in statuses) else "r.ended_as IS NULL AND "
+    return f"{unfinished}r.status IN ({codes})"
+
+
+def _ended(query: queries.ListEnded) -> Question:
+    chosen = "" if query.workflow is None else "AND r.workflow = %(workflow)s"
+    codes = ",".join(str(RUN_CODE[status]) for status in query.statuses)
+    statement = f"""
+{_RUN} WHERE r.ended_at >= %(since)s AND (r.ended_at, r.key) > (%(at)s, %(key)s) {chosen}
+   {f"AND r.status IN ({codes})" if codes else ""} ORDER BY r.ended_at, r.key LIMIT %(limit)s"""
+    at, key = (query.since, -1) if query.after is None else query.after
+    given: dict[str, Any] = {"since": query.since, "at": at, "key": key, "limit": query.limit}
+    given |= {} if query.workflow is None else {"workflow": storable(query.workflow)}
+
+    def read(rows: Rows) -> Any:
+        page = page_of([(row[0], _run(row)) for row in rows], query.limit, lambda each: (each[1].ended_at, each[0]))
+        return queries.Page((run for _, run in page), page.cursor)
+
+    return Question(statement, given, read)
+
+
+def _nodes(query: queries.ListNodes) -> Question:
+    codes = ",".join(str(NODE_CODE[status]) for status in query.statuses)
+    statement = f"""
+SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, a.queue, a.body, a.careful, a.suspect,
+       n.due_at, n.reason, n.generation, n.postponed
+  FROM run r JOIN node n ON n.run = r.key JOIN layout l ON l.graph = r.graph AND l.idx = n.idx JOIN lane a ON a.key = n.lane
+ WHERE r.id = %(run)s AND n.idx > %(after)s {f"AND n.status IN ({codes})" if codes else ""}
+       {"" if query.indexes is None else "AND n.idx = ANY(%(indexes)s)"}
+ ORDER BY n.idx LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+    return paged(statement, given, _node, attrgetter("index"))
+
+
+def _node(row: tuple[Any, ...]) -> NodeRow:
+    return NodeRow._make((*row[:2], NODE_STATUS[row[2]], *row[3:8], Lane(*row[8:12]), *row[12:]))
+
+
+def _ints(indexes: tuple[int, ...] | None) -> list[int] | None:
+    return None if indexes is None else [index for index in indexes if -(2**31) <= index < 2**31]
+
+
+# One row at least, which has the `seq` of the run.
+_NODE_COLUMNS = """
+SELECT r.seq, n.* FROM run r LEFT JOIN LATERAL (
+  SELECT n.idx, l.id, n.status, n.reason FROM node n JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
+   WHERE n.run = r.key AND n.idx > %(after)s ORDER BY n.idx LIMIT %(limit)s) n ON true
+ WHERE r.id = %(run)s ORDER BY n.idx"""
+_ATTEMPT_COLUMNS = """
+SELECT r.seq, a.* FROM run r LEFT JOIN LATERAL (
+  SELECT a.idx, a.number, a.status, a.started_at, a.ended_at FROM attempt a
+   WHERE a.run = r.key AND (a.idx, a.number) > (%(after)s, %(number)s) ORDER BY a.idx, a.number LIMIT %(limit)s) a ON true
+ WHERE r.id = %(run)s ORDER BY a.idx, a.number"""
+
+
+def _columns(query: queries.ColumnQuery) -> Question:
+    given: dict[str, Any] = {"run": storable(query.run_id), "limit": query.limit}
+
+    def read(rows: Rows) -> Any:
+        found = [row[1:] for row in rows if row[1] is not None]
+        make = node_columns if isinstance(query, queries.GetNodeColumns) else attempt_columns
+        return make(rows[0][0] if rows else 0, found, query.limit)
+
+    if isinstance(query, queries.GetNodeColumns):
+        return Question(_NODE_COLUMNS, given | {"after": query.after}, read)
+    return Question(_ATTEMPT_COLUMNS, given | dict(zip(("after", "number"), query.after, strict=True)), read)
+
+
+def _attempts(query: queries.ListAttempts) -> Question:
+    statement = f"""
+SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, payload_1(a.run, a.output),
+       payload_1(a.run, a.error), payload_1(a.run, a.outcome)
+  FROM run r JOIN attempt a ON a.run = r.key JOIN claim c ON c.key = a.key / {ORDINALS}
+ WHERE r.id = %(run)s AND (a.idx, a.number) > (%(node)s, %(number)s) {"" if query.index is None else "AND a.idx = %(index)s"}
+ ORDER BY a.idx, a.number LIMIT %(limit)s"""
+    node, number = query.after
+    given = {"run": storable(query.run_id), "node": node, "number": number, "index": query.index, "limit": query.limit}
+    return paged(statement, given, _attempt, attrgetter("index", "number"))
+
+
+def _attempt(row: tuple[Any, ...]) -> AttemptRow:
+    return AttemptRow(attempt_id(row[0], row[1]), row[2], row[3], ATTEMPT_STATUS[row[4]], *row[5:])
+
+
+def _outputs(query: queries.GetOutputs) -> Question:
+    statement = f"""
+SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON a.run = r.key
+ WHERE r.id = %(run)s AND a.idx > %(after)s AND a.status = 1 {"" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"}
+ ORDER BY a.idx LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+    return paged(statement, given, lambda row: (row[0], Completion(row[1], row[2] or b"")), itemgetter(0))
+
+
+def _journal(query: queries.ListJournal) -> Question:
+    kinds = ",".join(str(KIND_CODE.get(kind, -1)) for kind in query.kinds)
+    statement = f"""
+SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail FROM run r JOIN journal j ON j.run = r.key
+ WHERE r.id = %(run)s AND j.seq > %(after)s {f"AND j.kind IN ({kinds})" if kinds else ""}
+       {"" if query.indexes is None else "AND j.idx = ANY(%(indexes)s)"}
+ ORDER BY j.seq LIMIT %(limit)s"""
+    given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
+    return paged(statement, given, _entry, attrgetter("seq"))
+
+
+def _entry(row: tuple[Any, ...]) -> JournalRow:
+    seq, at, code, idx, number, status, detail = row
+    kind = KINDS[code]
+    named = detail if status is None else RUN_STATUS[status] if kind == "run" else NODE_STATUS[status]
+    return JournalRow(seq, at, kind, idx, number, named)
+
+
+_LINE = f"""
+SELECT c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, payload_1(a.run, l.data), a.idx, a.number
+  FROM run r JOIN attempt a ON a.run = r.key JOIN line l ON l.attempt = a.key JOIN claim c ON c.key = a.key / {ORDINALS}
+"""
+_AFTER = f"""
+(a.key, l.idx) > (coalesce((SELECT key * {ORDINALS} + %(ordinal)s FROM claim WHERE id = %(claim)s), -1), %(line)s)
+"""
+
+
+def _lines(query: queries.ListLines) -> Question:
+    asked = {
+        "a.idx = %(index)s": query.index,
+        "a.number = %(number)s": query.number,
+        "l.kind = %(kind)s": query.kind,
+        # An attempt that had ended by then recorded nothing since, so its lines need not be looked at.
+        "(a.ended_at IS NULL OR a.ended_at >= %(since)s) AND l.at >= %(since)s": query.since,
+        _AFTER: query.after,
+    }
+    where = "".join(f" AND {condition}" for condition, value in asked.items() if value is not None)
+    statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx >= 0 {where} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    given = {
+        "run": storable(query.run_id),
+        "index": query.index,
+        "number": query.number,
+        "kind": None if query.kind is None else storable(query.kind),
+        "since": query.since,
+        "limit": query.limit,
+    }
+    return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
+
+
+def _marks(query: queries.ListMarks) -> Question:
+    chosen = "" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"
+    after = "" if query.after is None else f"AND {_AFTER}"
+    statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx < 0 {chosen} {after} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    given = {"run": storable(query.run_id), "indexes": _ints(query.indexes), "limit": query.limit}
+    return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
+
+
+def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
+    if after is None:
+        return {}
+    claim, ordinal = split_attempt_id(storable(after[0]))
+    return {"claim": claim, "ordinal": ordinal, "line": after[1]}
+
+
+def _line(row: tuple[Any, ...]) -> LineRow:
+    return LineRow(attempt_id(row[0], row[1]), *row[2:])

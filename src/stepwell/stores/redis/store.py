@@ -1,0 +1,337 @@
+"""`redis://`: runs in a Redis server, for workers on many machines."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import takewhile
+from typing import Any, cast
+
+from redis import exceptions as trouble
+
+from ...base.clock import Clock
+from ...base.ids import RunId, WorkerId
+from ...base.words import error_text
+from ...core.model import (
+    Answer,
+    Batch,
+    Hint,
+    Lane,
+    ListLines,
+    ListMarks,
+    ListRuns,
+    Page,
+    Query,
+    Receipt,
+    RunPage,
+    Swept,
+    ops,
+)
+from ...core.model.rows import LineRow
+from ...core.store.rules.grouping import groups
+from ...core.store.rules.processes import check_process
+from ...core.store.rules.values import refuse_values
+from ...errors import (
+    NotStored,
+    SchemaTooNew,
+    StepwellError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreReplaced,
+)
+from .connecting import Address, connect, inspect, read_url
+from .decoding import Blobs, attempts_of, blobs_of, decode
+from .encoding import encode, parts_before
+from .fields import Arg, lane_of
+from .hints import Hints
+from .library import LIMITS, library
+from .reading import Reader, lines_args, lines_of, run_page, runs_args
+from .settlements import encode_settlements, refused_here, settlements_of
+
+LAYOUT = 4
+"""The version of the keys: see `lua/keys.lua`."""
+
+
+class RedisStore:
+    """Runs in a Redis server, under one namespace.
+
+    `durability` says what a crash of the server can lose. Time is that of the server; tests add an `offset` to it, or give a
+    `clock` in its place.
+    """
+
+    embedded = False
+    needs_hints = True
+    transactions = None
+    limits = LIMITS
+
+    def __init__(
+        self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None, connections: int | None = None
+    ) -> None:
+        self._address: Address = read_url(url)
+        self.url = self._address.shown
+        self._prefix = f"{{{self._address.namespace}}}:"
+        self._marker_key = f"{self._prefix}marker"
+        self._offset = offset
+        self._clock = clock
+        self._pid = os.getpid()
+        self._closed = False
+        self._library = library()
+        self._lanes: list[Lane] = []
+        self._lanes_lock = threading.Lock()
+        self._reader = Reader(self._lane)
+        self._client: Any = connect(self._address)
+        self._permits = nullcontext() if connections is None else threading.BoundedSemaphore(connections)
+        self._hints = Hints(self._address, f"{self._prefix}hints")
+        with self._translated():
+            self.durability = inspect(self._client, self._address)
+            self._load_library()
+            self._marker = self._mark()
+        if connections is not None:
+            self._client.connection_pool.disconnect()  # what was asked at the beginning was asked on one of its own
+
+    def _mark(self) -> bytes:
+        """What tells this store from every other that was or will be under its name."""
+        fresh = f"{LAYOUT} {secrets.token_hex(16)}"
+        try:
+            self._client.hsetnx(self._marker_key, "marker", fresh)
+            marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
+        except trouble.ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            marker = b"1"  # in which it was a text
+        layout = marker.split(b" ")[0]
+        if layout != b"%d" % LAYOUT:
+            stored = layout.decode(errors="replace")
+            older = stored.isdecimal() and int(stored) < LAYOUT  # of a version from before the first release
+            raise SchemaTooNew(
+                f"{self.url}: what is stored has layout {stored}, and this Stepwell knows {LAYOUT}; "
+                + ("use another namespace, or remove what is there" if older else "upgrade it")
+            )
+        return marker
+
+    def _load_library(self) -> None:
+        known = self._client.execute_command("FUNCTION", "LIST", "LIBRARYNAME", self._library.name)
+        if known:
+            return
+        try:
+            self._client.execute_command("FUNCTION", "LOAD", self._library.text)
+        except trouble.ResponseError as error:
+            if "already exists" not in str(error):  # somebody else was first
+                raise
+
+    def commit(self, batch: Batch) -> Answer:
+        self._check_open()
+        for op in takewhile(lambda op: isinstance(op, ops.AddGraph), batch):
+            for part in parts_before(cast(ops.AddGraph, op)) if refuse_values(op) is None else ():
+                self._call(self._library.commit, ["0", *part], writes=True)
+        receipts: list[Receipt | None] = [None] * len(batch)
+        sent: list[list[int]] = []
+        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (ops.Claim, ops.Renew)))
+        args: list[Arg] = [len(workers), *workers]
+        for kind, members in groups(batch):
+            good = []
+            for position in members:
+                op = batch[position]
+                refused = refused_here(op) if isinstance(op, ops.Settle) else refuse_values(op)
+                if refused is None:
+                    good.append(position)
+                else:
+                    receipts[position] = refused
+            if good and kind is ops.Settle:
+                args += encode_settlements(cast("list[ops.Settle]", [batch[position] for position in good]))
+                sent.append(good)
+            elif good:
+                args += encode([batch[position] for position in good])
+                sent += [[position] for position in good]
+        if self._address.keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
+            args += ("forget_old", self._address.keep)
+        began = time.monotonic()
+        now, answers, stops, blobs = self._call(self._library.commit, args, writes=True)
+        with self._decoding(NotStored):
+            kept = blobs_of(blobs)
+            for positions, answer in zip(sent, answers, strict=True):
+                first = batch[positions[0]]
+                if isinstance(first, ops.Settle):
+                    for position, receipt in zip(positions, settlements_of(answer), strict=True):
+                        receipts[position] = receipt
+                else:
+                    receipts[positions[0]] = decode(first, answer, kept)
+        if len(receipts) == 1 and type(receipts[0]) is Swept:
+            self._hints.heard.swept(receipts[0].workers, time.monotonic() - began)
+        return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
+
+    def read(self, queries: Sequence[Query]) -> list[Any]:
+        self._check_open()
+        asked = [self._reader.ask(query) for query in queries]
+        _, found, blobs = self._call(self._library.read, [arg for each in asked for arg in each.args])
+        with self._decoding(StoreCorrupt):
+            kept = blobs_of(blobs)
+            return [
+                self._answer(query, each.answer(raw, kept), kept)
+                for query, each, raw in zip(queries, asked, found, strict=True)
+            ]
+
+    def _answer(self, query: Query, found: Any, blobs: Blobs) -> Any:
+        """Some queries look through more than one call may: the rest is asked for here."""
+        if isinstance(query, ListRuns):
+            return self._runs(query, found)
+        if isinstance(query, ListLines | ListMarks):
+            return self._lines(query, found)
+        return found
+
+    def _runs(self, query: ListRuns, found: Any) -> RunPage:
+        rows, more, stopped = found
+        while stopped is not None and len(rows) <= query.limit:
+            rest = query._replace(before=stopped, limit=query.limit - len(rows))
+            _, ((others, more, stopped),), _ = self._call(self._library.read, runs_args(rest))
+            rows = rows + others
+        return run_page(rows, bool(more))
+
+    def _lines(self, query: ListLines | ListMarks, found: Any) -> Page[LineRow]:
+        rows: list[LineRow] = []
+        while True:
+            values, names = found
+            for row in lines_of(values, names or (), query):
+                if len(rows) >= query.limit:
+                    break
+                rows.append(row)
+            if len(rows) >= query.limit:
+                return Page(rows, (rows[-1].attempt, rows[-1].index) if rows else None)
+            args = lines_args(query, names[-1] if names else None)
+            if not names or len(names) < int(args[-1]):
+                return Page(rows)
+            _, (found,), _ = self._call(self._library.read, args)
+
+    def _lane(self, number: int) -> Lane:
+        if number >= len(self._lanes):
+            with self._lanes_lock, self._translated():
+                texts = cast("list[bytes]", self._client.lrange(f"{self._prefix}lane_texts", 0, -1))
+                self._lanes = [lane_of(text.decode(), suspect=False) for text in texts]
+        return self._lanes[number]
+
+    def _call(self, function: str, args: Sequence[Arg], *, writes: bool = False) -> Any:
+        command = ("FCALL", function, 1, self._marker_key, self._marker, self._time(), *args)
+        try:
+            try:
+                return self._send(command, writes)
+            except trouble.ResponseError as error:
+                if "Function not found" not in str(error):
+                    raise
+            self._load_library()  # the server lost it, or was exchanged for another
+            return self._send(command, writes)
+        except trouble.RedisError as error:
+            known = translated(error, self.url)
+            raise (
+                damaged(self.url, error, NotStored if writes else StoreCorrupt) if known is error else known
+            ) from error
+
+    def _send(self, command: Sequence[Arg], writes: bool) -> Any:
+        wait = self._address.wait
+        with self._permits:
+            if wait is None or not writes:
+                return self._client.execute_command(*command)
+            milliseconds = int(self._address.wait_seconds * 1000)
+            waiting: Sequence[Arg] = ("WAITAOF", 1, 0, milliseconds) if wait == "aof" else ("WAIT", 1, milliseconds)
+            answer, reached = self._send_together(command, waiting)
+        if (reached[0] if wait == "aof" else reached) < 1:
+            raise StoreError(
+                f"{self.url}: a commit was applied, and was not on the {'disk' if wait == 'aof' else 'replica'} "
+                f"{self._address.wait_seconds:g} seconds later; it is sent again"
+            )
+        return answer
+
+    def _send_together(self, *commands: Sequence[Arg]) -> list[Any]:
+        with self._client.pipeline(transaction=False) as pipeline:
+            for command in commands:
+                pipeline.execute_command(*command)
+            return cast("list[Any]", pipeline.execute())
+
+    def _time(self) -> Arg:
+        """An offset to the time of the server, or a time."""
+        return self._offset() if self._clock is None else f"@{int(self._clock.now())}"
+
+    def now(self) -> int:
+        self._check_open()
+        if self._clock is not None:
+            return self._clock.now()
+        with self._translated():
+            seconds, microseconds = self._client.time()
+        return int(seconds) * 1_000_000 + int(microseconds) + self._offset()
+
+    def send_hint(self, hint: Hint) -> None:
+        if not self._closed and self._pid == os.getpid():
+            self._hints.send(self._client, hint)
+
+    def wait_for_hint(
+        self, queues: Collection[str] | None, runs: Collection[RunId], worker: WorkerId, timeout: float
+    ) -> bool:
+        self._check_open()
+        return self._hints.wait(queues, runs, worker, timeout)
+
+    def close(self) -> None:
+        if self._pid != os.getpid():
+            return  # A forked child must not close what its parent still uses.
+        self._closed = True
+        self._hints.close()
+        self._client.close()
+
+    def _check_open(self) -> None:
+        check_process(self._pid, self.url)
+        if self._closed:
+            raise StoreError("the store is closed")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """What can happen to any server. Whatever else it answers is a bug of ours, and looks like one."""
+        try:
+            yield
+        except trouble.RedisError as error:
+            raise translated(error, self.url) from error
+
+    @contextmanager
+    def _decoding(self, kind: type[StepwellError]) -> Iterator[None]:
+        """What is read here was written by this class; when it cannot be read, the keys were changed by somebody else."""
+        try:
+            yield
+        except (LookupError, ValueError, TypeError, struct.error) as error:
+            raise damaged(self.url, error, kind) from error
+
+
+def damaged(url: str, error: Exception, kind: type[StepwellError]) -> StepwellError:
+    """An error of `kind`: StoreCorrupt of a read. Of a commit NotStored, so that the ops it does not concern are applied."""
+    return kind(
+        f"{url}: what is stored there is damaged, or of another program ({error_text(error)}): restore it from a backup, "
+        "or use another namespace. `stepwell audit` says which runs are affected"
+    )
+
+
+def translated(error: trouble.RedisError, url: str) -> Exception:
+    told = str(error)
+    if isinstance(error, trouble.AuthenticationError | trouble.NoPermissionError | trouble.AuthorizationError):
+        return StoreError(
+            f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights that are needed"
+        )
+    if isinstance(error, trouble.BusyLoadingError):
+        return StoreBusy(f"{url}: the server is starting: {told}")
+    if isinstance(error, trouble.ConnectionError | trouble.TimeoutError):
+        return StoreError(f"{url}: the server cannot be reached: {told}")
+    if isinstance(error, trouble.OutOfMemoryError):
+        return StoreFull(f"{url}: the memory of the server is full: {told}; nothing was written, and it is sent again")
+    if isinstance(error, trouble.ReadOnlyError):
+        return StoreReadOnly(f"{url}: the server is a replica by now: {told}")
+    if told.startswith("REPLACED"):
+        return StoreReplaced(
+            f"{url}: what was stored here is gone or was exchanged: the server was flushed, restored from a backup, or is "
+            f"another one. Nothing was written. Start the engine again to begin with what is there now"
+        )
+    if told.startswith(("MISCONF", "NOREPLICAS", "MASTERDOWN", "UNBLOCKED", "BUSY")):
+        return StoreError(f"{url}: the server does not write now: {told}")
+    return error

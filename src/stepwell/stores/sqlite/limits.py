@@ -1,0 +1,5 @@
+"""The largest commit that the SQLite store takes."""
+
+from ...core.model import StoreLimits
+
+LIMITS = StoreLimits()

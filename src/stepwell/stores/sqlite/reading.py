@@ -1,0 +1,374 @@
+"""The SQL that answers each query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from operator import attrgetter, itemgetter
+from typing import Any, assert_never
+
+from ...base.ids import AttemptId, attempt_id, split_attempt_id
+from ...core.model import (
+    AttemptRow,
+    JournalRow,
+    LineRow,
+    NodeRow,
+    Page,
+    Query,
+    WorkerRow,
+    ops,
+    queries,
+    records,
+    versions,
+)
+from ...core.model.outputs import Completion
+from ...core.store.rules import codes
+from ...core.store.rules.paging import attempt_columns, node_columns, page_of
+from .ops.attempts import of_run
+from .ops.ending import Transaction
+from .ops.leases import stops
+from .ops.records import answer_record
+from .ops.versions import answer_version
+from .payloads import resolve, unpack
+from .run_rows import RUN, ended_runs, indexed_by, run_row
+
+_RUN_UNFINISHED = indexed_by("run_unfinished")
+_NEVER = 2**63 - 1
+_UNUSED_GRAPHS = """
+SELECT digest, workflow FROM graph g
+ WHERE digest > ? AND registered_at < ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.graph = g.key)
+   AND NOT EXISTS (SELECT 1 FROM former_graph f WHERE f.graph = g.key) ORDER BY digest LIMIT ?
+"""
+_UNFINISHED = f"""
+SELECT DISTINCT r.workflow, r.target, g.digest
+  FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
+ WHERE r.status < {codes.R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (?, ?, ?)
+ ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT ?
+"""
+
+
+def answer(tx: Transaction, query: Query) -> Any:
+    match query:
+        case queries.GetRun(run_id):
+            row = tx.one(RUN + "WHERE r.id = ?", (run_id,))
+            return None if row is None else run_row(tx, row)
+        case queries.ListRuns():
+            return _runs(tx, query)
+        case queries.ListEnded():
+            return ended_runs(tx, query)
+        case queries.ListNodes():
+            return _nodes(tx, query)
+        case queries.ListAttempts():
+            return _attempts(tx, query)
+        case queries.GetNodeColumns() | queries.GetAttemptColumns():
+            return _columns(tx, query)
+        case queries.GetOutputs():
+            return _outputs(tx, query)
+        case queries.GetGraph(digest):
+            document = "SELECT data FROM document JOIN graph ON key = graph WHERE digest = ? AND loaded = total"
+            row = tx.one(document, (digest,))
+            return None if row is None else row[0]
+        case queries.GetGraphAges(digests):
+            ages = "SELECT digest, key FROM graph WHERE digest IN (SELECT value FROM json_each(?))"
+            return dict(tx.all(ages, (json.dumps(digests),)))
+        case queries.ListUnusedGraphs(after, limit, before):
+            found = tx.all(_UNUSED_GRAPHS, (after or "", _NEVER if before is None else before, limit))
+            return page_of(found, limit, itemgetter(0))
+        case queries.ListJournal():
+            return _journal(tx, query)
+        case queries.ListLines():
+            return _lines(tx, query)
+        case queries.ListMarks():
+            return _marks(tx, query)
+        case queries.ListStops(worker, limit):
+            return Page(stops(tx, worker, limit))
+        case queries.ListWorkers(first, limit):
+            workers = "SELECT id, lease_until, renewed_at, info FROM worker WHERE id > ? ORDER BY id LIMIT ?"
+            return page_of([WorkerRow(*row) for row in tx.all(workers, (first or "", limit))], limit, attrgetter("id"))
+        case queries.CountNodes(run_id):
+            counted = "SELECT status, count(*) FROM node WHERE run = (SELECT key FROM run WHERE id = ?) GROUP BY status"
+            return {codes.NODE_STATUS[status]: count for status, count in tx.all(counted, (run_id,))}
+        case queries.ListUnfinished(last, limit):
+            start = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
+            rows = tx.all(_UNFINISHED, (*start, limit))
+            return page_of([queries.Unfinished(*row) for row in rows], limit, tuple)
+        case queries.ReadyRuns(runs):
+            return tuple(run for (run,) in tx.all(_READY_RUNS, (json.dumps(runs),)))
+        case queries.ListReady(lanes, runs, serves, limit):
+            asked = {"lanes": [tx.lanes.key(tx.db, lane) for lane in lanes], "runs": runs, "serves": serves}
+            given = {key: json.dumps(value) for key, value in asked.items()}
+            return tuple(run for (run,) in tx.all(_LIST_READY, given | {"limit": limit}))
+        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
+            return answer_version(tx, query)
+        case records.GetRecord() | records.ListRecords():
+            return answer_record(tx, query)
+        case _:
+            assert_never(query)
+
+
+def _runs(tx: Transaction, query: queries.ListRuns) -> queries.RunPage:
+    """Use the index with which the query costs what it finds, not what is stored."""
+    if query.origin is not None:
+        source = indexed_by("run_origin")
+    elif query.prefix:
+        source = indexed_by("sqlite_autoindex_run_1")
+    elif (
+        query.digest is not None
+        and query.statuses
+        and all(codes.RUN_CODE[s] < codes.R_COMPLETED for s in query.statuses)
+    ):
+        source = _RUN_UNFINISHED
+    elif query.ended_before is not None or query.ended_since is not None:
+        source = indexed_by("run_ended")
+    elif query.statuses and query.digest is None:
+        # One status at a time, which the index has in order: only the rows of the page are sorted.
+        source = indexed_by("run_status")
+        each = (query._replace(statuses=(status,)) for status in dict.fromkeys(query.statuses))
+        rows = [row for one in each for row in _some_runs(tx, one, source)]
+        return _page(tx, query, sorted(rows, key=lambda row: -row[0]))
+    elif query.workflow is not None and not query.tags:
+        source = indexed_by("run_workflow")
+    else:
+        source = RUN
+    return _page(tx, query, _some_runs(tx, query, source))
+
+
+def _page(tx: Transaction, query: queries.ListRuns, rows: list[Any]) -> queries.RunPage:
+    page = rows[: query.limit]
+    return queries.RunPage(tuple(run_row(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
+
+
+def _some_runs(tx: Transaction, query: queries.ListRuns, source: str) -> list[Any]:
+    """The newest first, one more than the page holds."""
+    asked: dict[str, object] = {
+        "r.key < ?": query.before,
+        "r.workflow = ?": query.workflow,
+        "r.ended_at < ?": query.ended_before,
+        "r.ended_at >= ?": query.ended_since,
+        "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
+        "r.origin = ?": query.origin,
+        "r.created_at >= ?": query.since,
+        "r.created_at < ?": query.until,
+    }
+    chosen = {condition: value for condition, value in asked.items() if value is not None}
+    where, values = [*chosen], [*chosen.values()]
+    if query.prefix:
+        where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
+        values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
+    for tag in query.tags:
+        where.append("r.key IN (SELECT run FROM tag WHERE name = ? AND value = ?)")
+        values += tag
+    if query.statuses:
+        where.append(f"r.status IN ({','.join(str(codes.RUN_CODE[status]) for status in query.statuses)})")
+    if source is _RUN_UNFINISHED:
+        where.append(f"r.status < {codes.R_COMPLETED}")
+    statement = f"{source} WHERE {' AND '.join(where) or '1'} ORDER BY r.key DESC LIMIT ?"
+    return tx.all(statement, (*values, query.limit + 1))
+
+
+def _nodes(tx: Transaction, query: queries.ListNodes) -> Page[NodeRow]:
+    statuses = ",".join(str(codes.NODE_CODE[status]) for status in query.statuses)
+    chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(?))"
+    statement = f"""
+SELECT json_group_array(json_array(idx, id, status, attempt, waiting, live, failures, losses, lane, due_at, reason,
+                                   generation, postponed))
+  FROM (SELECT n.idx, l.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, n.lane, n.due_at,
+               n.reason, n.generation, n.postponed
+          FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN layout l ON l.graph = r.graph AND l.idx = n.idx
+         WHERE r.id = ? AND n.idx > ? {f"AND n.status IN ({statuses})" if statuses else ""} {chosen}
+         ORDER BY n.idx LIMIT ?)
+"""
+    indexes = () if query.indexes is None else (json.dumps(query.indexes),)
+    rows = tx.json(statement, (query.run_id, query.after, *indexes, query.limit))
+    found = [
+        NodeRow._make((idx, node, codes.NODE_STATUS[status], *counts, tx.lanes.lane(tx.db, lane), *rest))
+        for (idx, node, status), counts, lane, rest in ((row[:3], row[3:8], row[8], row[9:]) for row in rows)
+    ]
+    return page_of(found, query.limit, attrgetter("index"))
+
+
+_NODE_COLUMNS = """
+SELECT n.idx, l.id, n.status, n.reason FROM node n CROSS JOIN layout l ON l.graph = :graph AND l.idx = n.idx
+ WHERE n.run = :run AND n.idx > :after ORDER BY n.idx LIMIT :limit
+"""
+_ATTEMPT_COLUMNS = of_run(
+    "a.idx, a.number, a.status, a.started_at, a.ended_at",
+    where="AND {idx} >= :after AND (a.idx, a.number) > (:after, :number)",
+    page="ORDER BY {idx}, a.number LIMIT :limit",
+)
+
+
+def _columns(tx: Transaction, query: queries.ColumnQuery) -> queries.NodeColumns | queries.AttemptColumns:
+    row = tx.one("SELECT key, graph, seq FROM run WHERE id = ?", (query.run_id,))
+    run, graph, seq = row or (-1, -1, 0)
+    given: dict[str, Any] = {"run": run, "graph": graph, "limit": query.limit}
+    if isinstance(query, queries.GetNodeColumns):
+        return node_columns(seq, tx.all(_NODE_COLUMNS, given | {"after": query.after}), query.limit)
+    after, number = query.after
+    given |= {"after": after, "number": number}
+    return attempt_columns(seq, tx.all(f"{_ATTEMPT_COLUMNS} ORDER BY 1, 2 LIMIT :limit", given), query.limit)
+
+
+def _attempts(tx: Transaction, query: queries.ListAttempts) -> Page[AttemptRow]:
+    columns = (
+        f"a.claim, a.key % {codes.ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, a.output, "
+        "a.error, a.outcome"
+    )
+    where = "AND {idx} >= :after AND (a.idx, a.number) > (:after, :number)"
+    if query.index is not None:
+        where += " AND {idx} = :index"
+    parts = of_run(columns, where=where, page="ORDER BY {idx}, a.number LIMIT :limit")
+    run, (after, last) = _key(tx, query.run_id), query.after
+    given = {"run": run, "after": after, "number": last, "index": query.index, "limit": query.limit}
+    found = []
+    for row in tx.all(f"{parts} ORDER BY 3, 4 LIMIT :limit", given):
+        claim, ordinal, idx, number, status, worker, started_at, ended_at, *payloads = row
+        slot = (attempt_id(claim, ordinal), idx, number, codes.ATTEMPT_STATUS[status])
+        kept = (resolve(tx.db, run, payload) for payload in payloads)
+        found.append(AttemptRow(*slot, worker, started_at, ended_at, *kept))
+    return page_of(found, query.limit, attrgetter("index", "number"))
+
+
+def _outputs(tx: Transaction, query: queries.GetOutputs) -> Page[tuple[int, Completion]]:
+    chosen = "" if query.indexes is None else "AND n.idx IN (SELECT value FROM json_each(:indexes))"
+    statement = f"""
+SELECT n.idx, a.number, a.output, a.run
+  FROM run r CROSS JOIN node n ON n.run = r.key CROSS JOIN attempt a ON a.key = n.last AND a.status = {codes.A_COMPLETED}
+ WHERE r.id = :run AND n.idx > :after {chosen} ORDER BY n.idx LIMIT :limit
+"""
+    given = {"run": query.run_id, "after": query.after, "limit": query.limit}
+    found = tx.all(statement, given if query.indexes is None else given | {"indexes": json.dumps(query.indexes)})
+    completions = [(idx, Completion(number, resolve(tx.db, run, output) or b"")) for idx, number, output, run in found]
+    return page_of(completions, query.limit, itemgetter(0))
+
+
+def _journal(tx: Transaction, query: queries.ListJournal) -> Page[JournalRow]:
+    kinds = ",".join(str(codes.KIND_CODE.get(kind, -1)) for kind in query.kinds)
+    statement = f"""
+SELECT j.seq, j.at, j.kind, j.idx, j.number, j.status, j.detail
+  FROM run r CROSS JOIN journal j ON j.run = r.key
+ WHERE r.id = ? AND j.seq > ? {f"AND j.kind IN ({kinds})" if kinds else ""}
+       {"" if query.indexes is None else "AND j.idx IN (SELECT value FROM json_each(?))"}
+ ORDER BY j.seq LIMIT ?
+"""
+    chosen = () if query.indexes is None else (json.dumps(query.indexes),)
+    rows = tx.all(statement, (query.run_id, query.after, *chosen, query.limit))
+    found = [
+        JournalRow(seq, at, codes.KINDS[kind], idx, number, _shown(codes.KINDS[kind], status, detail))
+        for seq, at, kind, idx, number, status, detail in rows
+    ]
+    return page_of(found, query.limit, attrgetter("seq"))
+
+
+def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
+    if status is None:
+        return detail
+    return codes.RUN_STATUS[status] if kind == "run" else codes.NODE_STATUS[status]
+
+
+def _lines(tx: Transaction, query: queries.ListLines) -> Page[LineRow]:
+    # An attempt that had ended by then has appended nothing since.
+    since = "" if query.since is None else "AND (a.ended_at IS NULL OR a.ended_at >= :since)"
+    start = _start(tx, query.after)
+    given = _scope(tx, query) | {"key": start[0], "line": start[1], "limit": query.limit}
+    statement = f"""
+SELECT {_LINE} FROM ({of_run(_OF_LINE, where=_chosen(query) + since)}) a CROSS JOIN line l ON l.attempt = a.key
+ WHERE l.idx >= 0 AND (a.key, l.idx) > (:key, :line) {"" if query.kind is None else "AND l.kind = :kind"}
+       {"" if query.since is None else "AND l.at >= :since"}
+ ORDER BY a.key, l.idx LIMIT :limit
+"""
+    rows = _line_rows(tx, statement, given)
+    rows += islice(_recorded(tx, query, start), query.limit)
+    rows.sort(key=lambda row: (row[0], row[1].index))
+    return _line_page(rows, query.limit)
+
+
+def _start(tx: Transaction, after: tuple[AttemptId, int] | None) -> tuple[int, int]:
+    """The key of the attempt, and the line, after which a page begins."""
+    if after is None:
+        return -1, -1
+    claim, ordinal = split_attempt_id(after[0])
+    row = tx.one("SELECT key FROM claim WHERE id = ?", (claim,))
+    return (-1, -1) if row is None else (row[0] * codes.ORDINALS + ordinal, after[1])
+
+
+def _line_page(rows: list[tuple[int, LineRow]], limit: int) -> Page[LineRow]:
+    return page_of([row for _, row in rows[:limit]], limit, attrgetter("attempt", "index"))
+
+
+def _recorded(tx: Transaction, query: queries.ListLines, start: tuple[int, int]) -> Iterator[tuple[int, LineRow]]:
+    """The lines that came with settlements, which the rows of attempts hold."""
+    since = "" if query.since is None else "AND a.ended_at >= :since"
+    # Finds too many: other lines may contain it. The loop below looks at the kind itself.
+    kind = "" if query.kind is None else "AND instr(a.record, :word)"
+    where = f"{_chosen(query)} AND a.record IS NOT NULL AND a.key >= :key {since} {kind}"
+    statement = of_run("a.claim, a.key, a.ended_at, a.record, a.idx, a.number", where=where) + " ORDER BY 2"
+    given = _scope(tx, query) | {"key": start[0], "word": f"{query.kind} ".encode()}
+    for claim, key, at, record, node, number in tx.db.execute(statement, given):
+        attempt = attempt_id(claim, key % codes.ORDINALS)
+        for index, (kind, data) in enumerate(unpack(record), ops.RECORDED):
+            if query.kind in (None, kind) and (key, index) > start:
+                yield key, LineRow(attempt, index, at, kind, data, node, number)
+
+
+def _chosen(query: queries.ListLines) -> str:
+    node = "" if query.index is None else "AND {idx} = :index"
+    return f"{node} {'' if query.number is None else 'AND a.number = :number'} "
+
+
+def _scope(tx: Transaction, query: queries.ListLines) -> dict[str, Any]:
+    asked = {"index": query.index, "number": query.number, "kind": query.kind, "since": query.since}
+    return {"run": _key(tx, query.run_id), **asked}
+
+
+def _key(tx: Transaction, run: str) -> int:
+    row = tx.one("SELECT key FROM run WHERE id = ?", (run,))
+    return -1 if row is None else row[0]
+
+
+def _marks(tx: Transaction, query: queries.ListMarks) -> Page[LineRow]:
+    nodes = "" if query.indexes is None else "AND {idx} IN (SELECT value FROM json_each(:indexes))"
+    statement = f"""
+SELECT {_LINE} FROM ({of_run(_OF_LINE, where=nodes)}) a CROSS JOIN line l ON l.attempt = a.key
+ WHERE l.idx < 0 AND (a.key, l.idx) > (:key, :line) ORDER BY a.key, l.idx LIMIT :limit
+"""
+    key, line = (-1, 0) if query.after is None else _start(tx, query.after)
+    given = {"run": _key(tx, query.run_id), "indexes": json.dumps(query.indexes), "key": key, "line": line}
+    return _line_page(_line_rows(tx, statement, given | {"limit": query.limit}), query.limit)
+
+
+_OF_LINE = "a.claim, a.key, a.idx, a.number, a.run"
+_LINE = "a.claim, a.key, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
+
+
+def _line_rows(tx: Transaction, statement: str, parameters: dict[str, Any]) -> list[tuple[int, LineRow]]:
+    """Each line with the key of its attempt: attempts have keys in the order of their claims."""
+    found = []
+    for claim, key, idx, at, kind, data, node, number, run in tx.all(statement, parameters):
+        payload = resolve(tx.db, run, data) or b""
+        found.append((key, LineRow(attempt_id(claim, key % codes.ORDINALS), idx, at, kind, payload, node, number)))
+    return found
+
+
+_HAS_READY = f"""
+r.gate = {codes.G_OPEN} AND EXISTS (SELECT 1 FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value
+   CROSS JOIN node n INDEXED BY node_ready ON n.run = r.key AND n.lane = l.key AND n.status = {codes.N_READY})
+"""
+_LIST_READY = f"""
+SELECT r.id FROM run r
+ WHERE r.key IN (SELECT r.key FROM json_each(:runs) j CROSS JOIN run r ON r.id = j.value WHERE {_HAS_READY}
+                 UNION
+                 SELECT r.key FROM json_each(:lanes) s CROSS JOIN lane l ON l.key = s.value
+                        CROSS JOIN json_each(:serves) p
+                        CROSS JOIN graph g ON g.digest = p.value ->> 1
+                        CROSS JOIN ready y ON y.lane = l.key AND y.graph = g.key AND y.workflow = p.value ->> 0
+                        CROSS JOIN run r ON r.key = y.run AND r.graph = y.graph
+                  WHERE {_HAS_READY})
+ ORDER BY r.urgency, r.key LIMIT :limit
+"""
+_READY_RUNS = f"""
+SELECT j.value FROM json_each(?) j CROSS JOIN run r ON r.id = j.value
+ WHERE r.gate = {codes.G_OPEN} AND EXISTS (SELECT 1 FROM node n INDEXED BY node_ready
+   WHERE n.run = r.key AND n.status = {codes.N_READY}) ORDER BY j.key
+"""

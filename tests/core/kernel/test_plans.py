@@ -1,0 +1,91 @@
+"""What everything with wide consequences does to the nodes of a run."""
+
+from __future__ import annotations
+
+from stepwell.core.kernel.plans import Plan, cancel, failed, pause, resume, retry, unchanged
+from stepwell.core.model import NODE_FAILED, NodeRow, NodeStatus, RunStatus
+from tests.core.kernel.facts import graph, run_row
+
+OF = graph(a="", b="a", c="b", d="c", x="", y="x", z="y", w="")
+STATUSES = {
+    "a": "COMPLETED",
+    "b": "FAILED",
+    "c": "PENDING",
+    "d": "PENDING",
+    "x": "RUNNING",
+    "y": "PENDING",
+    "z": "SKIPPED",
+    "w": "WAITING",
+}
+
+
+def rows(**changes: str) -> list[NodeRow]:
+    return [
+        NodeRow(
+            number, node, NodeStatus(changes.get(node, STATUSES[node])), 1, 0, 0, 0, 0, "default/thread", None, None
+        )
+        for number, node in enumerate(OF.order)
+    ]
+
+
+def becomes(plan: Plan) -> dict[str, tuple[str, str | None, bool]]:
+    for change in plan.changes:
+        assert (change.was, change.was_attempt) == (rows()[change.index].status, 1)
+    return {OF.order[change.index]: (str(change.status), change.reason, change.fresh) for change in plan.changes}
+
+
+def test_a_failure_takes_what_is_below_it_and_nothing_else_starts() -> None:
+    plan = failed(run_row(OF), rows(), OF.children)
+    assert becomes(plan) == {
+        "c": ("UPSTREAM_FAILED", "upstream: b", False),
+        "d": ("UPSTREAM_FAILED", "upstream: b", False),
+        "y": ("CANCELLED", "run_failed", False),
+        "w": ("CANCELLED", "run_failed", False),
+    }
+    assert (plan.finish.status, plan.finish.open_gate, plan.finish.reason) == (RunStatus.FAILED, False, None)
+    late = failed(run_row(OF, reason="deadline"), rows(), OF.children)
+    assert becomes(late)["w"] == ("CANCELLED", "deadline", False)
+    assert late.finish.reason == "deadline"
+
+
+def test_a_cancel_takes_what_has_not_started_and_leaves_the_rest() -> None:
+    plan = cancel(rows(), grace=5)
+    assert becomes(plan) == dict.fromkeys(("c", "d", "y", "w"), ("CANCELLED", "run_cancelled", False))
+    assert (plan.finish.status, plan.finish.open_gate, plan.finish.grace) == (RunStatus.CANCELLING, False, 5)
+
+
+def test_a_retry_runs_what_did_not_complete_and_depends_on_what_still_runs() -> None:
+    ended = {"c": "UPSTREAM_FAILED", "d": "UPSTREAM_FAILED", "y": "CANCELLED", "w": "INTERRUPTED"}
+    plan = retry(rows(**ended))
+    assert {OF.order[change.index] for change in plan.changes} == {"b", "c", "d", "y", "w"}
+    assert {(change.status, change.fresh) for change in plan.changes} == {(NodeStatus.PENDING, True)}
+    assert (plan.finish.status, plan.finish.open_gate) == (RunStatus.RUNNING, True)
+    (still,) = plan.holds_while
+    assert (OF.order[still.index], still.was, still.status) == ("x", NodeStatus.RUNNING, NodeStatus.RUNNING)
+    removed = frozenset({OF.index["b"], OF.index["w"]})
+    assert {OF.order[change.index] for change in retry(rows(**ended), removed).changes} == {"c", "d", "y"}
+
+
+def test_a_pause_and_what_ends_it_change_no_node() -> None:
+    assert (pause().changes, pause().finish.status, pause().finish.open_gate) == ([], RunStatus.PAUSED, False)
+    assert (pause().finish.reason, pause("for a doubt").finish.reason) == ("paused", "for a doubt")
+    on = resume(run_row(OF, "PAUSED", reason="paused"))
+    assert (on.changes, on.finish.status, on.finish.open_gate, on.finish.tolerate) == (
+        [],
+        RunStatus.RUNNING,
+        True,
+        False,
+    )
+    assert resume(run_row(OF, "PAUSED", reason=NODE_FAILED)).finish.tolerate
+
+
+def test_a_run_that_stays_what_it_was_opens_its_gate_only_if_it_was_open() -> None:
+    for status, opens in [
+        ("PENDING", True),
+        ("RUNNING", True),
+        ("PAUSED", False),
+        ("FAILED", False),
+        ("COMPLETED", False),
+    ]:
+        finish = unchanged(run_row(OF, status, reason="why"))
+        assert (finish.status, finish.open_gate, finish.reason) == (RunStatus(status), opens, "why")
