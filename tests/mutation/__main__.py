@@ -1,6 +1,6 @@
 """`make mutate`: plant small bugs one at a time, and see whether a test fails.
 
-python -m tests.mutation [--seed 1] [--count 30] [--room kernel ...] [--only core/kernel/healing.py ...] [--tests tests/core ...]
+python -m tests.mutation [--seed 1] [--count 30] [--room kernel ...] [--only core/kernel/healing.py ...] [--tests tests/core]
                          [--survivors] [--budget 60] [--enough 85]
 
 Of each room (`rooms.py`) as many bugs are drawn, SQL and Lua included. With --room, only the tests that guard that room are
