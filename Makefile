@@ -78,7 +78,7 @@ explore: ## Run the tests that draw examples, with new ones each time
 
 prove-postgres: ## Check the promises on real PostgreSQL servers that crash, restart and fail over (about half an hour)
 	@scripts/setup dev
-	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 tests/stores/postgres tests/chaos/test_postgres.py tests/engine/test_copying.py
+	STEPWELL_PROVE=postgres $(BIN)/pytest -n 0 -o faulthandler_timeout=4000 tests/stores/postgres tests/chaos/test_postgres.py tests/engine/test_copying.py
 
 .PHONY: age-postgres
 age-postgres: ## Measure a PostgreSQL store after 1,000,000 nodes, and claims beside an old transaction (about five minutes)
