@@ -90,7 +90,7 @@ fuzz: ## Try what strangers may write on readers, patterns, templates, /read, ma
 	@scripts/setup dev
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),300) --seed $(or $(SEED),1) $(if $(ONLY),--only $(ONLY))
 
-mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=30 ROOM=kernel ONLY=core/kernel/healing.py)
+mutate: ## Plant small bugs and see whether a test notices (SEED=7 COUNT=30 ROOM=core ONLY=core/kernel/healing.py)
 	@scripts/setup dev
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),30) $(if $(ROOM),--room $(ROOM)) $(if $(ONLY),--only $(ONLY)) $(MUTATE_ARGS)
 

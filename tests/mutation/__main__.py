@@ -1,10 +1,10 @@
 """`make mutate`: plant small bugs one at a time, and see whether a test fails.
 
-python -m tests.mutation [--seed 1] [--count 30] [--room kernel ...] [--only core/kernel/healing.py ...] [--tests tests/core]
+python -m tests.mutation [--seed 1] [--count 30] [--room core ...] [--only core/kernel/healing.py ...] [--tests tests/core]
                          [--survivors] [--budget 60] [--enough 85]
 
-Of each room (`rooms.py`) as many bugs are drawn, SQL and Lua included. With --room, only the tests that guard that room are
-measured and run, which takes minutes instead of an hour.
+Of each room (`rooms.py`) the same number of bugs is drawn, SQL and Lua included. With --room, only the tests that guard that
+room are measured and run, which takes minutes instead of an hour. `--room stores` stands for all rooms in that folder.
 
 The first time, and when the package has a new module, every test is measured for the lines it runs, later those of files that
 have changed; that is kept in `.mutation/`, and measured anew when that is removed. Each bug is then met by the tests that run
@@ -27,10 +27,11 @@ from rich.console import Console
 from .hunt import Hunt, measure_tests
 from .mutants import Mutant, make_mutants
 from .results import Harmless, Results, Verdict, by_room, score, summary, table_of_rooms, write_report
-from .rooms import ROOMS, is_in, room_of
+from .rooms import ROOMS, is_in, room_of, rooms_below
 from .trees import ROOT, private_trees, read_sources
 
 KEPT = ROOT / ".mutation"
+DOORS = [name for name in ROOMS if "/" not in name]
 
 
 def main() -> int:
@@ -39,13 +40,11 @@ def main() -> int:
     console = Console(stderr=True)
     KEPT.mkdir(exist_ok=True)
     sources = read_sources()
-    rooms = asked.room or list(ROOMS)
-    everything = [
-        mutant
-        for name in rooms
-        for mutant in make_mutants(sources, ROOMS[name].code)
-        if not asked.only or is_in(mutant.module, asked.only)
-    ]
+    rooms = [name for folder in asked.room or DOORS for name in rooms_below(folder)]
+    modules = [module for module in sources if room_of(module) in rooms]
+    everything = list(
+        make_mutants(sources, [module for module in modules if not asked.only or is_in(module, asked.only)])
+    )
     sample = choose(everything, sources, asked.seed, asked.count)
     tests = asked.tests or ([path for name in rooms for path in ROOMS[name].tests] if asked.room else ["tests"])
     harmless = Harmless(Path(__file__).with_name("harmless.toml"))
@@ -98,7 +97,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=1, help="which sample")
     parser.add_argument("--count", type=int, default=30, help="how many mutants of each room")
-    parser.add_argument("--room", nargs="*", choices=list(ROOMS), help="rooms; then only the tests that guard them run")
+    parser.add_argument(
+        "--room", nargs="*", choices=list(ROOMS), metavar="ROOM", help="rooms; then only the tests that guard them run"
+    )
     parser.add_argument("--only", nargs="*", metavar="PATH", help="folders or files below src/stepwell")
     parser.add_argument("--tests", nargs="*", metavar="PATH", help="folders or files of tests to run at all")
     parser.add_argument("--survivors", action="store_true", help="only those that no test has noticed so far")

@@ -52,11 +52,11 @@ class ScriptedTree:
 def test_a_mutant_is_killed_by_what_happens_only_with_it(
     tmp_path: Path, mutated: Outcome, usual: Outcome, verdict: Verdict
 ) -> None:
-    reach = Reach({"m.py": SOURCE})
-    told = {"tests": ["t::it"], "seconds": [0.1], "broken": [], "lines": {"m.py": {"2": [0]}}}
+    reach = Reach({"base/m.py": SOURCE})
+    told = {"tests": ["t::it"], "seconds": [0.1], "broken": [], "lines": {"base/m.py": {"2": [0]}}}
     reach.add(told, lambda module: moved_lines(SOURCE, SOURCE))
     results = Results(tmp_path / "results.jsonl", reach.sources, "state")
-    mutant: Mutant = next(each for each in mutants_of("m.py", SOURCE) if each.now == "return a <= 1")
+    mutant: Mutant = next(each for each in mutants_of("base/m.py", SOURCE) if each.now == "return a <= 1")
     tree: Any = ScriptedTree(mutated, usual)
     Hunt([tree], reach, results, 60, Console(file=io.StringIO())).run([mutant])
     found: Result = results[mutant]

@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from tests.mutation.__main__ import choose
+from tests.mutation.__main__ import DOORS, choose
 from tests.mutation.mutants import make_mutants, mutants_of
-from tests.mutation.rooms import ROOMS, is_in
-from tests.mutation.trees import read_sources, tracked_files
+from tests.mutation.rooms import ROOMS, is_in, room_of, rooms_below
+from tests.mutation.trees import PACKAGE, read_sources, tracked_files
 
 
 def changes(source: str) -> list[str]:
@@ -120,21 +120,30 @@ def test_a_mutant_is_known_again_when_lines_move() -> None:
 
 def test_a_sample_is_drawn_by_its_seed() -> None:
     sources = read_sources()
-    mutants = list(make_mutants(sources, ["core/kernel/plans.py", "history/why"]))
-    assert {each.module.rpartition("/")[0] for each in mutants} == {"kernel", "history/why"}
+    mutants = list(make_mutants(sources, ["core/kernel/plans.py", "core/graph"]))
+    assert {each.module.rpartition("/")[0] for each in mutants} == {"core/kernel", "core/graph"}
     first = choose(mutants, sources, 1, 10)
     assert first == choose(mutants, sources, 1, 20)[:10]
     assert first != choose(mutants, sources, 2, 10)
 
 
-def test_every_module_is_in_one_room_and_every_room_has_tests() -> None:
-    tests = tracked_files()
-    for module in read_sources():
-        rooms = [name for name, room in ROOMS.items() if is_in(module, room.code)]
-        assert len(rooms) == (0 if module.startswith("tests/conformance/suite/") else 1), module
-    for room in ROOMS.values():
-        assert all(any(name.startswith(path) for name in tests) for path in room.tests)
-        assert all(door in read_sources() for door in room.door)
+def test_every_module_is_in_a_room_and_every_room_has_code_and_tests() -> None:
+    sources, tests = read_sources(), tracked_files()
+    assert {room_of(module) for module in sources} == {*ROOMS}
+    for name, room in ROOMS.items():
+        assert all(any(is_in(module, (path,)) for module in sources) for path in (name, *room.also)), name
+        assert [path for path in room.tests if not any(file.startswith(path) for file in tests)] == []
+        assert all(door in sources for door in room.door)
+
+
+def test_a_door_of_the_package_stands_for_all_rooms_behind_it() -> None:
+    doors = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
+    assert sorted(doors) == sorted(DOORS)
+    assert rooms_below("stores") == ["stores", "stores/sqlite", "stores/postgres", "stores/redis"]
+    assert rooms_below("base/types") == ["base/types"]
+    assert room_of("base/types/forms.py") == "base/types"
+    assert room_of("base/codec.py") == "base"
+    assert room_of("errors.py") == "base"
 
 
 @pytest.mark.parametrize(
