@@ -50,7 +50,7 @@ def beside_old_transaction(server: PostgresServer) -> None:
                 seconds = time.perf_counter() - began
             time.sleep(2)  # what functions took is told when sessions end or rest
             ((claims,),) = server.execute(
-                "SELECT sum(total_time) FROM pg_stat_user_functions WHERE funcname = 'claim_1'"
+                "SELECT sum(total_time) FROM pg_stat_user_functions WHERE funcname = 'claim_nodes'"
             )
             found[old] = float(str(claims)) * 1e3 / width, 1e6 * seconds / width
         claims = found[True][0] / found[False][0]

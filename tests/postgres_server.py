@@ -166,5 +166,5 @@ def empty(store: PostgresStore) -> None:
     with store._connections.one() as connection:
         schema = store._address.schema
         found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
-        names = ", ".join(f"{schema}.{name}" for (name,) in found if name != "migration")
+        names = ", ".join(f"{schema}.{name}" for (name,) in found if name != "schema_version")
         connection.execute(f"TRUNCATE {names} RESTART IDENTITY".encode())

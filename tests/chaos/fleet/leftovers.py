@@ -24,7 +24,7 @@ BROKER_KEYS = {
     r"_kombu\.binding_deadlines": "kombu's: when it looks for bindings of who is gone",
 }
 STORE_TABLES = {
-    "migration": "which migrations were done",
+    "schema_version": "one number",
     "lane": "names of queues, a few whatever runs there were",
     "swept": "when somebody last swept: one row",
     "record": "what workers register of their classes",

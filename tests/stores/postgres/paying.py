@@ -32,7 +32,7 @@ class Pay(Workflow):
         return f"{pay} and booked"
 
 
-PLACES = ("begin", "in the body", "SET CONSTRAINTS", "commit_1", "pg_current_xact_id", "COMMIT", "after COMMIT")
+PLACES = ("begin", "in the body", "SET CONSTRAINTS", "commit_batch", "pg_current_xact_id", "COMMIT", "after COMMIT")
 die: Callable[[str], None] = lambda place: None  # noqa: E731
 
 

@@ -1,4 +1,4 @@
-"""Migrations, roles and passwords."""
+"""The schema and its version, roles and passwords."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from stepwell.errors import InputError, SchemaTooNew, StoreError, StoreReadOnly
 from stepwell.stores import open_store
 from stepwell.stores.postgres.address import parse
 from stepwell.stores.postgres.durability import _judged
-from stepwell.stores.postgres.schema import migrations, script
+from stepwell.stores.postgres.schema import VERSION, script
 from stepwell.stores.postgres.store import PostgresStore
 from tests.postgres_server import PostgresServer
 
@@ -38,31 +38,28 @@ def test_ten_who_open_a_new_schema_at_once_make_it_once(postgres: PostgresServer
         thread.join()
     assert len(found) == 10
     assert len({repr(each) for each in found}) == 1, found
-    count = postgres.execute(f"SELECT count(*) FROM {parse(url).schema}.migration")
-    assert count == [(len(migrations()),)]
+    count = postgres.execute(f"SELECT count(*) FROM {parse(url).schema}.schema_version")
+    assert count == [(1,)]
 
 
-def test_a_schema_that_needs_newer_code_is_refused(postgres: PostgresServer) -> None:
+def test_a_schema_of_a_newer_version_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     PostgresStore(url).close()
+    postgres.execute(f"UPDATE {parse(url).schema}.schema_version SET number = 900")
+    with pytest.raises(SchemaTooNew, match=rf"schema 900, this one knows {VERSION}\): upgrade this installation"):
+        PostgresStore(url)
+
+
+@pytest.mark.parametrize("there", ["TABLE {}.run (id integer)", "TYPE {}.ending AS (id integer)"])
+def test_a_schema_with_tables_of_others_is_refused_and_stays_as_it_is(postgres: PostgresServer, there: str) -> None:
+    url = postgres.new_url()
     schema = parse(url).schema
-    postgres.execute(f"INSERT INTO {schema}.migration (number, minimum, digest) VALUES (900, 1, '')")
-    PostgresStore(url).close()  # newer, and still good for this code
-    postgres.execute(f"UPDATE {schema}.migration SET minimum = 900 WHERE number = 900")
-    with pytest.raises(SchemaTooNew, match="upgrade this installation"):
+    postgres.execute(f"CREATE SCHEMA {schema}")
+    postgres.execute("CREATE " + there.format(schema))
+    with pytest.raises(StoreError, match=r"holds tables of another program.*use another schema"):
         PostgresStore(url)
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["UPDATE {}.migration SET digest = 'another' WHERE number = 4", "ALTER TABLE {}.migration DROP COLUMN digest"],
-)
-def test_a_schema_that_other_migrations_made_is_refused(postgres: PostgresServer, change: str) -> None:
-    url = postgres.new_url()
-    PostgresStore(url).close()
-    postgres.execute(change.format(parse(url).schema))
-    with pytest.raises(StoreError, match=r"migration \d+ was another one: use another schema"):
-        PostgresStore(url)
+    tables = postgres.execute(f"SELECT count(*) FROM pg_tables WHERE schemaname = '{schema}'")
+    assert tables == [(int(there.startswith("TABLE")),)]
 
 
 def test_a_role_that_may_not_create_uses_what_another_made(postgres: PostgresServer) -> None:
@@ -113,7 +110,7 @@ def test_the_name_of_a_schema_may_be_as_long_as_the_server_takes() -> None:
     assert parse("postgresql://localhost/db?schema=" + "x" * 63).schema == "x" * 63
 
 
-def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer) -> None:
+def test_the_command_makes_the_schema_or_shows_what_it_would_do(postgres: PostgresServer) -> None:
     url = postgres.new_url()
     program = [Path(sys.executable).with_name("stepwell"), "--store", url, "migrate"]
     shown = subprocess.run([*program, "--print"], check=True, capture_output=True, text=True).stdout
@@ -121,7 +118,7 @@ def test_the_command_migrates_or_shows_what_it_would_do(postgres: PostgresServer
     assert postgres.execute(f"SELECT count(*) FROM pg_namespace WHERE nspname = '{parse(url).schema}'") == [(0,)]
     done = subprocess.run(program, check=True, capture_output=True, text=True).stdout
     assert done == f"{url} has the schema of this version\n"
-    PostgresStore(url, migrations=False).close()
+    PostgresStore(url, make_schema=False).close()
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def paged(
 
 
 _VERSION = """
-SELECT v.name, v.number, v.digest, length(v.body), v.stored_at, v.number = active_version_1(%(kind)s, %(name)s)
+SELECT v.name, v.number, v.digest, length(v.body), v.stored_at, v.number = active_version(%(kind)s, %(name)s)
 """
 _NAMES = """
 SELECT n.name, n.newest, n.active, v.digest, n.stored_at
-  FROM (SELECT name, max(number) AS newest, active_version_1(%(kind)s, name) AS active, max(stored_at) AS stored_at
+  FROM (SELECT name, max(number) AS newest, active_version(%(kind)s, name) AS active, max(stored_at) AS stored_at
           FROM version WHERE kind = %(kind)s AND (%(after)s::text IS NULL OR name > %(after)s)
          GROUP BY name ORDER BY name LIMIT %(limit)s) n
        JOIN version v ON v.kind = %(kind)s AND v.name = n.name AND v.number = n.active
@@ -68,7 +68,7 @@ def ask_version(query: GetVersion | ListVersions | ListNames) -> Question:
  ORDER BY v.number LIMIT %(limit)s"""
         given = named | {"after": query.after, "limit": query.limit}
         return paged(listed, given, lambda row: VersionRow(*row), attrgetter("number"))
-    wanted = "v.number = coalesce(%(number)s::int, active_version_1(%(kind)s, %(name)s))"
+    wanted = "v.number = coalesce(%(number)s::int, active_version(%(kind)s, %(name)s))"
     if query.digest is not None:
         wanted = "v.digest = %(digest)s"
     digest = None if query.digest is None else storable(query.digest)
@@ -127,7 +127,7 @@ SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run 
         OR EXISTS (SELECT FROM ready y WHERE y.run = r.key OFFSET 0))
  ORDER BY i.place
 """
-# No READY node of the lane has a lower rank. See `low_rank` in the migrations.
+# No READY node of the lane has a lower rank. See `low_rank` in `schema/tables.sql`.
 _LOW = f"CASE r.low_lane WHEN l.key THEN r.low_rank ELSE {LOWEST} END"
 _LANES = """
 lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.suspect = q.suspect

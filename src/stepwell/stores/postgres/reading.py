@@ -31,7 +31,7 @@ LAST = chr(0x10FFFF)
 
 
 _RUN = """
-SELECT r.key, payload_1(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
+SELECT r.key, whole_payload(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
        r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
        r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout
   FROM run r JOIN graph g ON g.key = r.graph
@@ -94,7 +94,7 @@ SELECT digest, workflow FROM graph g
             return paged(statement, given, tuple, itemgetter(0))
         case queries.ListStops(worker, limit):
             given = {"worker": storable(worker), "limit": limit}
-            statement = "SELECT stops_1(%(worker)s, %(limit)s)"
+            statement = "SELECT stops(%(worker)s, %(limit)s)"
             return Question(statement, given, lambda rows: queries.Page(attempts(rows[0][0])))
         case queries.ListWorkers(first, limit):
             statement = """
@@ -212,8 +212,8 @@ def _columns(query: queries.ColumnQuery) -> Question:
 
 def _attempts(query: queries.ListAttempts) -> Question:
     statement = f"""
-SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, payload_1(a.run, a.output),
-       payload_1(a.run, a.error), payload_1(a.run, a.outcome)
+SELECT c.id, a.key %% {ORDINALS}, a.idx, a.number, a.status, a.worker, a.started_at, a.ended_at, whole_payload(a.run, a.output),
+       whole_payload(a.run, a.error), whole_payload(a.run, a.outcome)
   FROM run r JOIN attempt a ON a.run = r.key JOIN claim c ON c.key = a.key / {ORDINALS}
  WHERE r.id = %(run)s AND (a.idx, a.number) > (%(node)s, %(number)s) {"" if query.index is None else "AND a.idx = %(index)s"}
  ORDER BY a.idx, a.number LIMIT %(limit)s"""
@@ -228,7 +228,7 @@ def _attempt(row: tuple[Any, ...]) -> AttemptRow:
 
 def _outputs(query: queries.GetOutputs) -> Question:
     statement = f"""
-SELECT a.idx, a.number, payload_1(a.run, a.output) FROM run r JOIN attempt a ON a.run = r.key
+SELECT a.idx, a.number, whole_payload(a.run, a.output) FROM run r JOIN attempt a ON a.run = r.key
  WHERE r.id = %(run)s AND a.idx > %(after)s AND a.status = 1 {"" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)"}
  ORDER BY a.idx LIMIT %(limit)s"""
     given = {"run": storable(query.run_id), "after": query.after, "limit": query.limit, "indexes": _ints(query.indexes)}
@@ -254,7 +254,7 @@ def _entry(row: tuple[Any, ...]) -> JournalRow:
 
 
 _LINE = f"""
-SELECT c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, payload_1(a.run, l.data), a.idx, a.number
+SELECT c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, whole_payload(a.run, l.data), a.idx, a.number
   FROM run r JOIN attempt a ON a.run = r.key JOIN line l ON l.attempt = a.key JOIN claim c ON c.key = a.key / {ORDINALS}
 """
 _AFTER = f"""

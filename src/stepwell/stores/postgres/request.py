@@ -21,7 +21,7 @@ _CLAIMS, _RENEWS, _ALONE = 0, 1, 2
 
 
 class Request:
-    """One call of the function `commit_1`, and how its answer is read."""
+    """One call of the function `commit_batch`, and how its answer is read."""
 
     def __init__(self, batch: Batch) -> None:
         self._packer = Packer()

@@ -17,6 +17,7 @@ from ...base.ids import RunId, WorkerId
 from ...core.model import Answer, Batch, Hint, Query, Swept
 from ...core.store.rules.processes import check_process
 from ...errors import StoreError
+from . import schema
 from .address import parse
 from .connections import Connections, worth_repeating
 from .durability import Durability, inspect
@@ -24,7 +25,7 @@ from .hints import Listener, Sender
 from .reading import question
 from .receipts import attempts
 from .request import Request
-from .schema import LIMITS, migrate, quoted
+from .schema import LIMITS, quoted
 from .transactions import BodyTransactions
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ RETRY_SECONDS = 10.0
 
 _COMMIT = """
 SELECT o_receipts, o_now, o_bytes, o_stop
-  FROM {schema}.commit_1(%s::jsonb, %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[],
+  FROM {schema}.commit_batch(%s::jsonb, %s::text[], %s::int[], %s::int[], %s::bigint[], %s::text[],
                          %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bigint, %s::bigint)
 """
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -47,7 +48,7 @@ SELECT set_config('search_path', %s, true), set_config('enable_seqscan', 'off', 
 class PostgresStore:
     """Runs on a PostgreSQL server, in a schema of their own.
 
-    A commit is one call of a function that the migrations installed: one round trip, one transaction, READ COMMITTED. It
+    A commit is one call of a function of the schema: one round trip, one transaction, READ COMMITTED. It
     locks everything that it changes in one order, then reads the server's clock, and then decides. `durability` says what an
     acknowledged commit survives.
     """
@@ -58,7 +59,7 @@ class PostgresStore:
     durability: Durability
 
     def __init__(
-        self, url: str, *, clock: Clock | None = None, migrations: bool = True, connections: int | None = None
+        self, url: str, *, clock: Clock | None = None, make_schema: bool = True, connections: int | None = None
     ) -> None:
         self._address = parse(url)
         self.url = self._address.url
@@ -77,8 +78,8 @@ class PostgresStore:
         self._said = False
 
         def begin(connection: psycopg.Connection[Any]) -> None:
-            if migrations:
-                migrate(connection, self._address.schema, self.url)
+            if make_schema:
+                schema.make(connection, self._address.schema, self.url)
             self.durability = inspect(connection, self.url)
             row = connection.execute(_NOW).fetchone()
             assert row is not None

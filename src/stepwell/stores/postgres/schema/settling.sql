@@ -1,7 +1,7 @@
 -- The hot ops: settle and append. The runs are locked already.
 
 -- Lines of attempts. What is there is not changed; a mark (below 0) takes the place of the one before.
-CREATE FUNCTION append_1(p_attempts bigint[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
+CREATE FUNCTION append_lines(p_attempts bigint[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -23,7 +23,7 @@ END $$;
 
 -- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
 -- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
-CREATE FUNCTION settle_1(p_attempts bigint[], p_codes integer[], p_delays bigint[],
+CREATE FUNCTION settle(p_attempts bigint[], p_codes integer[], p_delays bigint[],
                          p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -64,13 +64,13 @@ BEGIN
              LEFT JOIN layout l ON l.graph = r.graph AND l.idx = a.idx AND (r.heals > 0 OR r.fork IS NOT NULL)
        ORDER BY s.place) judged;
   IF v_ending IS NOT NULL THEN
-    PERFORM end_attempts_1(v_ending, v_output, v_error, v_outcome, p_now);
+    PERFORM end_attempts(v_ending, v_output, v_error, v_outcome, p_now);
     IF EXISTS (SELECT FROM unnest(v_ending) WHERE node IN ({N_READY}, {N_WAITING})) THEN
-      PERFORM run_again_1(v_ending);
+      PERFORM run_again(v_ending);
     END IF;
     SELECT array_agg(DISTINCT run) INTO v_moved FROM unnest(v_ending);
-    PERFORM conclude_1(v_moved, p_now);
+    PERFORM conclude(v_moved, p_now);
   END IF;
   RETURN jsonb_build_object('verdicts', v_verdicts, 'runs', v_runs,
-                            'news', news_1(array(SELECT DISTINCT run FROM unnest(v_runs) r(run) WHERE run IS NOT NULL)));
+                            'news', news_of(array(SELECT DISTINCT run FROM unnest(v_runs) r(run) WHERE run IS NOT NULL)));
 END $$;

@@ -1,7 +1,7 @@
 -- Ops that make graphs and runs. Their names are locked already: nobody else stores the same graph or creates the same run.
 
 -- The nodes of a graph from `start` on, column by column, arrays as texts (payloads.py): rows in JSON took most of the time.
-CREATE FUNCTION add_graph_1(p_op jsonb, p_document bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION add_graph(p_op jsonb, p_document bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_graph bigint;
@@ -53,7 +53,7 @@ BEGIN
 END $$;
 
 -- The next nodes of runs, or those from `p_start` on. Answers in which lanes of which runs some are READY.
-CREATE FUNCTION lay_out_1(p_runs bigint[], p_start integer, OUT o_runs bigint[], OUT o_lanes integer[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION lay_out(p_runs bigint[], p_start integer, OUT o_runs bigint[], OUT o_lanes integer[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   WITH added AS (
@@ -71,25 +71,25 @@ BEGIN
 END $$;
 
 -- The next nodes of runs; with the last of them the gate opens, or is held for what a fork shares.
-CREATE FUNCTION load_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION load_nodes(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_forks bigint[];
 BEGIN
-  PERFORM lay_out_1(p_runs, NULL);
+  PERFORM lay_out(p_runs, NULL);
   UPDATE run SET loaded = least(loaded + {NODES}, total) WHERE key = ANY(p_runs);
   UPDATE run r SET gate = {G_OPEN}, purpose = NULL, expires_at = NULL, open = r.total, active = g.roots
     FROM graph g WHERE r.key = ANY(p_runs) AND r.loaded = r.total AND g.key = r.graph;
   v_forks := array(SELECT key FROM run WHERE key = ANY(p_runs) AND fork IS NOT NULL AND loaded = total);
   IF cardinality(v_forks) > 0 THEN
-    PERFORM close_gates_1(v_forks, 'fork', NULL, p_now);
+    PERFORM close_gates(v_forks, 'fork', NULL, p_now);
   END IF;
-  PERFORM offer_1(p_runs);
+  PERFORM offer_runs(p_runs);
 END $$;
 
 -- Rows: [id, workflow, target, digest, seed, on_failure, urgency, timeout, idempotency key, origin, tags].
 -- Of each is answered: [run, existed, same content, loaded, total] or, without a run, whether the graph is there.
-CREATE FUNCTION create_1(p_rows jsonb, p_input bytea[], p_fork bytea[], p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION create_runs(p_rows jsonb, p_input bytea[], p_fork bytea[], p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_existing bigint[];
@@ -129,11 +129,11 @@ BEGIN
   IF v_small IS NOT NULL THEN
     INSERT INTO offer (lane, graph, workflow, urgency, run)
     SELECT u.lane, r.graph, r.workflow, r.urgency, r.key
-      FROM lay_out_1(v_small, 0) o CROSS JOIN LATERAL unnest(o.o_runs, o.o_lanes) u(run, lane) JOIN run r ON r.key = u.run
+      FROM lay_out(v_small, 0) o CROSS JOIN LATERAL unnest(o.o_runs, o.o_lanes) u(run, lane) JOIN run r ON r.key = u.run
         ON CONFLICT DO NOTHING;
   END IF;
   IF v_new IS NOT NULL THEN
-    PERFORM load_1(v_new, p_now);
+    PERFORM load_nodes(v_new, p_now);
   END IF;
   SELECT jsonb_agg(CASE WHEN r.key IS NULL THEN to_jsonb(g.key IS NOT NULL)
                         ELSE jsonb_build_array(r.id, o.existing IS NOT NULL, r.workflow = o.row ->> 1 AND r.input = o.input,
@@ -147,7 +147,7 @@ BEGIN
 END $$;
 
 -- [loaded, total, repeated]; 'null' if there is no such run, a number if nodes before are missing.
-CREATE FUNCTION add_nodes_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION add_nodes(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;
@@ -161,13 +161,13 @@ BEGIN
     RETURN to_jsonb(v_start);
   END IF;
   IF v_start = v_run.loaded AND v_run.purpose = 'load' THEN
-    PERFORM load_1(ARRAY[v_run.key], p_now);
+    PERFORM load_nodes(ARRAY[v_run.key], p_now);
     RETURN jsonb_build_array(least(v_run.loaded + {NODES}, v_run.total), v_run.total, false);
   END IF;
   RETURN jsonb_build_array(v_run.loaded, v_run.total, v_start < v_run.loaded);
 END $$;
 
 -- Large payloads of a run, each once.
-CREATE FUNCTION keep_1(p_run bigint, p_payload bytea) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION keep_payload(p_run bigint, p_payload bytea) RETURNS void LANGUAGE sql AS $$
   INSERT INTO blob (run, hash, data) VALUES (p_run, sha256(p_payload), p_payload) ON CONFLICT DO NOTHING
 $$;

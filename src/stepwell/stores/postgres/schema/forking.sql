@@ -1,5 +1,5 @@
 -- A fork begins with what another run has done. Rows: [index, number], each node once.
-CREATE FUNCTION share_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION share_attempts(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;
@@ -25,12 +25,12 @@ BEGIN
          JOIN node n ON n.run = v_run.key AND n.idx = a.idx;
   IF true = ANY(v_fresh) AND NOT EXISTS (SELECT FROM claim WHERE id = p_op ->> 'claim') THEN
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    PERFORM copy_1(v_run, v_origin, v_claim, v_ordinals, v_theirs, v_fresh, p_now);
+    PERFORM copy_attempts(v_run, v_origin, v_claim, v_ordinals, v_theirs, v_fresh, p_now);
   END IF;
   RETURN to_jsonb(coalesce(cardinality(v_theirs), 0));
 END $$;
 
-CREATE FUNCTION copy_1(p_run run, p_origin bigint, p_claim bigint, p_ordinals integer[], p_theirs bigint[], p_fresh boolean[],
+CREATE FUNCTION copy_attempts(p_run run, p_origin bigint, p_claim bigint, p_ordinals integer[], p_theirs bigint[], p_fresh boolean[],
                        p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE

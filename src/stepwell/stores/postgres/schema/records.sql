@@ -1,15 +1,7 @@
--- Small records that are no part of a run: tokens of the server, triggers. Their names are locked already.
-
-CREATE TABLE record (
-  kind    text COLLATE "C" NOT NULL,
-  key     text COLLATE "C" NOT NULL,
-  version bigint NOT NULL,
-  value   bytea NOT NULL,
-  PRIMARY KEY (kind, key)
-);
+-- Small records. Their names are locked already.
 
 -- [whether it is as asked now, the version that is there]
-CREATE FUNCTION put_record_1(p_op jsonb, p_value bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION put_record(p_op jsonb, p_value bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_kind text := p_op ->> 'kind';

@@ -3,7 +3,7 @@
 -- Nodes: [idx, status, waiting, live, queue, body, careful, suspect, attempt, failures, losses, due_at, reason, generation,
 -- postponed]; attempts: [idx, number, status, worker, started_at, ended_at], beside their ids and payloads; journal: [seq, at,
 -- kind, idx, number, status, detail]; lines: [idx, at, kind], beside the ids of their attempts and their data.
-CREATE FUNCTION restore_1(p_op jsonb, p_input bytea, p_fork bytea, p_claims text[], p_ordinals integer[], p_output bytea[],
+CREATE FUNCTION restore_rows(p_op jsonb, p_input bytea, p_fork bytea, p_claims text[], p_ordinals integer[], p_output bytea[],
                           p_error bytea[], p_outcome bytea[], p_line_claims text[], p_line_ordinals integer[], p_data bytea[],
                           p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -40,7 +40,7 @@ BEGIN
     RETURNING * INTO v_run;
     INSERT INTO tag (name, value, run) SELECT t ->> 0, t ->> 1, v_run.key FROM jsonb_array_elements((p_op ->> 'tags')::jsonb) t;
   END IF;
-  PERFORM restore_nodes_1(v_run, p_op -> 'nodes');
+  PERFORM restore_nodes(v_run, p_op -> 'nodes');
   INSERT INTO claim (id)
   SELECT claim FROM unnest(p_claims) WITH ORDINALITY c(claim, place) GROUP BY claim ORDER BY min(place)
       ON CONFLICT DO NOTHING;
@@ -83,11 +83,11 @@ BEGIN
                  count(*) FILTER (WHERE status BETWEEN {N_READY} AND {N_WAITING}) AS active,
                  count(*) FILTER (WHERE status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed FROM node WHERE run = v_run.key) t
    WHERE r.key = v_run.key;
-  PERFORM offer_1(ARRAY[v_run.key]);
+  PERFORM offer_runs(ARRAY[v_run.key]);
   RETURN jsonb_build_object('nodes', v_nodes, 'finished', true, 'key', v_run.key);
 END $$;
 
-CREATE FUNCTION restore_nodes_1(p_run run, p_nodes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION restore_nodes(p_run run, p_nodes jsonb) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   WITH added AS (

@@ -1,6 +1,6 @@
 -- Runs and graphs are forgotten in chunks. True: it is gone.
 
-CREATE FUNCTION delete_1(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION delete_run(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;
@@ -21,7 +21,7 @@ BEGIN
   IF v_first IS NOT NULL THEN
     v_attempts := array(SELECT key FROM attempt WHERE run = v_run.key AND idx >= v_first);
     DELETE FROM line WHERE attempt = ANY(v_attempts);
-    PERFORM let_go_1(array_agg(worker), array_agg(key / {ORDINALS}), array_agg(run))
+    PERFORM let_go(array_agg(worker), array_agg(key / {ORDINALS}), array_agg(run))
        FROM attempt WHERE key = ANY(v_attempts) AND status = {A_RUNNING};
     DELETE FROM attempt WHERE key = ANY(v_attempts);
     DELETE FROM claim c WHERE c.key = ANY(array(SELECT DISTINCT a / {ORDINALS} FROM unnest(v_attempts) u(a)))
@@ -46,7 +46,7 @@ BEGIN
   RETURN 'true';
 END $$;
 
-CREATE FUNCTION delete_graph_1(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION delete_graph(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_graph bigint;

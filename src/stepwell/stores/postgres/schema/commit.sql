@@ -8,7 +8,7 @@
 -- What a claim or a sweep finds for itself is locked after that, and never waited for (SKIP LOCKED).
 
 -- A row is {"ord", "name", "shared"}; ids and keys of runs share 256 numbers, so that no batch needs more locks than that.
-CREATE FUNCTION lock_names_1(p_names jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_names(p_names jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_name record;
 BEGIN
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- Workers: [id, how] with how 0 claims for it, 1 renews it, 2 ends or begins it. The strongest of a worker counts.
-CREATE FUNCTION lock_workers_1(p_workers jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_workers(p_workers jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_worker record;
 BEGIN
@@ -47,7 +47,7 @@ BEGIN
 END $$;
 
 -- Lanes that are not there yet, and those of their suspects: [queue, body, careful].
-CREATE FUNCTION add_lanes_1(p_lanes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION add_lanes(p_lanes jsonb) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   IF (SELECT count(*) FROM jsonb_array_elements(p_lanes) l
@@ -63,14 +63,14 @@ BEGIN
 END $$;
 
 -- The attempts of a batch, once more: one of its own claims may have made them.
-CREATE FUNCTION find_attempts_1(p_claims text[], p_ordinals integer[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION find_attempts(p_claims text[], p_ordinals integer[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT array_agg(c.key * {ORDINALS} + s.ordinal ORDER BY s.place)
             FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place) LEFT JOIN claim c ON c.id = s.claim);
 END $$;
 
 -- The runs that are named, or have these attempts, or attempts of these workers; and the keys of the attempts, in order.
-CREATE FUNCTION lock_runs_1(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb,
+CREATE FUNCTION lock_runs(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb,
                             OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
 BEGIN
   IF p_claims IS NOT NULL THEN
@@ -90,7 +90,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION commit_1(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
+CREATE FUNCTION commit_batch(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
                          p_first bytea[], p_second bytea[], p_third bytea[], p_large bytea[], p_time bigint, p_shift bigint,
                          OUT o_receipts jsonb, OUT o_now bigint, OUT o_bytes bytea[], OUT o_stop jsonb)
 LANGUAGE plpgsql
@@ -113,17 +113,17 @@ DECLARE
   t integer;
 BEGIN
   IF p_batch ? 'workers' THEN
-    PERFORM lock_workers_1(p_batch -> 'workers');
+    PERFORM lock_workers(p_batch -> 'workers');
   END IF;
   IF p_batch ? 'names' THEN
-    PERFORM lock_names_1(p_batch -> 'names');
+    PERFORM lock_names(p_batch -> 'names');
   END IF;
   IF p_batch ? 'lanes' THEN
-    PERFORM add_lanes_1(p_batch -> 'lanes');
+    PERFORM add_lanes(p_batch -> 'lanes');
   END IF;
   IF p_claims IS NOT NULL OR p_batch ? 'runs' OR p_batch ? 'dismissed' THEN
     SELECT o_runs, o_attempts INTO v_mine, v_attempts
-      FROM lock_runs_1(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
+      FROM lock_runs(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
   END IF;
   o_now := coalesce(p_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + p_shift;
   o_receipts := '[]';
@@ -132,29 +132,29 @@ BEGIN
     t := (v_op ->> 'to')::int;
     v_bytes := NULL;
     IF v_stale AND v_op ->> 'op' IN ('settle', 'append') THEN
-      v_attempts := find_attempts_1(p_claims, p_ordinals);
+      v_attempts := find_attempts(p_claims, p_ordinals);
       v_stale := false;
     ELSIF v_op ->> 'op' IN ('claim', 'share', 'restore') THEN
       v_stale := true;
     END IF;
     CASE v_op ->> 'op'
       WHEN 'settle' THEN
-        v_receipt := settle_1(v_attempts[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
+        v_receipt := settle(v_attempts[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
                               p_third[f:t], o_now);
       WHEN 'claim' THEN
-        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_1(v_op, v_mine, o_now) c;
+        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_nodes(v_op, v_mine, o_now) c;
       WHEN 'append' THEN
-        v_receipt := append_1(v_attempts[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
+        v_receipt := append_lines(v_attempts[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
       WHEN 'renew' THEN
-        v_receipt := renew_1(v_op, o_now);
+        v_receipt := renew(v_op, o_now);
       WHEN 'sweep' THEN
-        SELECT s.o_receipt, s.o_bytes INTO v_receipt, v_bytes FROM sweep_1(v_op, v_lost, o_now) s;
+        SELECT s.o_receipt, s.o_bytes INTO v_receipt, v_bytes FROM sweep(v_op, v_lost, o_now) s;
       WHEN 'create' THEN
-        v_receipt := create_1(v_op -> 'rows', p_first[f:t], p_second[f:t], o_now);
+        v_receipt := create_runs(v_op -> 'rows', p_first[f:t], p_second[f:t], o_now);
       WHEN 'add_nodes' THEN
-        v_receipt := add_nodes_1(v_op, o_now);
+        v_receipt := add_nodes(v_op, o_now);
       WHEN 'add_graph' THEN
-        v_receipt := add_graph_1(v_op, p_first[f], o_now);
+        v_receipt := add_graph(v_op, p_first[f], o_now);
       WHEN 'enlist' THEN
         INSERT INTO worker (id, lease_until, renewed_at, lease, info)
         VALUES (v_op ->> 'worker', o_now + (v_op ->> 'lease')::bigint, o_now, (v_op ->> 'lease')::bigint, p_first[f])
@@ -162,43 +162,43 @@ BEGIN
                                            lease = excluded.lease, info = excluded.info;
         v_receipt := to_jsonb(o_now + (v_op ->> 'lease')::bigint);
       WHEN 'dismiss' THEN
-        v_receipt := dismiss_1(v_op, v_lost, o_now);
+        v_receipt := dismiss(v_op, v_lost, o_now);
       WHEN 'gate' THEN
-        v_receipt := gate_1(v_op, p_first[f], o_now);
+        v_receipt := take_gate(v_op, p_first[f], o_now);
       WHEN 'rewrite' THEN
-        v_receipt := rewrite_1(v_op, p_first[f], o_now);
+        v_receipt := rewrite(v_op, p_first[f], o_now);
       WHEN 'switch_graph' THEN
-        v_receipt := switch_graph_1(v_op, o_now);
+        v_receipt := switch_graph(v_op, o_now);
       WHEN 'share' THEN
-        v_receipt := share_1(v_op, o_now);
+        v_receipt := share_attempts(v_op, o_now);
       WHEN 'restore' THEN
-        v_receipt := restore_1(v_op, p_first[f], p_second[f], p_claims[f + 1:t], p_ordinals[f + 1:t], p_first[f + 1:t],
+        v_receipt := restore_rows(v_op, p_first[f], p_second[f], p_claims[f + 1:t], p_ordinals[f + 1:t], p_first[f + 1:t],
                                p_second[f + 1:t], p_third[f + 1:t], p_claims[t + 1:(v_op ->> 'end')::int],
                                p_ordinals[t + 1:(v_op ->> 'end')::int], p_first[t + 1:(v_op ->> 'end')::int], o_now);
       WHEN 'delete' THEN
-        v_receipt := delete_1(v_op);
+        v_receipt := delete_run(v_op);
       WHEN 'delete_graph' THEN
-        v_receipt := delete_graph_1(v_op);
+        v_receipt := delete_graph(v_op);
       WHEN 'save_version' THEN
-        v_receipt := save_version_1(v_op, p_first[f], o_now);
+        v_receipt := save_version(v_op, p_first[f], o_now);
       WHEN 'activate_version' THEN
-        v_receipt := activate_version_1(v_op);
+        v_receipt := activate_version(v_op);
       WHEN 'put_record' THEN
-        v_receipt := put_record_1(v_op, p_first[f], o_now);
+        v_receipt := put_record(v_op, p_first[f], o_now);
     END CASE;
     IF v_op ? 'large' THEN
-      PERFORM keep_large_1(v_op, v_receipt, p_large);
+      PERFORM keep_large(v_op, v_receipt, p_large);
     END IF;
     o_receipts := o_receipts || jsonb_build_array(v_receipt);
     o_bytes := o_bytes || v_bytes;
   END LOOP;
   IF p_batch ? 'watched' AND EXISTS (SELECT FROM run WHERE stopping AND ended_as IS NULL) THEN
-    SELECT jsonb_agg(stops_1(w, 10000)) INTO o_stop FROM jsonb_array_elements_text(p_batch -> 'watched') w;
+    SELECT jsonb_agg(stops(w, 10000)) INTO o_stop FROM jsonb_array_elements_text(p_batch -> 'watched') w;
   END IF;
 END $$;
 
 -- Large payloads that came with a set, [row, number in p_large]: kept if the row was applied. The receipt says for which run.
-CREATE FUNCTION keep_large_1(p_op jsonb, p_receipt jsonb, p_large bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION keep_large(p_op jsonb, p_receipt jsonb, p_large bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_pair jsonb;
   v_place integer;
@@ -213,7 +213,7 @@ BEGIN
                ELSE (p_receipt ->> 'key')::bigint END;
     IF v_run IS NOT NULL AND NOT (p_op ->> 'op' = 'settle' AND p_receipt -> 'verdicts' ->> v_place = '0')
        AND NOT (p_op ->> 'op' = 'create' AND p_receipt -> v_place ->> 1 = 'true') THEN
-      PERFORM keep_1(v_run, p_large[(v_pair ->> 1)::int]);
+      PERFORM keep_payload(v_run, p_large[(v_pair ->> 1)::int]);
     END IF;
   END LOOP;
 END $$;

@@ -1,23 +1,7 @@
 -- Attempts that end, for whatever reason: settled, lost, released or fenced. One path for all of them.
 
-CREATE TYPE ending AS (
-  attempt   bigint,
-  run       bigint,
-  idx       integer,
-  number    integer,
-  graph     bigint,
-  status    smallint,     -- what becomes of the attempt
-  node      smallint,     -- and of its node
-  due_at    bigint,
-  loss      integer,
-  lane      integer,      -- the lane it moves to, if it does
-  reason    text,
-  moving    boolean,      -- the gate stood open
-  postponed boolean
-);
-
 -- How runs stand, as news. (Functions are in PL/pgSQL because those in SQL are planned anew with every call.)
-CREATE FUNCTION news_1(p_runs bigint[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION news_of(p_runs bigint[]) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(key, id, status, gate, purpose, open, active, failed, seq) ORDER BY key), '[]')
@@ -25,7 +9,7 @@ BEGIN
 END $$;
 
 -- The READY nodes of runs can be found, as far as their gates are open.
-CREATE FUNCTION offer_1(p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION offer_runs(p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   INSERT INTO offer (lane, graph, workflow, urgency, run)
@@ -36,7 +20,7 @@ BEGIN
 END $$;
 
 -- What follows for runs whose nodes have moved (core/store/rules/verdicts.py says the same in Python).
-CREATE FUNCTION conclude_1(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION conclude(p_runs bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_ended bigint[];
@@ -81,7 +65,7 @@ BEGIN
 END $$;
 
 -- Gates are closed and held by nobody: whoever sees one first finishes what it is held for.
-CREATE FUNCTION close_gates_1(p_runs bigint[], p_purpose text, p_reason text, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION close_gates(p_runs bigint[], p_purpose text, p_reason text, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   WITH closed AS (
@@ -95,7 +79,7 @@ BEGIN
 END $$;
 
 -- Workers hold these attempts no longer; each with its worker, claim and run.
-CREATE FUNCTION let_go_1(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION let_go(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_places tid[];
@@ -118,7 +102,7 @@ BEGIN
 END $$;
 
 -- The RUNNING attempts of a worker.
-CREATE FUNCTION held_by_1(p_worker text) RETURNS SETOF attempt LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION attempts_held(p_worker text) RETURNS SETOF attempt LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
@@ -128,7 +112,7 @@ BEGIN
 END $$;
 
 -- Attempts end, their nodes move, children are lowered; runs are counted and noted. The payloads are as long as the endings.
-CREATE FUNCTION end_attempts_1(p_ending ending[], p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
+CREATE FUNCTION end_attempts(p_ending ending[], p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -147,7 +131,7 @@ BEGIN
      WHERE a.key = e.attempt
     RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
   SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_runs FROM ended;
-  PERFORM let_go_1(v_workers, v_claims, v_runs);
+  PERFORM let_go(v_workers, v_claims, v_runs);
 
   UPDATE node n
      SET status = e.node, due_at = e.due_at, reason = e.reason, losses = n.losses + e.loss, lane = coalesce(e.lane, n.lane),
@@ -204,7 +188,7 @@ END $$;
 
 -- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait are
 -- due some time.
-CREATE FUNCTION run_again_1(p_ending ending[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION run_again(p_ending ending[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_healed bigint[];
@@ -230,5 +214,5 @@ BEGIN
         ON CONFLICT DO NOTHING)
   UPDATE run r SET low_rank = a.lowest FROM (SELECT run, min(rank) AS lowest FROM again GROUP BY run) a
    WHERE r.key = a.run AND r.low_rank > a.lowest;
-  PERFORM offer_1(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
+  PERFORM offer_runs(array(SELECT DISTINCT run FROM unnest(p_ending) WHERE node = {N_READY}));
 END $$;

@@ -1,11 +1,11 @@
 -- Versions of stored definitions. Their names are locked already.
 
-CREATE FUNCTION active_version_1(p_kind integer, p_name text) RETURNS integer LANGUAGE sql STABLE AS $$
+CREATE FUNCTION active_version(p_kind integer, p_name text) RETURNS integer LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT number FROM chosen_version WHERE kind = p_kind AND name = p_name),
                   (SELECT max(number) FROM version WHERE kind = p_kind AND name = p_name))
 $$;
 
-CREATE FUNCTION save_version_1(p_op jsonb, p_body bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION save_version(p_op jsonb, p_body bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_kind integer := (p_op ->> 'kind')::int;
@@ -20,11 +20,11 @@ BEGIN
     INSERT INTO version (kind, name, number, digest, body, stored_at)
     VALUES (v_kind, v_name, v_number, p_op ->> 'digest', p_body, p_now);
   END IF;
-  RETURN jsonb_build_array(v_number, v_existed, active_version_1(v_kind, v_name));
+  RETURN jsonb_build_array(v_number, v_existed, active_version(v_kind, v_name));
 END $$;
 
 -- The version that is active now; 'null' if there is no such version.
-CREATE FUNCTION activate_version_1(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION activate_version(p_op jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_kind integer := (p_op ->> 'kind')::int;

@@ -5,7 +5,7 @@
 
 -- The runs that a claim takes from, locked, in order. `p_mine` are locked already. `o_contended`: others hold some.
 -- If others hold some of what is found, it is looked again without those.
-CREATE FUNCTION lock_claimed_1(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
+CREATE FUNCTION lock_claimed(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
                                p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -78,7 +78,7 @@ BEGIN
                WHERE g.before < g.most
                GROUP BY g.run, g.urgency) h;
       IF v_found IS NULL OR v_found < v_room OR v_passed > {STALE} / 4 THEN
-        SELECT o_found, o_forgotten INTO v_stale, v_forgotten FROM forget_offers_1(p_lanes, p_workflows, p_digests, v_mine);
+        SELECT o_found, o_forgotten INTO v_stale, v_forgotten FROM forget_offers(p_lanes, p_workflows, p_digests, v_mine);
         CONTINUE WHEN v_stale = {STALE} AND v_forgotten > 0;   -- there may be more, and others behind them
         v_behind := v_stale = {STALE};
       END IF;
@@ -86,7 +86,7 @@ BEGIN
     IF o_runs IS NULL AND cardinality(v_theirs) > 0 AND cardinality(v_mine) = 0 AND NOT v_waited THEN
       -- Whoever would go away with nothing waits for one run that others hold, or those who have it would keep it among themselves.
       v_waited := true;
-      v_mine := lock_patiently_1(v_theirs[1]);
+      v_mine := lock_patiently(v_theirs[1]);
       v_theirs := array_remove(v_theirs, v_mine[1]);
       CONTINUE WHEN cardinality(v_mine) > 0;
     END IF;
@@ -103,7 +103,7 @@ BEGIN
 END $$;
 
 -- A run, locked, if those who hold it are done with it in a moment. No other run may be locked: there would be no order.
-CREATE FUNCTION lock_patiently_1(p_run bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_patiently(p_run bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   v_usual text := current_setting('lock_timeout');
 BEGIN
@@ -116,7 +116,7 @@ EXCEPTION WHEN lock_not_available THEN
 END $$;
 
 -- Offers that are out of date are removed, as far as nobody else holds their runs. `p_mine` are locked already.
-CREATE FUNCTION forget_offers_1(p_lanes integer[], p_workflows text[], p_digests text[], p_mine bigint[],
+CREATE FUNCTION forget_offers(p_lanes integer[], p_workflows text[], p_digests text[], p_mine bigint[],
                                 OUT o_found integer, OUT o_forgotten integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -138,7 +138,7 @@ BEGIN
   o_found := cardinality(v_runs);
   IF o_found > 0 THEN
     v_runs := array(SELECT run FROM unnest(v_runs) u(run) WHERE run = ANY(p_mine))
-              || lock_free_1(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
+              || lock_free(array(SELECT run FROM unnest(v_runs) u(run) WHERE run <> ALL(p_mine)));
     DELETE FROM offer o USING run r
      WHERE o.run = ANY(v_runs) AND o.lane = ANY(p_lanes) AND r.key = o.run
        AND (r.gate <> {G_OPEN} OR r.graph <> o.graph
@@ -150,7 +150,7 @@ BEGIN
 END $$;
 
 -- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative. `o_places`: where they stand in `ready`.
-CREATE FUNCTION choose_ready_1(p_lanes integer[], p_limits integer[], p_runs bigint[], OUT o_places tid[],
+CREATE FUNCTION choose_ready(p_lanes integer[], p_limits integer[], p_runs bigint[], OUT o_places tid[],
                                OUT o_runs bigint[], OUT o_lanes integer[], OUT o_ranks integer[], OUT o_idxs integer[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -196,7 +196,7 @@ END $$;
 -- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs", with commas; "run", or "ids" if they
 -- are of several; "heals" of the runs that were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
 -- generation, postponed]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
-CREATE FUNCTION start_1(p_claim bigint, p_worker text, p_places tid[], p_runs bigint[], p_lanes integer[], p_ranks integer[],
+CREATE FUNCTION start_nodes(p_claim bigint, p_worker text, p_places tid[], p_runs bigint[], p_lanes integer[], p_ranks integer[],
                         p_idxs integer[], p_now bigint, OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -252,7 +252,7 @@ BEGIN
 END $$;
 
 -- The payload that a row of a run holds or refers to.
-CREATE FUNCTION payload_1(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION whole_payload(p_run bigint, p_value bytea) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   IF substr(p_value, 1, 1) = '\x00' THEN
@@ -262,7 +262,7 @@ BEGIN
 END $$;
 
 -- A claim by runs (`p_runs`) or by what is served. What it takes it answers; a repeat answers what is still current.
-CREATE FUNCTION claim_1(p_op jsonb, p_mine bigint[], p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION claim_nodes(p_op jsonb, p_mine bigint[], p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_claim bigint;
@@ -296,7 +296,7 @@ BEGIN
      WHERE (a.lane ->> 4)::int > 0;
     IF v_lanes IS NOT NULL THEN
       SELECT o_runs, o_contended INTO v_runs, v_contended
-        FROM lock_claimed_1(v_lanes, v_limits,
+        FROM lock_claimed(v_lanes, v_limits,
                             CASE WHEN p_op ? 'runs' THEN array(SELECT jsonb_array_elements_text(p_op -> 'runs')) END,
                             CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 0 FROM jsonb_array_elements(p_op -> 'serves') s) END,
                             CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 1 FROM jsonb_array_elements(p_op -> 'serves') s) END,
@@ -304,7 +304,7 @@ BEGIN
     END IF;
     IF cardinality(v_runs) > 0 THEN
       SELECT o_places, o_runs, o_lanes, o_ranks, o_idxs INTO t_places, t_runs, t_lanes, t_ranks, t_idxs
-        FROM choose_ready_1(v_lanes, v_limits, v_runs);
+        FROM choose_ready(v_lanes, v_limits, v_runs);
       -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
       v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
         AND EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
@@ -321,7 +321,7 @@ BEGIN
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
     SELECT o_taken, o_needs, o_runs INTO v_taken, v_needs, v_runs
-      FROM start_1(v_claim, p_op ->> 'worker', t_places, t_runs, t_lanes, t_ranks, t_idxs, p_now);
+      FROM start_nodes(v_claim, p_op ->> 'worker', t_places, t_runs, t_lanes, t_ranks, t_idxs, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),
@@ -334,7 +334,7 @@ BEGIN
     SELECT jsonb_agg(jsonb_build_array(ordinal, ancestor) ORDER BY ordinal, ancestor),
            array_agg(output ORDER BY ordinal, ancestor)
       INTO v_inputs, o_bytes
-      FROM (SELECT a.key % {ORDINALS} AS ordinal, d.ancestor, payload_1(a.run, p.output) AS output
+      FROM (SELECT a.key % {ORDINALS} AS ordinal, d.ancestor, whole_payload(a.run, p.output) AS output
               FROM attempt a JOIN run r ON r.key = a.run
                    CROSS JOIN LATERAL (SELECT ancestor FROM need WHERE graph = r.graph AND child = a.idx OFFSET 0) d
                    JOIN attempt p ON p.run = a.run AND p.idx = d.ancestor AND p.status = {A_COMPLETED}
@@ -342,18 +342,18 @@ BEGIN
                AND p.output IS NOT NULL) i;
   END IF;
   IF p_op ? 'serves' AND v_runs IS NOT NULL THEN
-    SELECT o_rows, o_bytes INTO v_rows, v_more FROM run_rows_1(v_runs);
+    SELECT o_rows, o_bytes INTO v_rows, v_more FROM run_rows(v_runs);
     o_bytes := coalesce(o_bytes, '{}') || v_more;
   END IF;
   o_receipt := jsonb_build_object('grants', v_grants, 'taken', v_taken, 'inputs', v_inputs, 'runs', v_rows, 'contended', v_contended);
 END $$;
 
 -- Rows of runs, by id; of each its input and its fork are apart.
-CREATE FUNCTION run_rows_1(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[]) LANGUAGE sql STABLE AS $$
+CREATE FUNCTION run_rows(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[]) LANGUAGE sql STABLE AS $$
   SELECT jsonb_agg(jsonb_build_array(r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text, -r.urgency,
                                      r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
                                      r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated,
                                      r.origin, r.tags, r.timeout) ORDER BY r.id),
-         array_agg(payload_1(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
+         array_agg(whole_payload(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
     FROM run r JOIN graph g ON g.key = r.graph WHERE r.key = ANY(p_runs)
 $$;

@@ -1,7 +1,7 @@
 -- What needs a closed gate: holding it, rewriting rows behind it, switching graphs, opening and shutting it.
 
 -- [] and how the run stands, or why not: [reason, detail]. core/store/rules/verdicts.py says the same in Python.
-CREATE FUNCTION gate_1(p_op jsonb, p_arguments bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION take_gate(p_op jsonb, p_arguments bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;
@@ -34,12 +34,12 @@ BEGIN
      WHERE key = v_run.key;
     INSERT INTO journal (run, seq, at, kind, detail) VALUES (v_run.key, v_run.seq + 1, p_now, {K_GATE}, p_op ->> 'purpose');
   END IF;
-  RETURN jsonb_build_object('news', news_1(ARRAY[v_run.key]));
+  RETURN jsonb_build_object('news', news_of(ARRAY[v_run.key]));
 END $$;
 
 -- Change the nodes that still are what the kernel saw; the others are returned.
 -- Rows: [index, was, was attempt, status, reason, fresh, the first of its node].
-CREATE FUNCTION change_1(p_run bigint, p_graph bigint, p_rows jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION change_nodes(p_run bigint, p_graph bigint, p_rows jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_wrong jsonb;
@@ -96,7 +96,7 @@ BEGIN
 END $$;
 
 -- Both counters of every node, and which unstarted ones are READY, derived anew from the rows.
-CREATE FUNCTION derive_1(p_run bigint, p_graph bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION derive_nodes(p_run bigint, p_graph bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   WITH counted AS (
@@ -118,7 +118,7 @@ BEGIN
 END $$;
 
 -- The end of a rewrite: [status, open, reason, grace, tolerate].
-CREATE FUNCTION finish_1(p_run run, p_finish jsonb, p_input bytea, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION finish(p_run run, p_finish jsonb, p_input bytea, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_status integer := (p_finish ->> 0)::int;
@@ -135,7 +135,7 @@ BEGIN
    WHERE key = p_run.key;
   INSERT INTO journal (run, seq, at, kind, status) SELECT key, seq, p_now, {K_RUN}, v_status FROM run WHERE key = p_run.key;
   IF v_open THEN
-    PERFORM derive_1(p_run.key, p_run.graph);
+    PERFORM derive_nodes(p_run.key, p_run.graph);
   END IF;
   UPDATE run r
      SET open = t.open, active = t.active, failed = t.failed,
@@ -146,15 +146,15 @@ BEGIN
             FROM node WHERE run = p_run.key) t
    WHERE r.key = p_run.key;
   IF v_open THEN
-    PERFORM offer_1(ARRAY[p_run.key]);
+    PERFORM offer_runs(ARRAY[p_run.key]);
   ELSE
     DELETE FROM offer WHERE run = p_run.key;
   END IF;
-  PERFORM conclude_1(ARRAY[p_run.key], p_now);
+  PERFORM conclude(ARRAY[p_run.key], p_now);
 END $$;
 
 -- Whether the moves are legal was looked at before; whether the run may become what is asked is in `allowed`, by its status.
-CREATE FUNCTION rewrite_1(p_op jsonb, p_input bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION rewrite(p_op jsonb, p_input bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;
@@ -169,19 +169,19 @@ BEGIN
     RETURN jsonb_build_object('refused', 'status', 'detail', p_op -> 'illegal' ->> v_run.status::text);
   END IF;
   IF jsonb_array_length(p_op -> 'rows') > 0 THEN
-    v_wrong := change_1(v_run.key, v_run.graph, p_op -> 'rows', p_now);
+    v_wrong := change_nodes(v_run.key, v_run.graph, p_op -> 'rows', p_now);
     IF v_wrong IS NOT NULL THEN
       RETURN jsonb_build_object('refused', 'changed', 'rows', v_wrong);
     END IF;
   END IF;
   IF p_op ? 'finish' THEN
-    PERFORM finish_1(v_run, p_op -> 'finish', p_input, p_now);
+    PERFORM finish(v_run, p_op -> 'finish', p_input, p_now);
   END IF;
-  RETURN jsonb_build_object('news', news_1(ARRAY[v_run.key]), 'key', v_run.key);
+  RETURN jsonb_build_object('news', news_of(ARRAY[v_run.key]), 'key', v_run.key);
 END $$;
 
 -- The run switches to another stored graph, which numbers the nodes it has as they were.
-CREATE FUNCTION switch_graph_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION switch_graph(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_run run;

@@ -1,6 +1,6 @@
 -- Workers, their leases, and what time changes: enlist, renew, dismiss, sweep.
 
-CREATE FUNCTION stops_1(p_worker text, p_limit bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION stops(p_worker text, p_limit bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   IF NOT EXISTS (SELECT FROM run WHERE stopping AND ended_as IS NULL) THEN
@@ -8,26 +8,26 @@ BEGIN
   END IF;
   RETURN (SELECT coalesce(jsonb_agg(jsonb_build_array(id, ordinal) ORDER BY key), '[]')
     FROM (SELECT c.id, a.key % {ORDINALS} AS ordinal, a.key
-            FROM held_by_1(p_worker) a JOIN run r ON r.key = a.run AND r.stopping JOIN claim c ON c.key = a.key / {ORDINALS}
+            FROM attempts_held(p_worker) a JOIN run r ON r.key = a.run AND r.stopping JOIN claim c ON c.key = a.key / {ORDINALS}
            ORDER BY a.key LIMIT p_limit) s);
 END $$;
 
 -- Attempts end whose runs nobody else holds at this moment; the others are left for the next time.
-CREATE FUNCTION end_free_1(p_ending ending[], p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
+CREATE FUNCTION end_free(p_ending ending[], p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   o_count := coalesce(cardinality(p_ending), 0);
   IF o_count > 0 THEN
-    PERFORM end_attempts_1(p_ending, NULL, array_fill(p_error, ARRAY[o_count]), NULL, p_now);
-    PERFORM run_again_1(p_ending);
+    PERFORM end_attempts(p_ending, NULL, array_fill(p_error, ARRAY[o_count]), NULL, p_now);
+    PERFORM run_again(p_ending);
     o_runs := array(SELECT DISTINCT run FROM unnest(p_ending));
-    PERFORM conclude_1(o_runs, p_now);
+    PERFORM conclude(o_runs, p_now);
   END IF;
 END $$;
 
 -- Those of these runs that nobody else holds, locked.
-CREATE FUNCTION lock_free_1(p_runs bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_free(p_runs bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   RETURN (SELECT coalesce(array_agg(key), '{}')
@@ -35,7 +35,7 @@ BEGIN
 END $$;
 
 -- Null: the lease is over.
-CREATE FUNCTION renew_1(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION renew(p_op jsonb, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_worker worker;
@@ -51,29 +51,29 @@ BEGIN
   IF p_op ? 'held' THEN
     v_heard := least(v_worker.renewed_at, (p_op ->> 'since')::bigint);
     SELECT array_agg(a.key) INTO v_stray
-      FROM held_by_1(v_worker.id) a
+      FROM attempts_held(v_worker.id) a
      WHERE a.started_at < v_heard
        AND a.key <> ALL(array(SELECT c.key * {ORDINALS} + (j ->> 1)::bigint
                                 FROM jsonb_array_elements(p_op -> 'held') j JOIN claim c ON c.id = j ->> 0));
     IF v_stray IS NOT NULL THEN
-      v_free := lock_free_1(array(SELECT run FROM attempt WHERE key = ANY(v_stray)));
+      v_free := lock_free(array(SELECT run FROM attempt WHERE key = ANY(v_stray)));
       SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_RELEASED},
                            CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} ELSE {N_READY} END,
                            NULL, 0, NULL, NULL, false, false)::ending ORDER BY a.key)
         INTO v_ending
         FROM attempt a JOIN run r ON r.key = a.run JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
        WHERE a.key = ANY(v_stray) AND a.run = ANY(v_free) AND a.status = {A_RUNNING};
-      PERFORM end_free_1(v_ending, NULL, p_now);
+      PERFORM end_free(v_ending, NULL, p_now);
     END IF;
   END IF;
   UPDATE worker SET lease_until = p_now + (p_op ->> 'lease')::bigint, renewed_at = p_now, lease = (p_op ->> 'lease')::bigint
    WHERE id = v_worker.id;
-  RETURN jsonb_build_array(p_now + (p_op ->> 'lease')::bigint, stops_1(v_worker.id, 10000), coalesce(cardinality(v_ending), 0));
+  RETURN jsonb_build_array(p_now + (p_op ->> 'lease')::bigint, stops(v_worker.id, 10000), coalesce(cardinality(v_ending), 0));
 END $$;
 
 -- What becomes of attempts whose worker is gone: the node runs again, unless it promised not to, or it has taken too many
 -- workers with it. In the order of the attempts that are given.
-CREATE FUNCTION lost_1(p_attempts bigint[]) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION lost_endings(p_attempts bigint[]) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN (SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_LOST},
@@ -92,13 +92,13 @@ BEGIN
 END $$;
 
 -- A worker ends. Its row and its runs are locked already.
-CREATE FUNCTION dismiss_1(p_op jsonb, p_error bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE FUNCTION dismiss(p_op jsonb, p_error bytea, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_lost integer;
 BEGIN
   SELECT o_count INTO v_lost
-    FROM end_free_1(lost_1(array(SELECT key FROM held_by_1(p_op ->> 'worker') ORDER BY key)), p_error, p_now);
+    FROM end_free(lost_endings(array(SELECT key FROM attempts_held(p_op ->> 'worker') ORDER BY key)), p_error, p_now);
   DELETE FROM worker WHERE id = p_op ->> 'worker';
   RETURN to_jsonb(v_lost);
 END $$;

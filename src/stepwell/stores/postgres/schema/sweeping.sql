@@ -1,7 +1,7 @@
 -- Sweeps: what time has changed. They wait for nobody: workers and runs that somebody holds are left for the next one.
 
 -- Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more.
-CREATE FUNCTION forgive_1(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION forgive(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_before bigint;
@@ -22,7 +22,7 @@ BEGIN
 END $$;
 
 -- Attempts of workers whose lease ran out; a worker with none left is forgotten.
-CREATE FUNCTION lose_expired_1(p_run bigint, p_limit bigint, p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
+CREATE FUNCTION lose_expired(p_run bigint, p_limit bigint, p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -38,12 +38,12 @@ BEGIN
   END IF;
   SELECT array_agg(key ORDER BY place, key) INTO v_attempts
     FROM (SELECT a.key, w.place
-            FROM unnest(v_workers) WITH ORDINALITY w(id, place) CROSS JOIN LATERAL held_by_1(w.id) a
+            FROM unnest(v_workers) WITH ORDINALITY w(id, place) CROSS JOIN LATERAL attempts_held(w.id) a
            WHERE p_run IS NULL OR a.run = p_run
            ORDER BY w.place, a.key LIMIT p_limit) f;
-  v_free := lock_free_1(array(SELECT run FROM attempt WHERE key = ANY(v_attempts)));
+  v_free := lock_free(array(SELECT run FROM attempt WHERE key = ANY(v_attempts)));
   SELECT e.o_count, e.o_runs INTO o_count, o_runs
-    FROM end_free_1(lost_1(array(SELECT k.key FROM unnest(v_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key
+    FROM end_free(lost_endings(array(SELECT k.key FROM unnest(v_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key
                                   WHERE a.run = ANY(v_free) ORDER BY k.place)), p_error, p_now) e;
   IF p_run IS NULL THEN
     DELETE FROM worker WHERE id = ANY(v_workers) AND NOT EXISTS (SELECT FROM held h WHERE h.worker = worker.id);
@@ -51,14 +51,14 @@ BEGIN
 END $$;
 
 -- Cancelled runs whose attempts had time enough to stop: what still runs can no longer write.
-CREATE FUNCTION fence_cancelled_1(p_run bigint, p_limit bigint, p_now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION fence_cancelled(p_run bigint, p_limit bigint, p_now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_free bigint[];
   v_ending ending[];
   v_runs bigint[];
 BEGIN
-  v_free := lock_free_1(array(SELECT key FROM run WHERE cancel_at <= p_now AND (p_run IS NULL OR key = p_run)
+  v_free := lock_free(array(SELECT key FROM run WHERE cancel_at <= p_now AND (p_run IS NULL OR key = p_run)
                                ORDER BY key LIMIT p_limit));
   IF cardinality(v_free) = 0 THEN
     RETURN NULL;
@@ -69,12 +69,12 @@ BEGIN
     FROM (SELECT a.key, a.run, a.idx, a.number, r.graph
             FROM unnest(v_free) k(key) JOIN run r ON r.key = k.key AND r.cancel_at <= p_now JOIN attempt a ON a.run = r.key
            WHERE a.status = {A_RUNNING} ORDER BY a.run, a.key LIMIT p_limit) f;
-  SELECT o_runs INTO v_runs FROM end_free_1(v_ending, NULL, p_now);
+  SELECT o_runs INTO v_runs FROM end_free(v_ending, NULL, p_now);
   RETURN v_runs;
 END $$;
 
 -- Nodes that are due become READY; a heal may have given one a parent while it waited, and then it waits for that.
-CREATE FUNCTION wake_1(p_run bigint, p_limit bigint, p_now bigint, OUT o_count integer, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION wake_nodes(p_run bigint, p_limit bigint, p_now bigint, OUT o_count integer, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_free bigint[];
@@ -82,7 +82,7 @@ DECLARE
   v_idxs integer[];
 BEGIN
   o_count := 0;
-  v_free := lock_free_1(array(SELECT key FROM run
+  v_free := lock_free(array(SELECT key FROM run
                                WHERE gate = {G_OPEN} AND due_at IS NOT NULL AND due_at <= p_now AND (p_run IS NULL OR key = p_run)
                                ORDER BY due_at, key LIMIT p_limit));
   IF cardinality(v_free) = 0 THEN
@@ -114,12 +114,12 @@ BEGIN
       FROM unnest(v_runs, v_idxs) WITH ORDINALITY w(run, idx, place) JOIN run r ON r.key = w.run
            JOIN node n ON n.run = w.run AND n.idx = w.idx;
     o_runs := array(SELECT DISTINCT run FROM unnest(v_runs) u(run));
-    PERFORM offer_1(o_runs);
+    PERFORM offer_runs(o_runs);
   END IF;
   UPDATE run SET due_at = (SELECT min(at) FROM due d WHERE d.run = run.key) WHERE key = ANY(v_free);
 END $$;
 
-CREATE FUNCTION sweep_1(p_op jsonb, p_error bytea, p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION sweep(p_op jsonb, p_error bytea, p_now bigint, OUT o_receipt jsonb, OUT o_bytes bytea[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_limit bigint := (p_op ->> 'limit')::bigint;
@@ -133,20 +133,20 @@ DECLARE
   v_next bigint;
 BEGIN
   IF p_op ->> 'run' IS NULL THEN
-    PERFORM forgive_1(p_now);
+    PERFORM forgive(p_now);
   ELSE
     v_run := coalesce((SELECT key FROM run WHERE id = p_op ->> 'run'), -1);
   END IF;
-  SELECT o_count, o_runs INTO v_lost, v_runs FROM lose_expired_1(v_run, v_limit, p_error, p_now);
-  v_touched := v_touched || v_runs || fence_cancelled_1(v_run, v_limit, p_now);
-  SELECT o_count, o_runs INTO v_woken, v_runs FROM wake_1(v_run, v_limit, p_now);
+  SELECT o_count, o_runs INTO v_lost, v_runs FROM lose_expired(v_run, v_limit, p_error, p_now);
+  v_touched := v_touched || v_runs || fence_cancelled(v_run, v_limit, p_now);
+  SELECT o_count, o_runs INTO v_woken, v_runs FROM wake_nodes(v_run, v_limit, p_now);
   v_touched := v_touched || v_runs;
 
-  v_runs := lock_free_1(array(SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= p_now
+  v_runs := lock_free(array(SELECT key FROM run WHERE gate = {G_OPEN} AND deadline_at IS NOT NULL AND deadline_at <= p_now
                                  AND (v_run IS NULL OR key = v_run) ORDER BY deadline_at, key LIMIT v_limit));
   IF cardinality(v_runs) > 0 THEN
     v_runs := array(SELECT key FROM run WHERE key = ANY(v_runs) AND gate = {G_OPEN} AND deadline_at <= p_now);
-    PERFORM close_gates_1(v_runs, 'failed', 'deadline', p_now);
+    PERFORM close_gates(v_runs, 'failed', 'deadline', p_now);
     v_touched := v_touched || v_runs;
   END IF;
 
@@ -170,6 +170,6 @@ BEGIN
                (SELECT min(greatest(expires_at, reported_until)) FROM run WHERE gate = {G_HELD}),
                (SELECT min(cancel_at) FROM run WHERE cancel_at IS NOT NULL)) INTO v_next;
   o_receipt := jsonb_build_object(
-    'lost', v_lost, 'woken', v_woken, 'news', news_1(v_touched), 'gates', coalesce(v_gates, '[]'), 'next_due', v_next,
+    'lost', v_lost, 'woken', v_woken, 'news', news_of(v_touched), 'gates', coalesce(v_gates, '[]'), 'next_due', v_next,
     'workers', (SELECT count(*) FROM worker WHERE lease_until > p_now));
 END $$;

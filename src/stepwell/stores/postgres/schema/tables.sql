@@ -9,6 +9,12 @@
 -- looking ten rows up, and joins it from there. So they are not joined: rows are looked up by subqueries with OFFSET 0, which are not
 -- turned into joins, and deleted by their places (ctid), which nobody changes who does not have the run.
 
+-- The version of this schema (`VERSION`). One row.
+CREATE TABLE schema_version (
+  one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+  number integer NOT NULL
+);
+
 -- A lane is what READY nodes are found by. Every lane has one for its suspects.
 CREATE TABLE lane (
   key     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -275,4 +281,30 @@ CREATE TABLE chosen_version (
 CREATE TABLE swept (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   at  bigint NOT NULL
+);
+
+-- Small records that are no part of a run: tokens of the server, triggers.
+CREATE TABLE record (
+  kind    text COLLATE "C" NOT NULL,
+  key     text COLLATE "C" NOT NULL,
+  version bigint NOT NULL,
+  value   bytea NOT NULL,
+  PRIMARY KEY (kind, key)
+);
+
+-- An attempt that ends, for whatever reason: settled, lost, released or fenced.
+CREATE TYPE ending AS (
+  attempt   bigint,
+  run       bigint,
+  idx       integer,
+  number    integer,
+  graph     bigint,
+  status    smallint,     -- what becomes of the attempt
+  node      smallint,     -- and of its node
+  due_at    bigint,
+  loss      integer,
+  lane      integer,      -- the lane it moves to, if it does
+  reason    text,
+  moving    boolean,      -- the gate stood open
+  postponed boolean
 );
