@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
-_ROOMS = tuple(f"{__package__}.{room}" for room in ("define.", "graph.", "pipeline.", "place", "replay."))
+_ROOMS = (
+    "stepwell.base.place",
+    "stepwell.core.graph.",
+    "stepwell.define.",
+    "stepwell.history.replay.",
+    "stepwell.pipeline.",
+)
 
 
 class SourceLine:
