@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -17,13 +17,13 @@ import pytest
 from stepwell import Builder, Client, Document, Engine, RunNotFound, StepwellError, Trigger
 from stepwell.base.clock import SECOND, ManualClock
 from stepwell.client.transport import error_of
-from stepwell.core.model import RunStatus
+from stepwell.core.model import RUN_VERBS, RunStatus
 from stepwell.core.store.memory import MemoryStore
 from stepwell.errors import InputError, NotAllowed, PipelineBusy, RunBusy, RunConflict, ServerError, StoreError
 from stepwell.server.access import callers
 from stepwell.server.access.guard import HEADERS
 from stepwell.server.access.tokens import create_token
-from stepwell.server.api.steering import _MATCHES, Verb
+from stepwell.server.api.steering import Verb
 from stepwell.server.serving import Serving
 from tests.server.running import ADD, SECONDS, client, running, serving_of
 
@@ -66,7 +66,7 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.C
         go_on.set()
 
 
-@pytest.mark.parametrize("verb", _MATCHES)
+@pytest.mark.parametrize("verb", get_args(Verb))
 @pytest.mark.parametrize("status", list(RunStatus))
 def test_each_verb_does_in_each_status_what_an_engine_does(
     statuses: tuple[httpx.Client, Engine], verb: Verb, status: RunStatus
@@ -89,7 +89,7 @@ def test_each_verb_does_in_each_status_what_an_engine_does(
     # The same of many: what the table of verbs leaves out is refused by an engine, or changes nothing.
     body: dict[str, Any] = {"filter": {"prefix": status, "status": [status]}, "dry_run": True}
     many = api.post(f"/api/v1/bulk/{verb}", json=body | ({"node": node} if given else {}))
-    if status not in _MATCHES[verb]:
+    if status not in RUN_VERBS[verb].allowed:
         assert many.status_code == 422
         assert expected == []
     else:

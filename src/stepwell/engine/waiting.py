@@ -14,7 +14,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from ..base.clock import LONGEST_WAIT, SECOND, Duration
 from ..base.ids import RunId, new_worker_id
-from ..core.model import GetRun, RunNews, RunRow, RunStatus, Sweep, Swept
+from ..core.model import GetRun, RunNews, RunRow, Sweep, Swept
 from ..core.store import Store, reader
 from ..errors import EngineClosed, InputError, RunStillActive, StoreError
 from .aio.pool import Pool
@@ -97,12 +97,12 @@ class Watch:
 
     def tell(self, news: Iterable[RunNews]) -> None:
         for run in news:
-            if run.status is RunStatus.RUNNING:  # as after most commits
+            if run.status.moving:  # as after most commits
                 continue
-            if (run.status.terminal or run.status is RunStatus.PAUSED) and run.run_id in self._waiters:
+            if run.status.resting and run.run_id in self._waiters:
                 with self._lock:
                     for waiter in self._waiters.get(run.run_id, ()):
-                        waiter.wake(completed=run.status is RunStatus.COMPLETED)
+                        waiter.wake(completed=run.status.completed)
 
     def trouble(self, error: BaseException | None, runs: Collection[RunId] | None = None) -> None:
         """Raise an error in those who wait for these runs, or for any; None: the trouble is over."""
@@ -128,7 +128,7 @@ LOOK_EVERY = 0.05
 
 def waits_for_a_decision(row: RunRow) -> bool:
     """Whether it paused by itself, and nothing happens until somebody decides."""
-    return row.status is RunStatus.PAUSED and row.reason != PAUSED_BY_SOMEBODY
+    return row.status.paused and row.reason != PAUSED_BY_SOMEBODY
 
 
 class Look(NamedTuple):
@@ -315,8 +315,7 @@ class Waiting:
     def _goes_on(self, row: RunRow, began: float) -> bool:
         """Whether an ended or paused run is about to go on. What somebody left half done is finished here."""
         patience = GATE_LEASE / SECOND + 5
-        stands = row.status.terminal or row.status is RunStatus.PAUSED
-        if not stands or row.purpose not in GOING_ON or time.monotonic() > began + patience:
+        if not row.status.resting or row.purpose not in GOING_ON or time.monotonic() > began + patience:
             return False
         (swept,) = self._store.commit([Sweep(run=row.id)])
         for held in swept.gates if isinstance(swept, Swept) else ():

@@ -15,7 +15,7 @@ from ..base.commands import command, either
 from ..base.ids import RunId
 from ..base.words import count
 from ..core.kernel.healing import way_on
-from ..core.model import GetRun, ListRecords, RunRow, RunStatus, Unfinished
+from ..core.model import GetRun, ListRecords, RunRow, Unfinished
 from ..core.store import Store, reader
 from ..core.store.rules.processes import check_process
 from ..errors import EngineClosed, InputError, RunStillActive, StepwellError, StoreError
@@ -68,7 +68,7 @@ class Working:
 
     def _still_active(self, row: RunRow, told: str) -> RunStillActive:
         """The error when waiting ended before the run: it says whether the run goes on by itself."""
-        if row.status is RunStatus.PAUSED:
+        if row.status.paused:
             verb = way_on(row)
             more = f"{either(f'run.{verb}()', f'{verb} {row.id}', self.store.url)} goes on with it"
         elif self._is_worked_on(row):
@@ -247,7 +247,7 @@ def told_of_unfinished(rows: list[RunRow], store: str) -> str:
     named = ", ".join(f"{row.id} ({row.status})" for row in rows[:NAMED])
     number = count(len(rows), "run") if len(rows) < LOOKED_AT else f"at least {LOOKED_AT} runs"
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-    verb = way_on(rows[0]) if rows[0].status is RunStatus.PAUSED else "resume"
+    verb = way_on(rows[0]) if rows[0].status.paused else "resume"
     typed = command(f"{verb} {rows[0].id}", store)
     if typed is None:
         rest = "they are gone with it, because its store was in memory; run.wait() before the end waits for them"

@@ -14,14 +14,14 @@ from ..base.clock import SECOND
 from ..base.ids import Digest, RunId
 from ..core.graph import Graph
 from ..core.kernel.audit import earlier_graphs, folding
-from ..core.model import SATISFIED_NODES, AttemptStatus, JournalRow, NodeStatus, RunRow, RunStatus
+from ..core.model import MOVING_RUNS, SATISFIED_NODES, AttemptStatus, JournalRow, NodeStatus, RunRow, RunStatus
 
 _ENDS = frozenset(status.lower() for status in AttemptStatus if status is not AttemptStatus.RUNNING)
 _FAILURES = frozenset({"failed", "timed_out"})
 _EXECUTED = frozenset({"completed", *_FAILURES})
 """Ends of attempts whose body ran to an end, in the words of the journal."""
 _SATISFIED = frozenset(str(status) for status in SATISFIED_NODES)
-_MOVING = frozenset({str(RunStatus.PENDING), str(RunStatus.RUNNING)})
+_MOVING = frozenset(map(str, MOVING_RUNS))
 
 
 class Latency(NamedTuple):

@@ -15,6 +15,7 @@ from ..base.secrets import SecretRef
 from ..base.templates import TemplateError, compile_config
 from ..base.types.misfit import Problem
 from ..base.words import shown, suggestion
+from ..core.model import RunStatus
 from ..errors import InputError
 from .filters import compile_filter
 from .kinds import GRACE_SECONDS, KINDS, CatchUp, Interval, Overlap, Path, RunFinished, StateWritten, Webhook, When
@@ -53,7 +54,7 @@ _SCOPE: Mapping[str, tuple[str, ...]] = {
 """The fields of these names."""
 MAX_UNKNOWN = 100
 """Unknown fields of one object that are reported."""
-ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+ENDED = tuple(str(status) for status in RunStatus if status.terminal)
 DEFAULT_INPUT = {"webhook": "{{ body }}", "state": "{{ state }}"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _DURATION = re.compile(r"(?:(\d{1,9})w)?(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?")

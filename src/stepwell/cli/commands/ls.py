@@ -80,7 +80,7 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         shown = row.id[:length] if len(row.id) == 32 else row.id
         began = ago(row.started_at or row.created_at, now)
         status = coloured(row.status)
-        if row.status is RunStatus.PAUSED:
+        if row.status.paused:
             status.append(f": {pause_reason(row)}")
         made.add_row(plain(shown), plain(row.workflow), status, _nodes(run), began, duration(run.seconds))
     console().print(made)
@@ -90,4 +90,4 @@ def _nodes(run: StoredRun) -> str:
     row, size = run.row, run.size
     if row.failed:
         return f"{row.failed:,} of {size:,} failed"
-    return f"{size:,}" if row.status is RunStatus.COMPLETED else f"{max(0, size - row.open):,} of {size:,} ended"
+    return f"{size:,}" if row.status.completed else f"{max(0, size - row.open):,} of {size:,} ended"

@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from ...core.model import ACTIVE_NODES, UNFINISHED_RUNS, GetRun, ListJournal, RunRow, RunStatus
+from ...core.model import ACTIVE_NODES, UNPAUSED_RUNS, GetRun, ListJournal, RunRow
 from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...define import Builder, Workflow
@@ -141,7 +141,7 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
         given = _changes(connection.engine(store), row, inputs) if inputs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
-    if no_wait and row.status is not RunStatus.PAUSED and not given:
+    if no_wait and not row.status.paused and not given:
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {connection.command(f'resume {row.id}')}    or, for all runs, {connection.command('work MODULE')}")
         return
@@ -150,11 +150,11 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
 
 def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
     run = engine.get(row.id)
-    if row.status is not RunStatus.PAUSED and not given:
+    if not row.status.paused and not given:
         try:
             return engine.adopt(row.id)
         except RunConflict:  # its class has changed, and the run is paused because a node may have been renamed
-            if not accept or run.status is not RunStatus.PAUSED:
+            if not accept or not run.status.paused:
                 raise
     return run.resume(accept=accept, input=given)
 
@@ -260,7 +260,7 @@ def _completed_after_all(connection: Connection, run_id: str) -> bool:
 
     with connection.store() as store:
         row = reader.get_run(store, run_id)
-        if row is not None and row.status is RunStatus.COMPLETED:
+        if row is not None and row.status.completed:
             ended = StoredRun(store, row)
             print_end(ended)
             print_result(ended)
@@ -330,11 +330,12 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
 
 def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     """Whether there are runs to work on here, or the store cannot say. With `queues`, nodes of other queues do not count."""
-    moving = UNFINISHED_RUNS - {RunStatus.PAUSED}  # a paused run waits for a person, not for a worker
     try:
         for needed in reader.list_unfinished(engine.store):
             if engine.serving.can_serve(needed) is not False:
-                for run in reader.all_runs(engine.store, *moving, workflow=needed.workflow, digest=needed.digest):
+                for run in reader.all_runs(
+                    engine.store, *UNPAUSED_RUNS, workflow=needed.workflow, digest=needed.digest
+                ):
                     active = reader.all_nodes(engine.store, run.id, *ACTIVE_NODES)
                     if queues is None or any(node.lane.queue in queues for node in active):
                         return True

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from ...core.model import FAILED_NODES, NODE_FAILED, NodeStatus, RunRow, RunStatus
+from ...core.model import FAILED_NODES, NODE_FAILED, RUN_VERBS, NodeStatus, RunRow
 from ...core.store import reader
 from ...core.store.living import living
 from ...engine import Run
@@ -28,14 +28,6 @@ SHOWN_UP_TO = 100
 NAMED_UP_TO = 10
 _HEALING = ("retry", "reattempt", "resume")
 """What makes a run follow its class first."""
-_BECOMES = {
-    "retry": RunStatus.RUNNING,
-    "reattempt": RunStatus.RUNNING,
-    "cancel": RunStatus.CANCELLED,
-    "pause": RunStatus.PAUSED,
-    "resume": RunStatus.RUNNING,
-    "fork": RunStatus.PENDING,
-}
 
 
 @advised
@@ -100,7 +92,15 @@ def dry_run(
     if as_json:
         nodes = [each._asdict() for each in touched]
         say(
-            json_text({"run": row.id, "status": row.status, "becomes": _BECOMES[verb], "dry_run": True, "nodes": nodes})
+            json_text(
+                {
+                    "run": row.id,
+                    "status": row.status,
+                    "becomes": RUN_VERBS[verb].becomes,
+                    "dry_run": True,
+                    "nodes": nodes,
+                }
+            )
         )
         return
     if touched:
@@ -116,7 +116,7 @@ def dry_run(
 
 def _cut_off(run: Run, row: RunRow) -> list[str]:
     """Of a run that a failure paused: the names of the nodes that wait for one that failed."""
-    if row.status is not RunStatus.PAUSED or row.reason != NODE_FAILED:
+    if not row.status.paused or row.reason != NODE_FAILED:
         return []
     nodes = run.nodes()
     below = {node.id for node in nodes if node.status in FAILED_NODES}
@@ -166,4 +166,4 @@ def _summary(row: RunRow, verb: str, touched: int, running: int) -> str:
         return f"a fork of run {row.id} would run {count(touched, 'node')} and share the others; nothing has been done"
     nodes = f"{count(touched, 'node')} would change" if touched else "no node would change"
     end = f", {running:,} at work may end" if verb == "pause" and running else ""
-    return f"run {row.id} is {row.status} and would be {_BECOMES[verb]}: {nodes}{end}; nothing has been done"
+    return f"run {row.id} is {row.status} and would be {RUN_VERBS[verb].becomes}: {nodes}{end}; nothing has been done"

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import typer
 
 from ...base.clock import SECOND
-from ...core.model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow, RunStatus
+from ...core.model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import Progress, latest_progress
 from ...core.store import reader
 from ...engine import Engine
@@ -103,7 +103,7 @@ def tally(engine: Engine, row: RunRow) -> Tally:
         sum_of(*_BROKEN),
         tuple(named(node) for node in nodes if not marked(node)),
         tuple((named(node), marks[node.index].progress) for node in nodes if marked(node))[:BARS_UP_TO],
-        row.status is RunStatus.PAUSED,
+        row.status.paused,
     )
 
 

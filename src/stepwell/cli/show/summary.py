@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ...core.model import RunStatus
 from ...engine.runs.stored import StoredRun
 from ...engine.show.drawing import Screen, print_tree
 from ...engine.show.run import PAGE, details_of
+from ...engine.show.styles import glyph
 from ...engine.show.tree import row_of, tree
 from ..streams import results
 from .screen import coloured, console, counted, print_json
 from .words import duration
-
-_MARKS = {
-    RunStatus.COMPLETED: ("✓", "bold green"),
-    RunStatus.FAILED: ("✗", "bold red"),
-    RunStatus.CANCELLED: ("■", "yellow"),
-    RunStatus.PAUSED: ("◌", "bold yellow"),
-}
 
 
 def print_end(run: StoredRun) -> None:
@@ -32,9 +25,8 @@ def print_end(run: StoredRun) -> None:
         print_tree(Screen(to), rows, nodes, details_of(run, nodes, rows))
         to.print()
     status = run.row.status
-    mark, style = _MARKS.get(status, ("•", ""))  # it may just have been retried
     taken = "" if run.seconds is None else f" in {duration(run.seconds)}"
-    to.print(Text.assemble((f"{mark} ", style), coloured(status), f"{taken}: ", counted(run.counts())))
+    to.print(Text.assemble(glyph(status), " ", coloured(status), f"{taken}: ", counted(run.counts())))
 
 
 def print_result(run: StoredRun) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from ..model.status import LOOKS
 from .spec import NodeSpec
 
 
@@ -16,25 +17,6 @@ class Drawable(Protocol):
     def in_order(self) -> tuple[NodeSpec, ...]: ...
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]: ...
-
-
-class Paint(NamedTuple):
-    fill: str
-    stroke: str
-
-
-PAINTS: Mapping[str, Paint] = {
-    "PENDING": Paint("#f3f4f6", "#9ca3af"),
-    "READY": Paint("#e0f2fe", "#0284c7"),
-    "RUNNING": Paint("#dbeafe", "#2563eb"),
-    "WAITING": Paint("#fef9c3", "#ca8a04"),
-    "COMPLETED": Paint("#dcfce7", "#16a34a"),
-    "FAILED": Paint("#fee2e2", "#dc2626"),
-    "UPSTREAM_FAILED": Paint("#ffedd5", "#ea580c"),
-    "SKIPPED": Paint("#f5f5f4", "#a8a29e"),
-    "CANCELLED": Paint("#e7e5e4", "#57534e"),
-    "INTERRUPTED": Paint("#fae8ff", "#a21caf"),
-}
 
 
 def to_mermaid(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
@@ -55,9 +37,9 @@ def to_mermaid(graph: Drawable, statuses: Mapping[str, str] | None = None) -> st
         lines.append(f'n{place}("{label}")' if spec.kind == "task" else f'n{place}["{label}"]')
         painted.setdefault(status, []).append(f"n{place}")
     lines += [f"n{parent} --> n{child}" for parent, child in _edges(graph)]
-    for status, paint in PAINTS.items():
+    for status, look in LOOKS.items():
         if status in painted:
-            lines.append(f"classDef {status} fill:{paint.fill},stroke:{paint.stroke},color:#111827")
+            lines.append(f"classDef {status} fill:{look.fill},stroke:{look.stroke},color:#111827")
             lines.append(f"class {','.join(painted[status])} {status}")
     return "\n    ".join(lines) + "\n"
 
@@ -79,12 +61,12 @@ def to_dot(graph: Drawable, statuses: Mapping[str, str] | None = None) -> str:
         status = _status(spec, statuses)
         label = "\\n".join(map(_dot_text, [spec.name, status] if status else [spec.name]))
         attributes = [f'label="{label}"']
-        paint = PAINTS.get(status)
-        styles = (["rounded"] if spec.kind == "task" else []) + (["filled"] if paint else [])
+        look = LOOKS.get(status)
+        styles = (["rounded"] if spec.kind == "task" else []) + (["filled"] if look else [])
         if styles:
             attributes.append(f'style="{",".join(styles)}"')
-        if paint:
-            attributes.append(f'fillcolor="{paint.fill}", color="{paint.stroke}"')
+        if look:
+            attributes.append(f'fillcolor="{look.fill}", color="{look.stroke}"')
         lines.append(f"n{place} [{', '.join(attributes)}]")
     lines += [f"n{parent} -> n{child}" for parent, child in _edges(graph)]
     return "\n    ".join(lines) + "\n}\n"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
-from .draw import PAINTS, Drawable
+from ..model.status import LOOKS
+from .draw import Drawable
 from .layout import Arrangement, arrange, place
 from .spec import NodeSpec
 
@@ -20,7 +21,6 @@ NAME_CELLS = 30
 _CELL, _HEIGHT, _MARGIN, _PADDING = 7.25, 30.0, 20.0, 13.0
 _SCREEN = (16.0, 10.0)
 _ARROW = 6.0
-_MARKS = {"COMPLETED": "✓", "FAILED": "✗", "RUNNING": "▶", "INTERRUPTED": "!", "UPSTREAM_FAILED": "⊘"}
 
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -134,7 +134,7 @@ def _node(spec: NodeSpec, label: str, box: _Box, status: str) -> str:
     """Tasks are rounder than steps, as in the other drawings."""
     rounded = _HEIGHT / 2 if spec.kind == "task" else 5
     title = _text(f"{spec.name}: {status}" if status else spec.name)
-    painted = f' class="{status}"' if status in PAINTS else ""
+    painted = f' class="{status}"' if status in LOOKS else ""
     return (
         f"<g{painted}><title>{title}</title>"
         f'<rect x="{box.x - box.half_width:.1f}" y="{box.y - box.half_height:.1f}" width="{2 * box.half_width:.1f}" '
@@ -144,9 +144,9 @@ def _node(spec: NodeSpec, label: str, box: _Box, status: str) -> str:
 
 
 def _paints(statuses: Mapping[str, str]) -> str:
-    used = [status for status in PAINTS if status in set(statuses.values())]
-    light = "\n".join(f".{s} rect {{ fill: {PAINTS[s].fill}; stroke: {PAINTS[s].stroke} }}" for s in used)
-    dark = "\n".join(f".{s} rect {{ fill: {PAINTS[s].stroke}38; stroke: {PAINTS[s].stroke} }}" for s in used)
+    used = [status for status in LOOKS if status in set(statuses.values())]
+    light = "\n".join(f".{s} rect {{ fill: {LOOKS[s].fill}; stroke: {LOOKS[s].stroke} }}" for s in used)
+    dark = "\n".join(f".{s} rect {{ fill: {LOOKS[s].stroke}38; stroke: {LOOKS[s].stroke} }}" for s in used)
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {_DARK}\n{dark} }}\n"
 
 
@@ -155,7 +155,7 @@ def _label(spec: NodeSpec, status: str) -> str:
     name = " ".join(spec.name.split()) or spec.id
     if _cells(name) > NAME_CELLS:
         name = f"{_within(name, NAME_CELLS // 3)}…{_within(name[::-1], NAME_CELLS * 2 // 3 - 1)[::-1]}"
-    return f"{_MARKS[status]} {name}" if status in _MARKS else name
+    return f"{LOOKS[status].symbol} {name}" if status in LOOKS else name
 
 
 def _within(text: str, cells: int) -> str:

@@ -11,6 +11,7 @@ from ..graph import Arranged, Graph
 from ..model import (
     ACTIVE_NODES,
     FAILED_NODES,
+    MOVING_RUNS,
     SATISFIED_NODES,
     TERMINAL_NODES,
     AttemptStatus,
@@ -145,7 +146,7 @@ def _healed(stored: Stored) -> bool:
 def _run(stored: Stored) -> Iterable[str]:
     run, statuses = stored.run, {node.status for node in stored.nodes if node.index not in stored.graph.removed}
     going_on = run.purpose == "reattempt"  # its row still says that it has ended
-    if run.status is RunStatus.COMPLETED and not statuses <= SATISFIED_NODES and not going_on:
+    if run.status.completed and not statuses <= SATISFIED_NODES and not going_on:
         yield f"the run is COMPLETED with nodes {sorted(map(str, statuses - SATISFIED_NODES))}"
     if run.status.terminal and run.gate is GateState.OPEN:
         yield f"the run is {run.status} and its gate is open"
@@ -288,7 +289,7 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
         elif entry.kind == "gate":
             gate_open = False
         elif entry.kind == "run":
-            gate_open = entry.status in (RunStatus.PENDING, RunStatus.RUNNING)
+            gate_open = entry.status in MOVING_RUNS
             if gate_open:
                 for index, status in enumerate(nodes):
                     if status in (NodeStatus.PENDING, NodeStatus.READY):

@@ -8,8 +8,8 @@ from typing import Literal
 from ...base.ids import Digest, NodeId
 from ..graph import Arranged, Graph, NodeSpec
 from ..graph.order import reachable
-from ..model import SATISFIED_NODES, Finish, NodeChange, NodeRow, NodeStatus, RunRow, RunStatus
-from .plans import UNSTARTED, Plan, named, unchanged
+from ..model import SATISFIED_NODES, NodeChange, NodeRow, NodeStatus, RunRow
+from .plans import UNSTARTED, Plan, named, resume, unchanged
 
 HEALED_LATE = "healed_late"
 REMOVED = "removed"
@@ -101,8 +101,8 @@ def heal(run: RunRow, nodes: Sequence[NodeRow], before: Graph, graph: Graph) -> 
         if status is not row.status:
             changes.append(NodeChange.of(row, status, reason, fresh=row.index in returning))
     # A run that was paused for a possible rename goes on.
-    goes_on = run.status is RunStatus.PAUSED and (run.reason or "").startswith(POSSIBLE_RENAME)
-    return Plan(changes, Finish(RunStatus.RUNNING, open_gate=True) if goes_on else unchanged(run))
+    goes_on = run.status.paused and (run.reason or "").startswith(POSSIBLE_RENAME)
+    return Plan(changes, resume(run).finish if goes_on else unchanged(run))
 
 
 def _becomes(

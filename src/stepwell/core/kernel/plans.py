@@ -138,7 +138,7 @@ def resume(run: RunRow, input: bytes | None = None) -> Plan:
 
 def unchanged(run: RunRow) -> Finish:
     """The gate opens or shuts again, and the run stays as it was."""
-    return Finish(run.status, open_gate=run.status in (RunStatus.PENDING, RunStatus.RUNNING), reason=run.reason)
+    return Finish(run.status, open_gate=run.status.moving, reason=run.reason)
 
 
 def _again(row: NodeRow) -> NodeChange:

@@ -1,54 +1,118 @@
-"""Statuses and the legal moves between them. One table each; everything else is refused."""
+"""Statuses: what each means for what stores count, which moves are legal, which requests fit, and how each looks.
+
+A status that is new gets a row here, a look, and the place in the kernel or the store where it acts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal, NamedTuple
+
+Phase = Literal["moving", "paused", "stopping", "ended"]
+NodeTrait = Literal["active", "terminal", "satisfies", "broken"]
+# Type checkers take `RunStatus("PAUSED")` for a call of `__new__`, which is why codes have a default.
 
 
 class RunStatus(StrEnum):
-    PENDING = "PENDING"
-    RUNNING = "RUNNING"
-    PAUSED = "PAUSED"
-    CANCELLING = "CANCELLING"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    CANCELLED = "CANCELLED"
+    """Its name, the number that stores keep for it, and its phase. A number is never changed or used again."""
+
+    PENDING = "PENDING", 0, "moving"
+    RUNNING = "RUNNING", 1, "moving"
+    PAUSED = "PAUSED", 2, "paused"
+    CANCELLING = "CANCELLING", 3, "stopping"
+    COMPLETED = "COMPLETED", 4, "ended"
+    FAILED = "FAILED", 5, "ended"
+    CANCELLED = "CANCELLED", 6, "ended"
+
+    _value_: str
+    code: int
+    moving: bool
+    """Its nodes start as they become ready: it is behind an open gate."""
+    paused: bool
+    """Nothing starts until a person asks for it."""
+    stopping: bool
+    """Nothing starts, and bodies at work were asked to stop."""
+    terminal: bool
+    resting: bool
+    """Paused or ended: nothing of it moves until a person asks for it."""
+
+    def __new__(cls, value: str, code: int = -1, phase: Phase = "ended") -> RunStatus:
+        status = str.__new__(cls, value)
+        status._value_, status.code = value, code
+        status.moving, status.paused = phase == "moving", phase == "paused"
+        status.stopping, status.terminal = phase == "stopping", phase == "ended"
+        status.resting = status.paused or status.terminal
+        return status
 
     @property
-    def terminal(self) -> bool:
-        return self in TERMINAL_RUNS
+    def completed(self) -> bool:
+        return self is RunStatus.COMPLETED
 
 
 class NodeStatus(StrEnum):
-    PENDING = "PENDING"
-    READY = "READY"
-    RUNNING = "RUNNING"
-    WAITING = "WAITING"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    UPSTREAM_FAILED = "UPSTREAM_FAILED"
-    SKIPPED = "SKIPPED"
-    CANCELLED = "CANCELLED"
-    INTERRUPTED = "INTERRUPTED"
+    """Its name, the number that stores keep for it, and its traits. A number is never changed or used again."""
 
-    @property
-    def terminal(self) -> bool:
-        return self in TERMINAL_NODES
+    PENDING = "PENDING", 0
+    READY = "READY", 1, "active"
+    RUNNING = "RUNNING", 2, "active"
+    WAITING = "WAITING", 3, "active"
+    COMPLETED = "COMPLETED", 4, "terminal", "satisfies"
+    FAILED = "FAILED", 5, "terminal", "broken"
+    UPSTREAM_FAILED = "UPSTREAM_FAILED", 6, "terminal"
+    SKIPPED = "SKIPPED", 7, "terminal", "satisfies"
+    CANCELLED = "CANCELLED", 8, "terminal"
+    INTERRUPTED = "INTERRUPTED", 9, "terminal", "broken"
+
+    _value_: str
+    code: int
+    active: bool
+    terminal: bool
+    satisfies: bool
+    """What a child needs each of its parents to be."""
+    broken: bool
+    """Counts as a failure of its run."""
+
+    def __new__(cls, value: str, code: int = -1, *traits: NodeTrait) -> NodeStatus:
+        status = str.__new__(cls, value)
+        status._value_, status.code = value, code
+        status.active, status.terminal = "active" in traits, "terminal" in traits
+        status.satisfies, status.broken = "satisfies" in traits, "broken" in traits
+        return status
 
 
 class AttemptStatus(StrEnum):
-    RUNNING = "RUNNING"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    TIMED_OUT = "TIMED_OUT"
-    LOST = "LOST"
-    RELEASED = "RELEASED"
-    CANCELLED = "CANCELLED"
-    SUPERSEDED = "SUPERSEDED"
+    """Its name, and the number that stores keep for it."""
+
+    RUNNING = "RUNNING", 0
+    COMPLETED = "COMPLETED", 1
+    FAILED = "FAILED", 2
+    TIMED_OUT = "TIMED_OUT", 3
+    LOST = "LOST", 4
+    RELEASED = "RELEASED", 5
+    CANCELLED = "CANCELLED", 6
+    SUPERSEDED = "SUPERSEDED", 7
+
+    _value_: str
+    code: int
+
+    def __new__(cls, value: str, code: int = -1) -> AttemptStatus:
+        status = str.__new__(cls, value)
+        status._value_, status.code = value, code
+        return status
 
 
 R, N, A = RunStatus, NodeStatus, AttemptStatus
+
+MOVING_RUNS = frozenset(status for status in R if status.moving)
+UNPAUSED_RUNS = tuple(status for status in R if not status.resting)
+"""Unfinished runs that wait for a worker, and for no person."""
+UNFINISHED_RUNS = frozenset(status for status in R if not status.terminal)
+TERMINAL_RUNS = frozenset(status for status in R if status.terminal)
+TERMINAL_NODES = frozenset(status for status in N if status.terminal)
+ACTIVE_NODES = frozenset(status for status in N if status.active)
+FAILED_NODES = frozenset(status for status in N if status.broken)
+SATISFIED_NODES = frozenset(status for status in N if status.satisfies)
 
 RUN_MOVES: Mapping[RunStatus, frozenset[RunStatus]] = {
     R.PENDING: frozenset({R.RUNNING, R.PAUSED, R.CANCELLING, R.CANCELLED, R.FAILED, R.COMPLETED}),
@@ -75,14 +139,6 @@ NODE_MOVES: Mapping[NodeStatus, frozenset[NodeStatus]] = {
     N.INTERRUPTED: frozenset({N.PENDING, N.CANCELLED}),
 }
 
-UNFINISHED_RUNS = frozenset({R.PENDING, R.RUNNING, R.PAUSED, R.CANCELLING})
-TERMINAL_RUNS = frozenset({R.COMPLETED, R.FAILED, R.CANCELLED})
-TERMINAL_NODES = frozenset({N.COMPLETED, N.FAILED, N.UPSTREAM_FAILED, N.SKIPPED, N.CANCELLED, N.INTERRUPTED})
-ACTIVE_NODES = frozenset({N.READY, N.RUNNING, N.WAITING})
-FAILED_NODES = frozenset({N.FAILED, N.INTERRUPTED})
-SATISFIED_NODES = frozenset({N.COMPLETED, N.SKIPPED})
-"""What a child needs each of its parents to be."""
-
 SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
     A.COMPLETED: frozenset({N.COMPLETED}),
     A.FAILED: frozenset({N.FAILED, N.WAITING}),
@@ -92,6 +148,71 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
     A.LOST: frozenset({N.READY, N.INTERRUPTED}),
 }
 """How an attempt may end, and what its worker may then ask of the node."""
+
+
+class RunVerb(NamedTuple):
+    """What people ask of a run."""
+
+    allowed: tuple[RunStatus, ...]
+    """The statuses in which it does something."""
+    becomes: RunStatus | None = None
+    done: tuple[RunStatus, ...] = ()
+    """The statuses in which a run already is what was asked for."""
+    refusal: str = "its graph cannot be changed"
+    """What is said in all others."""
+
+
+_UNCOMPLETED = (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED)
+RUN_VERBS: Mapping[str, RunVerb] = {
+    "retry": RunVerb(
+        (R.FAILED, R.CANCELLED, R.PAUSED), R.RUNNING, (), "only a FAILED, CANCELLED or PAUSED run can be retried"
+    ),
+    "reattempt": RunVerb(
+        (R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED, R.COMPLETED),
+        R.RUNNING,
+        (),
+        "only a node of a run that has started and is not being cancelled can be attempted again",
+    ),
+    "cancel": RunVerb(
+        (R.PENDING, R.RUNNING, R.PAUSED),
+        R.CANCELLED,
+        (R.CANCELLING, R.CANCELLED),
+        "it has ended and cannot be cancelled",
+    ),
+    "pause": RunVerb((R.PENDING, R.RUNNING), R.PAUSED, (R.PAUSED,), "only a run that has not ended can be paused"),
+    "resume": RunVerb((R.PAUSED,), R.RUNNING, (R.PENDING, R.RUNNING), "only a paused run can be resumed"),
+    "fork": RunVerb(tuple(R), R.PENDING),
+    "heal": RunVerb(_UNCOMPLETED),
+    "import": RunVerb(_UNCOMPLETED),
+    "freeze": RunVerb(_UNCOMPLETED),
+}
+
+
+class Look(NamedTuple):
+    """How a status is shown to people."""
+
+    symbol: str
+    style: str
+    """On a terminal, as rich names it."""
+    fill: str
+    stroke: str
+
+
+LOOKS: Mapping[str, Look] = {
+    "PENDING": Look("·", "dim", "#f3f4f6", "#9ca3af"),
+    "READY": Look("○", "cyan", "#e0f2fe", "#0284c7"),
+    "RUNNING": Look("▶", "blue", "#dbeafe", "#2563eb"),
+    "WAITING": Look("◌", "yellow", "#fef9c3", "#ca8a04"),
+    "PAUSED": Look("◌", "yellow", "#fef9c3", "#ca8a04"),
+    "CANCELLING": Look("■", "yellow", "#fef9c3", "#ca8a04"),
+    "COMPLETED": Look("✓", "green", "#dcfce7", "#16a34a"),
+    "FAILED": Look("✗", "bold red", "#fee2e2", "#dc2626"),
+    "UPSTREAM_FAILED": Look("⊘", "dark_orange", "#ffedd5", "#ea580c"),
+    "SKIPPED": Look("–", "dim", "#f5f5f4", "#a8a29e"),
+    "CANCELLED": Look("■", "dim", "#e7e5e4", "#57534e"),
+    "INTERRUPTED": Look("!", "magenta", "#fae8ff", "#a21caf"),
+}
+"""By name: runs and nodes of one status look the same."""
 
 
 def may_settle(attempt: AttemptStatus, node: NodeStatus) -> bool:

@@ -10,7 +10,7 @@ from ...base.ids import WorkerId
 from ...core.graph import Graph
 from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge, way_on
 from ...core.kernel.layout import add_graph
-from ...core.model import RunRow, RunStatus, Unfinished
+from ...core.model import RUN_VERBS, RunRow, Unfinished
 from ...core.store import Store, reader
 from ...core.store.living import served
 from ...errors import RunConflict, RunError
@@ -19,8 +19,6 @@ from ..procedures.procedure import carry_out
 from .code import Code
 
 log = logging.getLogger("stepwell")
-
-UNFINISHED = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED)
 
 
 class Versions:
@@ -62,7 +60,7 @@ class Versions:
             raise RunConflict(
                 f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins another run", run_id=row.id
             )
-        if row.status in (RunStatus.PENDING, RunStatus.RUNNING):
+        if row.status.moving:
             carry_out(self._store, enact(ask(row.id, "pause", reason=reason)))
             log.warning("run %s is paused: %s", row.id, reason)
         raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
@@ -85,7 +83,7 @@ class Versions:
         graph, today = self._code.graphs.get(of.digest), self._code.today(of.workflow, of.target)
         assert today is not None
         some = False
-        for row in reader.all_runs(self._store, *UNFINISHED, workflow=of.workflow, digest=of.digest):
+        for row in reader.all_runs(self._store, *RUN_VERBS["cancel"].allowed, workflow=of.workflow, digest=of.digest):
             if row.target != of.target or (row.id, today.digest) in self._possible_renames:
                 continue
             if time.monotonic() >= until:
@@ -93,7 +91,7 @@ class Versions:
             try:
                 healed = self._heal(row, graph, today, back=verdict == "roll back", accept=False)
                 some = True
-                if healed.status is not RunStatus.PAUSED:
+                if not healed.status.paused:
                     self.check_input(healed)
             except RunError as error:  # also a run that was just deleted: the others need not wait for it
                 log.info("%s", error)
@@ -109,7 +107,7 @@ class Versions:
         healed = reader.require_run(self._store, row.id)
         if healed.digest == row.digest:
             self._possible_renames.add((row.id, today.digest))
-            if healed.status is RunStatus.PAUSED and (healed.reason or "").startswith(POSSIBLE_RENAME):
+            if healed.status.paused and (healed.reason or "").startswith(POSSIBLE_RENAME):
                 log.warning("run %s is paused: %s", row.id, healed.reason)
                 raise RunConflict(f"run {row.id} is paused: {healed.reason}", run_id=row.id)
             raise RunConflict(f"run {row.id} is {healed.status} and was not healed", run_id=row.id)

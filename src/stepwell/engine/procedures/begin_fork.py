@@ -7,7 +7,7 @@ import time
 from ...base.clock import SECOND
 from ...base.codec import decode
 from ...base.ids import RunId
-from ...core.model import Create, Created, GetRun, HeldGate, Refused, RunRow, RunStatus
+from ...core.model import Create, Created, GetRun, HeldGate, Refused, RunRow
 from ...core.model.origin import made_from, origin_of
 from ...core.store import Store, reader
 from ...errors import RunBusy, RunConflict
@@ -49,7 +49,7 @@ def begin_fork(store: Store, create: Create) -> RunId:
         time.sleep(0.05)
         assert row.fork is not None
         carry_out(store, finish(HeldGate(run_id, row.purpose, row.fork)))
-    if row.status is RunStatus.CANCELLED and row.reason == ORIGIN_DELETED:
+    if row.reason == ORIGIN_DELETED:
         raise RunConflict(f"run {run_id} could not begin: the run it is a fork of was deleted", run_id=run_id)
     return run_id
 

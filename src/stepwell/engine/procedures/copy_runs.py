@@ -15,6 +15,7 @@ from ...core.graph import Graph
 from ...core.kernel.audit import earlier_graphs
 from ...core.kernel.layout import add_graph
 from ...core.model import (
+    RUN_VERBS,
     AttemptRow,
     Batch,
     GateState,
@@ -161,7 +162,7 @@ class Copying:
             # The copy was complete when somebody died.
             self._in_turn(self._source, lambda: enact(ask(row.id, "cancel", grace=0)))
             return self._hand_over(row)
-        if row.status is RunStatus.PAUSED and row.reason == self._reason and there.reason == self._reason:
+        if row.status.paused and row.reason == self._reason and there.reason == self._reason:
             self._remove_copy(row.id)
             return self._copy(row)
         same = (there.status, there.seq) == (row.status, row.seq)
@@ -169,13 +170,13 @@ class Copying:
         return CopiedRun(row.id, row.workflow, "there", detail, row.nodes)
 
     def _move(self, row: RunRow) -> CopiedRun:
-        going = row.status is not RunStatus.PAUSED or row.reason == self._reason
-        if row.status is not RunStatus.PAUSED:
+        going = not row.status.paused or row.reason == self._reason
+        if not row.status.paused:
             self._in_turn(self._source, lambda: enact(ask(row.id, "pause", reason=self._reason)))
         try:
             self._wait_for_bodies(row.id)
             counts = self._copy_until_it_is_still(row.id)
-            gate = ask(row.id, "cancel", grace=0)._replace(allowed=(RunStatus.PAUSED,))
+            gate = ask(row.id, "cancel", grace=0)._replace(allowed=RUN_VERBS["resume"].allowed)
             if self._in_turn(self._source, lambda: enact(gate)) is None:
                 self._remove_copy(row.id)
                 raise NotCopied("somebody resumed or ended it meanwhile; copy it again")
@@ -194,7 +195,7 @@ class Copying:
 
     def _resume_left(self, known: Collection[RunId]) -> Iterator[CopiedRun]:
         """Resume copies whose originals were deleted before somebody died."""
-        for row in reader.all_runs(self._target, RunStatus.PAUSED):
+        for row in reader.all_runs(self._target, *RUN_VERBS["resume"].allowed):
             if row.reason == self._reason and reader.get_run(self._source, row.id) is None and row.id not in known:
                 self._in_turn(self._target, lambda run_id=row.id: enact(ask(run_id, "resume")))  # type: ignore[misc]
                 yield CopiedRun(row.id, row.workflow, "moved", "", row.nodes)
@@ -210,7 +211,7 @@ class Copying:
             time.sleep(0.05)
             self._source.commit([ops.Sweep()])
         row = reader.require_run(self._source, run_id)
-        if row.status is not RunStatus.PAUSED:
+        if not row.status.paused:
             raise NotCopied(f"it became {row.status} meanwhile; copy it again")
 
     def _copy_until_it_is_still(self, run_id: RunId) -> Counts:

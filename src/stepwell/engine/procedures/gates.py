@@ -12,7 +12,7 @@ from ...core.kernel import healing, plans
 from ...core.kernel.importing import import_problems
 from ...core.kernel.layout import add_graph
 from ...core.kernel.plans import NotNow, Plan, unchanged
-from ...core.model import GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, RunStatus, ops, receipts
+from ...core.model import RUN_VERBS, GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, ops, receipts
 from ...errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
 from .forking import share_all
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, load_graph, news_of
@@ -22,27 +22,13 @@ GATE_LEASE = 10_000_000
 LONG_GATE_LEASE = 60_000_000
 """The same for switching to another graph, which may write a hundred thousand rows."""
 
-R = RunStatus
-ALLOWED: Mapping[str, tuple[RunStatus, ...]] = {
-    "cancel": (R.PENDING, R.RUNNING, R.PAUSED),
-    "retry": (R.FAILED, R.CANCELLED, R.PAUSED),
-    "reattempt": (R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED, R.COMPLETED),
-    "pause": (R.PENDING, R.RUNNING),
-    "resume": (R.PAUSED,),
-    "heal": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
-    "import": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
-    "freeze": (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED),
-}
-"""The statuses in which each request is allowed."""
-del R
-
 
 def ask(run_id: RunId, purpose: str, **arguments: Any) -> ops.Gate:
     """The gate to hold for a request."""
     stop = purpose in ("failed", "cancel")
     encoded = encode(arguments) if arguments else b""
     lease = LONG_GATE_LEASE if "digest" in arguments else GATE_LEASE
-    return ops.Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, ALLOWED[purpose])
+    return ops.Gate(run_id, new_gate_token(), purpose, encoded, lease, stop, RUN_VERBS[purpose].allowed)
 
 
 def ask_to_reattempt(run_id: RunId, index: int, *, cascade: bool) -> ops.Gate:
@@ -245,8 +231,8 @@ def _obstacle(
     possible_rename = None if accept else healing.possible_rename(current, graph, nodes)
     if possible_rename is None:
         return None
-    if run.status in (RunStatus.PENDING, RunStatus.RUNNING):
-        return Plan([], ops.Finish(RunStatus.PAUSED, False, possible_rename))
+    if run.status.moving:
+        return plans.pause(possible_rename)
     return NotNow(possible_rename)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...base.ids import NodeId, RunId, WorkerId
 from ...core.graph import Graph, Outline
-from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, RunStatus, queries
+from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, queries
 from ...core.store import Store, reader
 from ...core.store.living import among, living
 from ...errors import RunNotFound
@@ -21,7 +21,6 @@ TRIES = 4
 
 _BROKEN = GROUPS[0]
 _PAGE = queries.ListNodes(RunId("")).limit
-_NO_BLOCKERS = (RunStatus.COMPLETED, RunStatus.CANCELLED)
 
 
 def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline]) -> Why:
@@ -123,11 +122,9 @@ def _standing(store: Store, run_id: RunId, others: Sequence[Query]) -> tuple[Any
 
 def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
     """The statuses of nodes that explain a run."""
-    if run.status in _NO_BLOCKERS:
-        return ()
-    if run.status is RunStatus.CANCELLING:
+    if run.status.stopping:
         return ((NodeStatus.RUNNING,),)
-    return (_BROKEN,) if run.status in (RunStatus.FAILED, RunStatus.PAUSED) else GROUPS
+    return (_BROKEN,) if run.status.resting else GROUPS
 
 
 def _candidates(

@@ -10,7 +10,7 @@ from ...base.ids import NodeId, RunId
 from ...core.graph import Graph, from_frozen
 from ...core.kernel.importing import import_problems
 from ...core.kernel.plans import NotNow
-from ...core.model import Gate, NodeStatus, RunStatus
+from ...core.model import RUN_VERBS, Gate, NodeStatus
 from ...core.model.origin import Origin, origin_of
 from ...core.store import Store, reader
 from ...define.document.checking import with_templates_read
@@ -247,24 +247,12 @@ class Controls:
     def _refuse(self, gate: Gate) -> None:
         """Raise RunConflict with the reason, unless the run already is what was asked for."""
         status = reader.require_run(self._engine.store, self.id).status
-        done, advice = _REFUSALS[gate.purpose]
-        if status not in done:
-            raise RunConflict(f"run {self.id} is {status}; {advice}", run_id=self.id)
+        verb = RUN_VERBS[gate.purpose]
+        if status not in verb.done:
+            raise RunConflict(f"run {self.id} is {status}; {verb.refusal}", run_id=self.id)
 
 
 def _touched(graph: Graph, moves: Mapping[int, tuple[NodeStatus, NodeStatus]]) -> list[Touched]:
     """Nodes by number with the statuses that they have and would get, in the order of the graph."""
     specs = graph.in_order
     return [Touched(specs[at].id, specs[at].name, *moves[at]) for at in sorted(moves, key=graph.ranks.__getitem__)]
-
-
-_R = RunStatus
-_REFUSALS: Mapping[str, tuple[tuple[RunStatus, ...], str]] = {
-    "retry": ((), "only a FAILED, CANCELLED or PAUSED run can be retried"),
-    "reattempt": ((), "only a node of a run that has started and is not being cancelled can be attempted again"),
-    "cancel": ((_R.CANCELLING, _R.CANCELLED), "it has ended and cannot be cancelled"),
-    "pause": ((_R.PAUSED,), "only a run that has not ended can be paused"),
-    "resume": ((_R.PENDING, _R.RUNNING), "only a paused run can be resumed"),
-}
-"""The statuses in which a run already is what was asked for, and the advice in all others."""
-del _R

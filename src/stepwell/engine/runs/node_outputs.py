@@ -14,7 +14,6 @@ from ...base.codec import decode
 from ...base.types.shapes import Shape
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec
-from ...core.model import RunStatus
 from ...define import Bodies
 from ...define.classes.decorators import declared
 from ...define.code.address import address_of
@@ -90,7 +89,7 @@ def all_outputs(bodies: Bodies, run_id: str, graph: Graph, found: Mapping[int, b
 
 def result_of(run: StoredRun, bodies: Bodies) -> Any:
     """What the run is for: the output of its last node, or a mapping of the outputs of its last nodes."""
-    if run.row.status is not RunStatus.COMPLETED:
+    if not run.row.status.completed:
         raise RunStillActive(
             f"run {run.row.id} is {run.row.status} and has no result yet: `run.wait()` waits, `run.outputs` has what is there",
             run_id=run.row.id,

@@ -11,7 +11,7 @@ from ...base.codec import decode, encode
 from ...base.ids import RunId, checked_run_id, new_run_id
 from ...core.graph import Graph
 from ...core.graph.order import reachable
-from ...core.model import Create, Gate, Hint, RunNews, RunRow, RunStatus
+from ...core.model import Create, Gate, Hint, RunNews, RunRow
 from ...core.store import Store, reader
 from ...errors import DefinitionError, RunConflict
 from ..bodies.held import RunFacts
@@ -75,16 +75,13 @@ class Requests:
         `input` has values that the class wants and the run lacks.
         """
         row = reader.require_run(self._store, gate.run_id)
-        was_paused = row.status is RunStatus.PAUSED
+        was_paused = row.status.paused
         if row.status in gate.allowed or (input and gate.purpose == "resume" and not row.status.terminal):
             row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
         if input:
             filled = self._code.filled_input(row, input)
             gate = gate._replace(arguments=encode({"input": filled}))
-            if gate.purpose == "resume" and row.status in (
-                RunStatus.PENDING,
-                RunStatus.RUNNING,
-            ):  # nobody has noticed that its input does not fit
+            if gate.purpose == "resume" and row.status.moving:  # nobody has noticed that its input does not fit
                 self.ask(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
             row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
@@ -96,7 +93,7 @@ class Requests:
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
             self._work_on(row, facts)
-        if news is None and was_paused and row.status is RunStatus.COMPLETED:
+        if news is None and was_paused and row.status.completed:
             # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
             return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)
         return news

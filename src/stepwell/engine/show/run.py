@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...base.clock import SECOND
 from ...base.words import count, duration
-from ...core.model import FAILED_NODES, NODE_FAILED, SATISFIED_NODES, AttemptStatus, NodeStatus, RunRow, RunStatus
+from ...core.model import FAILED_NODES, NODE_FAILED, SATISFIED_NODES, AttemptStatus, NodeStatus, RunRow
 from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...core.store.living import living
@@ -24,7 +24,7 @@ from ..runs.stored import StoredRun
 from ..runs.views import NodeView
 from .drawing import Screen, print_tree
 from .next_steps import next_steps
-from .styles import STYLES, coloured, counted
+from .styles import coloured, counted, style_of
 from .timeline import timeline
 from .tree import Gap, Row, page, tree
 from .words import ago, local
@@ -129,7 +129,7 @@ def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
 
 def _reason(row: RunRow) -> str | None:
     """The reason of the run; the nodes that failed are named once they are read."""
-    if row.status is RunStatus.PAUSED and row.reason == "paused":
+    if row.status.paused and row.reason == "paused":
         return "paused by somebody"
     return None if row.reason == NODE_FAILED else row.reason
 
@@ -147,12 +147,12 @@ def _print_standing(screen: Screen, command: Command, run: StoredRun, nodes: Ove
     row = run.row
     if attempts:
         facts.append(("took", _took(run.metrics()) if row.seq <= JOURNAL_READ else _took_of(nodes)))
-    if row.status in (RunStatus.FAILED, RunStatus.PAUSED) and row.reason in (None, NODE_FAILED):
+    if row.failed and row.reason in (None, NODE_FAILED):
         failed = [place for place, status in enumerate(nodes.statuses) if status in FAILED_NODES]
         more = f" and {count(len(failed) - 1, 'more node')}" if len(failed) > 1 else ""
         if failed:
             facts.append(("reason", Text(f"{nodes.names[failed[0]]} failed{more}", style="red")))
-    if row.status is RunStatus.PAUSED:
+    if row.status.paused:
         steps = ", ".join(f"`{command(words)}` {purpose}" for words, purpose in next_steps(row).items())
         facts.append(("next", Text(steps, style="yellow")))
     elif not row.status.terminal and not living(run.store):
@@ -200,7 +200,7 @@ def _print_tracebacks(screen: Screen, shown: Sequence[Row | Gap], details: Mappi
     for row in shown:
         node = details.get(row.places[0]) if isinstance(row, Row) and len(row.places) == 1 else None
         if node is not None and node.error is not None:
-            screen.print(Text(f"\n{node.name}", style=f"bold {STYLES[node.status]}"))
+            screen.print(Text(f"\n{node.name}", style=f"bold {style_of(node.status)}"))
             screen.print(Text((node.error.traceback or str(node.error)).rstrip()))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from ...core.model import NodeStatus
+from ...core.model import LOOKS, NodeStatus
 from ...core.model.lines import Progress
 from .words import how_far
 
@@ -15,33 +15,7 @@ ENDLESS = 1_000
 """The width without a terminal: nothing is cut in a file or a pipe."""
 
 _BAR = 20
-STYLES = {
-    "PENDING": "dim",
-    "READY": "cyan",
-    "RUNNING": "blue",
-    "WAITING": "yellow",
-    "PAUSED": "yellow",
-    "CANCELLING": "yellow",
-    "COMPLETED": "green",
-    "FAILED": "bold red",
-    "UPSTREAM_FAILED": "dark_orange",
-    "SKIPPED": "dim",
-    "CANCELLED": "dim",
-    "INTERRUPTED": "magenta",
-}
 
-_GLYPHS = {
-    "PENDING": "·",
-    "READY": "○",
-    "RUNNING": "▶",
-    "WAITING": "◌",
-    "COMPLETED": "✓",
-    "FAILED": "✗",
-    "UPSTREAM_FAILED": "⊘",
-    "SKIPPED": "–",
-    "CANCELLED": "■",
-    "INTERRUPTED": "!",
-}
 _ASCII = str.maketrans(
     {
         "·": ".", "○": "o", "▶": ">", "◌": "~", "✓": "+", "✗": "x", "⊘": "/", "–": "-", "■": "#",
@@ -51,11 +25,15 @@ _ASCII = str.maketrans(
 
 
 def coloured(status: str) -> Text:
-    return Text(status, style=STYLES.get(status, ""))
+    return Text(status, style=style_of(status))
+
+
+def style_of(status: str) -> str:
+    return LOOKS[status].style if status in LOOKS else ""
 
 
 def glyph(status: str) -> Text:
-    return Text(_GLYPHS.get(status, "?"), style=STYLES.get(status, ""))
+    return Text(LOOKS[status].symbol if status in LOOKS else "?", style=style_of(status))
 
 
 def in_ascii(text: str) -> str:
@@ -83,7 +61,7 @@ def how_far_bar(progress: Progress) -> str:
 def counted(counts: Mapping[NodeStatus, int]) -> Text:
     """`9,998 completed, 2 failed`"""
     parts = [
-        Text.assemble(f"{counts[status]:,} ", (status.lower().replace("_", " "), STYLES[status]))
+        Text.assemble(f"{counts[status]:,} ", (status.lower().replace("_", " "), style_of(status)))
         for status in NodeStatus
         if counts.get(status)
     ]

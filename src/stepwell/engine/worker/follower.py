@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ...base.clock import microseconds
 from ...base.ids import AttemptId, RunId
-from ...core.model import TERMINAL_RUNS, GetRun, ListStops, ReadyRuns, RunNews, RunStatus
+from ...core.model import GetRun, ListStops, ReadyRuns, RunNews
 from ..procedures.procedure import Procedure, Read, news_of
 from ..scheduling.scheduler import Scheduler
 from .sweeper import Sweeper
@@ -116,8 +116,7 @@ class Follower(Sweeper):
         if known or asked:
             ready, *rows = yield Read([ReadyRuns(known), *map(GetRun, asked)])
             self._runner.mark_ready(ready)
-            still = (RunStatus.PAUSED, *TERMINAL_RUNS)
-            self._runner.handle_news([news_of(row) for row in rows if row is not None and row.status in still])
+            self._runner.handle_news([news_of(row) for row in rows if row is not None and row.status.resting])
         self._serve_again_at = None
         self._serve()
 

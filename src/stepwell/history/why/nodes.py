@@ -10,7 +10,15 @@ from ...base.clock import SECOND
 from ...base.ids import NodeId
 from ...core.graph import Graph, Outline
 from ...core.kernel.healing import REMOVED
-from ...core.model import FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeRow, NodeStatus, RunRow, RunStatus
+from ...core.model import (
+    FAILED_NODES,
+    RUN_VERBS,
+    SATISFIED_NODES,
+    AttemptStatus,
+    NodeRow,
+    NodeStatus,
+    RunRow,
+)
 from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
 from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
 from .standing import asked, held, nobody_takes, nobody_works
@@ -78,7 +86,7 @@ def _pending(facts: Facts, known: Known) -> Cause:
         "waiting": waiting,
         "parents": len(parents),
         "names": names[:NAMED],
-        "doomed": facts.run.status is not RunStatus.PAUSED
+        "doomed": not facts.run.status.paused
         and any(facts.nodes[path[-1]].row.status in FAILED_NODES for path in paths),
     }
     because = held(facts) + _tree(facts, [_shortened(path) for path in paths])
@@ -320,7 +328,7 @@ def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph | Outline) -> str:
         return REMOVED
     if row.reason is not None and row.reason != REMOVED:
         return row.reason
-    if run.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+    if run.status in RUN_VERBS["cancel"].done:
         return "run_cancelled"
     return run.reason or "run_failed"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.model import GateState, RunStatus
+from ...core.model import GateState
 from .records import Cause, CauseKind, Facts
 
 
@@ -12,11 +12,11 @@ def held(facts: Facts) -> tuple[Cause, ...]:
     if run.gate is GateState.HELD:  # whoever works finishes what it is held for
         hold = Cause(CauseKind.HELD, detail={"purpose": run.purpose})
         return (hold,) if facts.workers else (hold, _no_worker(facts))
-    return (paused(facts),) if run.status is RunStatus.PAUSED else ()
+    return (paused(facts),) if run.status.paused else ()
 
 
 def paused(facts: Facts) -> Cause:
-    entries = [entry for entry in facts.gates if entry.kind == "run" and entry.status == RunStatus.PAUSED]
+    entries = [entry for entry in facts.gates if entry.kind == "run" and entry.status == facts.run.status]
     return Cause(CauseKind.PAUSED, at=entries[-1].at if entries else None, detail={"reason": facts.run.reason})
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, assert_never
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line, one_line, ways_out
 from ...core.kernel.healing import REMOVED, UNFIT, UNFIT_DATA, way_on
-from ...core.model import NodeStatus, RunRow, RunStatus
+from ...core.model import NodeStatus, RunRow
 from .records import Cause, CauseKind
 
 K = CauseKind
@@ -322,7 +322,7 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
         found.append(call if work is None or resume is None else typed)
     gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
     done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
-    if run.status in (RunStatus.FAILED, RunStatus.CANCELLED) and not done:
+    if run.status.terminal and not run.status.completed and not done:
         if K.INTERRUPTED in kinds:
             found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
         found.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...base.clock import SECOND
 from ...base.commands import DEFAULT_STORE
+from ...core.model import UNPAUSED_RUNS
 from ...errors import StepwellError
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
@@ -44,7 +45,7 @@ class Recovery:
             return False
         engine = self._runs.engine
         self._runs.paused = {unit: run.id for run in self._find("PAUSED") for unit in self._units_of(run)}
-        left = [run for status in ("PENDING", "RUNNING", "CANCELLING") for run in self._find(status)]
+        left = [run for status in UNPAUSED_RUNS for run in self._find(status)]
         for run in left:
             try:
                 engine.adopt(run.id).wait()

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...core.model import RunStatus
 from ...define import Builder
 from ...errors import PipelineBusy
 from ..staleness.judge import identity
@@ -203,7 +202,7 @@ class Runs:
         records = view.snapshot.records
         before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
         ids = {each.unit for each in made}
-        if ended.run.status == RunStatus.PAUSED:
+        if ended.run.status.paused:
             self.paused |= {
                 unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
             }

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from fastapi import Path, Response
 from pydantic import Field
 
-from ...core.model import RunRow, RunStatus
+from ...core.model import RUN_VERBS, RunRow
 from ...core.store import reader
 from ...engine import Run
 from ...engine.runs.control import Touched
@@ -140,24 +140,13 @@ def freeze_run(run_id: str, service: Given) -> Steered:
     return Steered(run=run.id, status=run.status, dry_run=False)
 
 
-_MATCHES: dict[Verb, tuple[RunStatus, ...]] = {
-    "fork": tuple(RunStatus),
-    "reattempt": tuple(RunStatus),
-    "retry": (RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.PAUSED),
-    "cancel": (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.PAUSED),
-    "pause": (RunStatus.PENDING, RunStatus.RUNNING),
-    "resume": (RunStatus.PAUSED,),
-}
-"""The statuses in which a verb does something."""
-
-
 @routes.post("/bulk/{verb}", "run")
 def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> SteeredMany:
     """Ask the same of many runs. Each stands or falls alone; what is refused says why."""
     if (verb == "reattempt") != (body.node is not None):
         raise InputError("`node` is needed to reattempt, which is done to one node of each run, and for nothing else")
     asked = body.filter.query()
-    allowed = _MATCHES[verb]
+    allowed = RUN_VERBS[verb].allowed
     statuses = tuple(status for status in asked.statuses if status in allowed) if asked.statuses else allowed
     if not statuses:
         raise Problem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")

@@ -71,7 +71,7 @@ def _settle_one(op: ops.Settle, attempt: AttemptRecord | None, moving: dict[RunI
 
 
 def _settled_as(asked: NodeStatus, run: RunRecord, node: NodeRecord) -> NodeStatus:
-    cancelling = run.status is RunStatus.CANCELLING
+    cancelling = run.status.stopping
     return settled_as(asked, stopping=run.stopping, cancelling=cancelling, removed=node.layout.removed)
 
 

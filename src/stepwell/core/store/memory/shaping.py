@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Refusal, Refused, RunStatus, ops, receipts
+from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Refusal, Refused, ops, receipts
 from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
 from .running import change, close_gate, conclude, rederive
@@ -202,7 +202,7 @@ def _finish(run: RunRecord, finish: ops.Finish, now: int) -> None:
         run.created = run.created._replace(input=finish.input)
     if moved:
         run.ended_at = now if finish.status.terminal else None
-    run.cancel_at = now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None
+    run.cancel_at = now + (finish.grace or 0) if finish.status.stopping else None
     run.note(now, "run", None, None, finish.status)
     if finish.open_gate:
         run.gate, run.stopping = GateState.OPEN, False

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from ...model import AttemptStatus, GateState, OnFailure, Refusal, Refused, RunStatus, may_become, may_rewrite, ops
 
-BEHIND_AN_OPEN_GATE = (RunStatus.PENDING, RunStatus.RUNNING)
-
 
 class GateFacts(NamedTuple):
     """The gate of a run."""
@@ -67,7 +65,7 @@ def refuse_restore(
         return Refused(reason, f"graph {op.run.digest}")
     if restoring is False:
         return Refused(Refusal.CONFLICT, op.run.id)
-    if op.run.gate is GateState.HELD or op.run.status is RunStatus.CANCELLING:
+    if op.run.gate is GateState.HELD or op.run.status.stopping:
         return Refused(Refusal.STATUS, op.run.purpose or op.run.status)
     if any(attempt.status is AttemptStatus.RUNNING for attempt in op.attempts):
         return Refused(Refusal.STATUS, "an attempt is RUNNING")
@@ -89,11 +87,11 @@ def illegal_move(op: ops.Rewrite, run: RunStatus) -> str | None:
     illegal = illegal_row(op.rows)
     if illegal is not None or op.finish is None:
         return illegal
-    if op.finish.status is RunStatus.COMPLETED and run is not RunStatus.COMPLETED:
+    if op.finish.status.completed and not run.completed:
         return "a run completes with the last of its nodes, and by nothing else"
     if not may_become(run, op.finish.status):
         return f"{run} -> {op.finish.status}"
-    if op.finish.open_gate != (op.finish.status in BEHIND_AN_OPEN_GATE):
+    if op.finish.open_gate != op.finish.status.moving:
         return f"{op.finish.status} behind {'an open' if op.finish.open_gate else 'a shut'} gate"
     return None
 
@@ -119,6 +117,6 @@ def conclude(
             return Conclusion.PAUSED
         if active == 0 or (failed > tolerated and on_failure == "fail_fast"):
             return Conclusion.FAILING
-    elif status is RunStatus.CANCELLING and active == 0:
+    elif status.stopping and active == 0:
         return Conclusion.CANCELLED
     return Conclusion.NOTHING

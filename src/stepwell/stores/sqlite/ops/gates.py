@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ....core.model import Receipt, Refusal, Refused, RunStatus, ops, receipts
+from ....core.model import Receipt, Refusal, Refused, ops, receipts
 from ....core.store.rules import codes
 from ....core.store.rules.verdicts import GateFacts, illegal_move, refuse_gate
 from ..payloads import held_form, keep
@@ -138,7 +138,7 @@ UPDATE run
 def _finish(tx: Transaction, run: int, finish: ops.Finish) -> None:
     status = codes.RUN_CODE[finish.status]
     ended = tx.now if finish.status.terminal else None
-    cancel = tx.now + (finish.grace or 0) if finish.status is RunStatus.CANCELLING else None
+    cancel = tx.now + (finish.grace or 0) if finish.status.stopping else None
     given = {"run": run, "now": tx.now, "status": status, "reason": finish.reason, "open": finish.open_gate}
     tx.db.execute(_FINISH, given | {"ended": ended, "cancel": cancel})
     note_runs(tx, [run], status)
