@@ -2,7 +2,7 @@
 They are started when a test first needs them.
 
 Every run of the tests draws the same examples, so that what passes here passes elsewhere. Set STEPWELL_EXPLORE=1, as
-`make explore` does, to draw others each time.
+`make prove WHAT=explore` does, to draw others each time.
 """
 
 from __future__ import annotations

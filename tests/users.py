@@ -1,4 +1,4 @@
-"""`make users`: a project as `stepwell init` writes it, seen by the type checkers that users have.
+"""`make prove WHAT=users`: a project as `stepwell init` writes it, seen by the type checkers that users have.
 
 `make test` asks mypy alone. The other one is pyright in the edition that installs with all it needs (basedpyright); that of its
 authors downloads itself when it is first run, which no pinned file describes.

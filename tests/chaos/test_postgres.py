@@ -133,7 +133,7 @@ def test_a_poor_line_loses_nothing_and_does_nothing_twice(
 
 
 @pytest.mark.skipif(
-    not FULL, reason="in make prove-postgres; tests/stores/postgres/test_processes.py has a shorter one"
+    not FULL, reason="in make prove WHAT=postgres; tests/stores/postgres/test_processes.py has a shorter one"
 )
 @pytest.mark.timeout(900)
 def test_a_server_that_crashes_every_two_seconds_loses_nothing(ledger: str) -> None:

@@ -1,4 +1,4 @@
-"""`make requests`: 100,000 requests of every kind to one server process, whose memory must not grow with them.
+"""`make prove WHAT=requests`: 100,000 requests of every kind to one server process, whose memory must not grow with them.
 
 REQUESTS=20000 is a shorter one.
 """

@@ -1,4 +1,4 @@
-"""`make year`: a simulated year of nearly 900,000 fires, with restarts and several processes; every time fires once.
+"""`make prove WHAT=year`: a simulated year of nearly 900,000 fires, with restarts and several processes; every time fires once.
 
 DAYS=20 is a shorter one.
 """

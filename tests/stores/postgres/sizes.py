@@ -1,4 +1,4 @@
-"""How large a proof is: a few seconds of it in `make test`, all of it in `make prove-postgres`."""
+"""How large a proof is: a few seconds of it in `make test`, all of it in `make prove WHAT=postgres`."""
 
 import os
 
