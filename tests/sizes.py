@@ -1,6 +1,6 @@
 """How large things are in tests which show that a cost grows with the size of a graph and no faster.
 
-A fifth of what is promised shows it every day; `make prove WHAT=load` runs these tests, which are marked `full_size`, at full size.
+A fifth of what is promised shows it every day; `make prove WHAT=load` runs these tests, marked `full_size`, at full size.
 Limits shrink as the sizes do, so that what grows faster misses them at both. They are of processor time, which is not others'.
 """
 

@@ -7,13 +7,8 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import Any
 
-_ROOMS = (
-    "stepwell.base.place",
-    "stepwell.core.graph.",
-    "stepwell.define.",
-    "stepwell.history.replay.",
-    "stepwell.pipeline.",
-)
+_PACKAGE = __package__.partition(".")[0]
+_ROOMS = tuple(f"{_PACKAGE}.{room}" for room in ("define.", "core.graph.", "pipeline.", "base.place", "history."))
 
 
 class SourceLine:

@@ -1,4 +1,4 @@
-"""`make prove WHAT=chaos MINUTES=10`: faults of every kind against a fleet, as long as asked, on each store and each broker there is.
+"""`make prove WHAT=chaos MINUTES=10`: faults of every kind against a fleet, as long as asked, on each store and broker.
 
 Prints progress, and at the end figures; with `--report` they go into docs/reliability.md.
 """
@@ -83,7 +83,7 @@ def one(store_name: str, broker_name: str, seconds: float, seed: int) -> tuple[F
 
 def report(rows: list[tuple[str, str, Figures, Counter[str], float]], seed: int) -> str:
     lines = [
-        f"`make prove WHAT=chaos`, {datetime.datetime.now(datetime.UTC).date()}, seed {seed}, lease 2 s, four worker processes.",
+        f"`make prove WHAT=chaos`, {datetime.datetime.now(datetime.UTC).date()}, seed {seed}, lease 2 s, four processes.",
         "",
         "| store | broker | seconds | runs | nodes | bodies | attempts of lost workers | interrupted | lost | double |",
         "|---|---|---|---|---|---|---|---|---|---|",
