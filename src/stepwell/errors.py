@@ -162,12 +162,13 @@ class InputError(StepwellError):
 
 
 class NotJson(InputError):
-    """A value cannot be kept as JSON. `path` says where in the value the trouble is."""
+    """A value cannot be kept as JSON. `path` says where in the value the trouble is, `place` the same in steps."""
 
-    def __init__(self, message: str, *, path: str = "$") -> None:
+    def __init__(self, message: str, *, path: str = "$", place: tuple[str | int, ...] = ()) -> None:
         super().__init__(f"{message} (at {path})")
         self.message = message
         self.path = path
+        self.place = place
 
 
 class DataMisfit(StepwellError):

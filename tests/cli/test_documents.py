@@ -79,7 +79,7 @@ def test_render_shows_what_a_node_would_get(greet: Shop) -> None:
     told = greet("render", "greet.yaml", "all", "-i", "name=x", code=2).err
     assert 'what hello returned is needed: --outputs FILE, a JSON object as {"hello": {"result": ...}}' in told
     assert "did you mean 'all'?" in greet("render", "greet.yaml", "al", code=2).err
-    assert "an integer is needed" in greet(*words[:-1], "times=many", code=2).err
+    assert "expected an integer" in greet(*words[:-1], "times=many", code=2).err
     secret = GREET.replace('"Hello {{ input.name }}"', "secret:DB")
     greet.write(
         "secret.yaml", secret.replace("handler: transform", "handler: shop:nothing", 1).replace("template: s", "x: s")
@@ -166,7 +166,7 @@ def test_run_graph_show_and_fork_take_documents(greet: Shop) -> None:
     assert (
         greet("run", "greet.yaml", "--input-file", "-", stdin='{"name": "Bob"}').json["result"]["text"] == "Hello Bob!"
     )
-    assert "$.input.name: it is needed" in greet("run", "greet.yaml", code=2).err
+    assert "$.input.name: this field is missing" in greet("run", "greet.yaml", code=2).err
     greet("save", "greet.yaml")
     for what in ("greet.yaml", "greet", "r-1"):
         assert "hello" in greet("graph", what).out
@@ -175,7 +175,7 @@ def test_run_graph_show_and_fork_take_documents(greet: Shop) -> None:
     assert greet("show", "greet@1", "--json").json["document"]["name"] == "greet"
     fork = greet("fork", "r-1", "--at", "all", "-i", "times=9", "--run-id", "f-1")
     assert fork.json["result"] == {"text": "Hello Ann!", "n": 9, "key": "no"}
-    assert "an integer is needed" in greet("fork", "r-1", "-i", "times=x", code=2).err
+    assert "expected an integer" in greet("fork", "r-1", "-i", "times=x", code=2).err
 
 
 def test_show_and_why_of_a_node_have_its_config_before_and_after(greet: Shop) -> None:

@@ -25,7 +25,7 @@ from stepwell import (
     Workflow,
     step,
 )
-from stepwell.define.document.problems import Problem
+from stepwell.base.forms.problems import Problem
 from stepwell.engine.triggers import load_triggers
 from stepwell.triggers.firing import NotHere
 from stepwell.triggers.rendering import Start
@@ -110,9 +110,9 @@ def test_a_trigger_is_fired_by_hand_with_its_own_input_or_another() -> None:
 @pytest.mark.parametrize(
     ("input", "wrong"),
     [
-        ({}, r"\$\.input\.told: it is needed"),
-        ({"tolt": "{{ fire.time }}", "told": "x"}, r"\$\.input\.tolt: there is no such field; did you mean 'told'"),
-        ({"told": 7}, r"\$\.input\.told: a string is needed, not 7"),
+        ({}, r"\$\.input\.told: this field is missing"),
+        ({"tolt": "{{ fire.time }}", "told": "x"}, r"\$\.input\.tolt: unknown field; did you mean 'told'"),
+        ({"told": 7}, r"\$\.input\.told: expected a string, got 7"),
     ],
 )
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Pa
     one.write_text("name: nightly\nworkflow: report\ncron: 30 25 * * *\ntimezone: Berlin\n")
     with pytest.raises(TriggerError) as refused:
         load_triggers(one)
-    assert [problem.path for problem in refused.value.problems] == [("timezone",), ("cron",)]
+    assert [problem.place for problem in refused.value.problems] == [("timezone",), ("cron",)]
     one.write_text("name: a\nname: b\nworkflow: w\nevery: 5s")
     with pytest.raises(InputError, match="more than once"):
         load_triggers(one)

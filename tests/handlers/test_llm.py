@@ -103,7 +103,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more(first):
 def test_twice_is_enough():
     with Server(in_turn(said("no"), said('{"mood": 1}'))) as server, pytest.raises(PermanentError) as caught:
         served(server).call("llm_service", service="llm", prompt="x", schema=SCHEMA)
-    assert "nor did the one before: $.mood: one of 'good', 'bad' is needed, not 1" in str(caught.value)
+    assert "nor did the one before: $.mood: expected one of 'good', 'bad', got 1" in str(caught.value)
     assert len(server.asked) == 2
 
 
@@ -139,7 +139,7 @@ def test_too_many_requests_are_told_to_wait():
         ({"messages": []}, "at least 1"),
         ({"messages": [{"role": "wizard", "content": "b"}]}, "Input should be"),
         ({"prompt": "a", "options": {"stream": True}}, "set by the handler"),
-        ({"prompt": "a", "schema": {"type": "wizard"}}, "schema.type: 'wizard' is no type"),
+        ({"prompt": "a", "schema": {"type": "wizard"}}, "schema.type: there is no type 'wizard'"),
         ({"prompt": "a", "temperature": 3}, "less than"),
     ],
 )

@@ -59,13 +59,13 @@ def test_a_handler_is_described_by_its_function():
 
 def test_all_problems_of_a_config_are_told_each_with_its_path():
     problems = geocode.check_config({"adress": "x", "zoom": 99, "options": {"a": [1]}, "near": [1, "x"]})
-    assert [(each.path, each.message) for each in problems if each.path != ("options", "a")] == [
+    assert [(each.place, each.message) for each in problems if each.place != ("options", "a")] == [
         (("adress",), "there is no such field; did you mean 'address'?"),
         (("address",), "Field required"),
         (("zoom",), "Input should be less than or equal to 20"),
         (("near", 1), "Input should be a valid number, unable to parse string as a number"),
     ]
-    assert {each.path for each in problems} == {("adress",), ("address",), ("zoom",), ("options", "a"), ("near", 1)}
+    assert {each.place for each in problems} == {("adress",), ("address",), ("zoom",), ("options", "a"), ("near", 1)}
 
 
 def test_what_is_known_only_later_is_not_judged():
@@ -77,7 +77,7 @@ def test_what_is_known_only_later_is_not_judged():
     }
     assert geocode.check_config(config, is_template) == []
     assert geocode.check_config({"zoom": "{{ a.zoom }}"}, is_template) == [Problem(("address",), "Field required")]
-    assert [each.path for each in geocode.check_config({"address": "x", "zoom": "many"}, is_template)] == [("zoom",)]
+    assert [each.place for each in geocode.check_config({"address": "x", "zoom": "many"}, is_template)] == [("zoom",)]
     assert geocode.check_config({"address": "x", "zoom": "{{ a.zoom }}"}) != []
 
 

@@ -149,22 +149,25 @@ def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
     """Slowly: raise NotJson for the first problem, with its path."""
     kind = type(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotJson(f"{value!r} is not a JSON number", path=json_path(path))
+        raise NotJson(f"{value!r} is not a JSON number", path=json_path(path), place=path)
     if value is None or isinstance(value, str | int | float):
         return
     if depth > MAX_DEPTH:
-        raise NotJson(f"nested deeper than {MAX_DEPTH} levels, or containing itself", path=json_path(path[:6]) + " ...")
+        start = json_path(path[:6])
+        raise NotJson(
+            f"nested deeper than {MAX_DEPTH} levels, or containing itself", path=f"{start} ...", place=path[:6]
+        )
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise NotJson(f"the key {key!r} is not a string", path=json_path(path))
+                raise NotJson(f"the key {key!r} is not a string", path=json_path(path), place=path)
             _complain(item, (*path, key), depth + 1)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             _complain(item, (*path, index), depth + 1)
     else:
         name = f"{kind.__module__}.{kind.__qualname__}"
-        raise NotJson(f"a value of type {name} cannot be kept as JSON", path=json_path(path))
+        raise NotJson(f"a value of type {name} cannot be kept as JSON", path=json_path(path), place=path)
 
 
 def json_path(parts: Sequence[str | int]) -> str:

@@ -1,8 +1,8 @@
 """The part of JSON Schema that describes inputs and answers. Unknown keywords are refused, not ignored.
 
 >>> schema = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
->>> with_defaults(schema, {}), problems_of(schema, {"n": "x"})
-({'n': 3}, [Misfit(path=('n',), message="an integer is needed, not 'x'")])
+>>> with_defaults(schema, {}), str(problems_of(schema, {"n": "x"})[0])
+({'n': 3}, "$.n: expected an integer, got 'x'")
 """
 
 from __future__ import annotations
@@ -13,26 +13,19 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from itertools import islice
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import InputError
 from .codec import encode_checked, same
+from .forms.problems import Path, Problem, shown
 from .matching import PatternError, compiled
-from .words import MAX_COMPARED, briefly, suggestion
+from .words import MAX_COMPARED, suggestion
 
-Path = tuple[str | int, ...]
 MAX_MATCHED = 10_000
 """Characters of a text that a pattern is held against."""
 MAX_MISFITS = 100
 FEWEST_STEPS, STEPS_PER_PART, MOST_STEPS = 200_000, 10, 10_000_000
 """What a check may take: the comparison of one value with one schema is a step. Large data may take more than small data."""
-
-
-class Misfit(NamedTuple):
-    """What does not fit, and where in the value; in a schema, where in the schema."""
-
-    path: Path
-    message: str
 
 
 def _is_number(value: Any) -> bool:
@@ -114,68 +107,68 @@ _TAKES_TOO_LONG = "checking it takes too long: its parts are described in too ma
 # Of a schema
 
 
-def check_schema(schema: Any) -> list[Misfit]:
+def check_schema(schema: Any) -> list[Problem]:
     """The problems of a schema, including unsupported keywords, 100 at most."""
     checking = _Checking(schema, schema)
     found = _limited(_schema_misfits(schema, (), checking))
     return found or _limited(_default_misfits(schema, (), checking))
 
 
-def _limited(misfits: Iterator[Misfit]) -> list[Misfit]:
-    found: list[Misfit] = []
+def _limited(misfits: Iterator[Problem]) -> list[Problem]:
+    found: list[Problem] = []
     try:
         found.extend(islice(misfits, MAX_MISFITS))
     except _TooMuch:
-        found.append(Misfit((), _TAKES_TOO_LONG))
+        found.append(Problem((), _TAKES_TOO_LONG))
     return found
 
 
-def _schema_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Misfit]:
+def _schema_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Problem]:
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):
-        yield Misfit(path, f"a schema is an object, or true or false, not {briefly(schema)}")
+        yield Problem(path, f"expected a schema (an object, true or false), got {shown(schema)}")
         return
     for word, value in schema.items():
         at = (*path, word)
         if word not in KEYWORDS:
             meant = suggestion(word, KEYWORDS, "")
-            yield Misfit(at, f"this keyword is not known{meant and f'; {meant}'}")
+            yield Problem(at, f"unknown keyword{meant and f'; {meant}'}")
         elif word in _SCHEMAS:
             yield from _schema_misfits(value, at, checking)
         elif word in _LISTS and (not isinstance(value, list) or not value):
-            yield Misfit(at, "a list of schemas is needed")
+            yield Problem(at, "expected a list of schemas")
         elif word in _TABLES and not isinstance(value, dict):
-            yield Misfit(at, "an object of schemas is needed")
+            yield Problem(at, "expected an object of schemas")
         elif word in _LISTS or word in _TABLES:
             for place, each in value.items() if isinstance(value, dict) else enumerate(value):
                 yield from _schema_misfits(each, (*at, place), checking)
         else:
             message = _wrong_keyword(word, value, checking)
             if message:
-                yield Misfit(at, message)
+                yield Problem(at, message)
 
 
 def _wrong_keyword(word: str, value: Any, checking: _Checking) -> str | None:
     if word in _COUNTS and (type(value) is not int or value < 0):
-        return "a whole number from 0 is needed"
+        return "expected a whole number from 0"
     if word in _NUMBERS and not _is_number(value):
-        return "a number is needed"
+        return "expected a number"
     if word == "multipleOf" and value <= 0:
-        return "a number above 0 is needed"
+        return "expected a number above 0"
     if word == "type":
         names = value if isinstance(value, list) else [value]
         wrong = [each for each in names if not isinstance(each, str) or each not in _KINDS]
         if wrong or not names:
-            return f"{briefly(wrong[0] if wrong else value)} is no type; there are {', '.join(_KINDS)}"
+            return f"there is no type {shown(wrong[0] if wrong else value)}; there are {', '.join(_KINDS)}"
     if word == "required" and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-        return "a list of names is needed"
+        return "expected a list of names"
     if word == "enum" and (not isinstance(value, list) or not value):
-        return "a list of values is needed"
+        return "expected a list of values"
     if word == "pattern":
         return _wrong_pattern(value)
     if word == "format" and not isinstance(value, str):
-        return "the name of a format is needed"
+        return "expected the name of a format"
     if word == "$ref":
         return _wrong_reference(value, checking)
     return None
@@ -183,17 +176,17 @@ def _wrong_keyword(word: str, value: Any, checking: _Checking) -> str | None:
 
 def _wrong_pattern(pattern: Any) -> str | None:
     if not isinstance(pattern, str):
-        return "a pattern is a text"
+        return "expected a pattern, as text"
     try:
         compiled(pattern)
     except PatternError as error:
-        return f"it is no pattern: {error}"
+        return f"it is not a pattern: {error}"
     return None
 
 
 def _wrong_reference(reference: Any, checking: _Checking) -> str | None:
     if not isinstance(reference, str) or not reference.startswith("#/"):
-        return 'a reference inside the schema is needed, as "#/$defs/address"'
+        return 'expected a reference inside the schema, as "#/$defs/address"'
     seen: set[str] = set()
     while isinstance(reference, str):
         if reference in seen:
@@ -202,7 +195,7 @@ def _wrong_reference(reference: Any, checking: _Checking) -> str | None:
         checking.spend(1)
         found = checking.referred(reference)
         if found is None:
-            return f"there is nothing at {reference}"
+            return f"{reference} does not exist"
         reference = found.get("$ref") if isinstance(found, dict) else None
     return None
 
@@ -219,13 +212,13 @@ def _referred(reference: str, root: Any) -> Any:
     return None if in_table else found
 
 
-def _default_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Misfit]:
+def _default_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Problem]:
     """Defaults that the schema itself would refuse."""
     if not isinstance(schema, dict):
         return
     if "default" in schema:
-        for path_in, message in _misfits(schema, schema["default"], (), checking, 0):
-            yield Misfit((*path, "default", *path_in), message)
+        for problem in _misfits(schema, schema["default"], (), checking, 0):
+            yield problem._replace(place=(*path, "default", *problem.place))
     for name, each in (schema.get("properties") or {}).items():
         yield from _default_misfits(each, (*path, "properties", name), checking)
 
@@ -233,7 +226,7 @@ def _default_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[M
 # Of a value
 
 
-def problems_of(schema: Any, value: Any) -> list[Misfit]:
+def problems_of(schema: Any, value: Any) -> list[Problem]:
     """Everything about a value that does not fit its schema, 100 at most."""
     return _limited(_misfits(schema, value, (), _Checking(schema, value), 0))
 
@@ -267,16 +260,16 @@ def _filled(schema: Any, value: Any, checking: _Checking, depth: int) -> Any:
     return value
 
 
-def _misfits(schema: Any, value: Any, path: Path, checking: _Checking, depth: int) -> Iterator[Misfit]:
+def _misfits(schema: Any, value: Any, path: Path, checking: _Checking, depth: int) -> Iterator[Problem]:
     schema = checking.without_references(schema)
     checking.spend(1)
     if schema is True or schema is None:
         return
     if schema is False:
-        yield Misfit(path, "nothing is allowed here")
+        yield Problem(path, "nothing is allowed here")
         return
     if depth > 100:
-        yield Misfit(path, "it is nested too deeply")
+        yield Problem(path, "it is nested too deeply")
         return
     kinds = schema.get("type")
     if kinds is not None:
@@ -284,15 +277,15 @@ def _misfits(schema: Any, value: Any, path: Path, checking: _Checking, depth: in
         checking.spend(len(names))
         if not any(_KINDS[name][1](value) for name in names):
             needed = " or ".join(_KINDS[name][0] for name in names)
-            yield Misfit(path, f"{needed} is needed, not {_told(value)}")
+            yield Problem(path, f"expected {needed}, got {shown(value)}")
             return
     for compared in ([schema["const"]] if "const" in schema else []), schema.get("enum", []):
         checking.spend(len(compared) * (_size(value) if isinstance(value, dict | list | str) else 1))
     if "const" in schema and not same(schema["const"], value):
-        yield Misfit(path, f"{_told(schema['const'])} is needed, not {_told(value)}")
+        yield Problem(path, f"expected {shown(schema['const'])}, got {shown(value)}")
     if "enum" in schema and not any(same(each, value) for each in schema["enum"]):
-        allowed = ", ".join(map(_told, schema["enum"][:10]))
-        yield Misfit(path, f"one of {allowed} is needed, not {_told(value)}")
+        allowed = ", ".join(map(shown, schema["enum"][:10]))
+        yield Problem(path, f"expected one of {allowed}, got {shown(value)}")
     if isinstance(value, str):
         yield from _text_misfits(schema, value, path, checking)
     elif isinstance(value, list):
@@ -306,7 +299,7 @@ def _misfits(schema: Any, value: Any, path: Path, checking: _Checking, depth: in
 
 def _combined_misfits(
     schema: dict[str, Any], value: Any, path: Path, checking: _Checking, depth: int
-) -> Iterator[Misfit]:
+) -> Iterator[Problem]:
     def fits(each: Any) -> bool:
         return next(_misfits(each, value, path, checking, depth + 1), None) is None
 
@@ -317,13 +310,13 @@ def _combined_misfits(
         if len(alike) == 1:  # the others are of other types: its misfits are what is wrong
             yield from _misfits(alike[0], value, path, checking, depth + 1)
         elif not any(map(fits, alike)):
-            yield Misfit(path, "it fits none of what anyOf allows")
+            yield Problem(path, "it fits none of the schemas in anyOf")
     if "oneOf" in schema:
         count = sum(map(fits, schema["oneOf"]))
         if count != 1:
-            yield Misfit(path, f"it fits {count or 'none'} of what oneOf allows, and must fit one")
+            yield Problem(path, f"it fits {count or 'none'} of the schemas in oneOf; exactly one must fit")
     if "not" in schema and fits(schema["not"]):
-        yield Misfit(path, "it fits what it must not")
+        yield Problem(path, "it fits the schema under not")
 
 
 def _takes_kind(schema: Any, value: Any) -> bool:
@@ -334,35 +327,35 @@ def _takes_kind(schema: Any, value: Any) -> bool:
 
 
 _BOUNDS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "minLength": (operator.lt, "at least {} characters are needed"),
-    "maxLength": (operator.gt, "at most {} characters are allowed"),
-    "minItems": (operator.lt, "at least {} items are needed"),
-    "maxItems": (operator.gt, "at most {} items are allowed"),
-    "minProperties": (operator.lt, "at least {} fields are needed"),
-    "maxProperties": (operator.gt, "at most {} fields are allowed"),
-    "minimum": (operator.lt, "at least {} is needed, not {}"),
-    "maximum": (operator.gt, "at most {} is allowed, not {}"),
-    "exclusiveMinimum": (operator.le, "more than {} is needed, not {}"),
-    "exclusiveMaximum": (operator.ge, "less than {} is needed, not {}"),
+    "minLength": (operator.lt, "expected at least {} characters"),
+    "maxLength": (operator.gt, "expected at most {} characters"),
+    "minItems": (operator.lt, "expected at least {} items"),
+    "maxItems": (operator.gt, "expected at most {} items"),
+    "minProperties": (operator.lt, "expected at least {} fields"),
+    "maxProperties": (operator.gt, "expected at most {} fields"),
+    "minimum": (operator.lt, "expected at least {}, got {}"),
+    "maximum": (operator.gt, "expected at most {}, got {}"),
+    "exclusiveMinimum": (operator.le, "expected more than {}, got {}"),
+    "exclusiveMaximum": (operator.ge, "expected less than {}, got {}"),
 }
 """By keyword: the comparison that makes a length or number wrong, and the message."""
 
 
-def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords: str) -> Iterator[Misfit]:
+def _out_of_bounds(schema: dict[str, Any], number: float, path: Path, *keywords: str) -> Iterator[Problem]:
     for keyword in keywords:
         if keyword in schema:
             is_wrong, message = _BOUNDS[keyword]
             if is_wrong(number, schema[keyword]):
-                yield Misfit(path, message.format(schema[keyword], number))
+                yield Problem(path, message.format(schema[keyword], number))
 
 
-def _text_misfits(schema: dict[str, Any], value: str, path: Path, checking: _Checking) -> Iterator[Misfit]:
+def _text_misfits(schema: dict[str, Any], value: str, path: Path, checking: _Checking) -> Iterator[Problem]:
     yield from _out_of_bounds(schema, len(value), path, "minLength", "maxLength")
     if "pattern" in schema and not _matches(schema["pattern"], value, checking):
-        yield Misfit(path, f"it does not match {schema['pattern']}")
+        yield Problem(path, f"it does not match {schema['pattern']}")
     check = _FORMATS.get(schema.get("format", ""))
     if check is not None and not check(value):
-        yield Misfit(path, f"it is no {schema['format']}")
+        yield Problem(path, f"it is not of the format {schema['format']}")
 
 
 def _matches(pattern: str, value: str, checking: _Checking) -> bool:
@@ -378,12 +371,12 @@ def _matches(pattern: str, value: str, checking: _Checking) -> bool:
 
 def _list_misfits(
     schema: dict[str, Any], value: list[Any], path: Path, checking: _Checking, depth: int
-) -> Iterator[Misfit]:
+) -> Iterator[Problem]:
     yield from _out_of_bounds(schema, len(value), path, "minItems", "maxItems")
     if schema.get("uniqueItems") is True:
         checking.spend(_size(value))
     if schema.get("uniqueItems") is True and len({encode_checked(each) for each in value}) < len(value):
-        yield Misfit(path, "an item is there more than once")
+        yield Problem(path, "it holds an item twice")
     if "items" in schema:
         for place, each in enumerate(value):
             yield from _misfits(schema["items"], each, (*path, place), checking, depth + 1)
@@ -391,12 +384,12 @@ def _list_misfits(
 
 def _object_misfits(
     schema: dict[str, Any], value: dict[str, Any], path: Path, checking: _Checking, depth: int
-) -> Iterator[Misfit]:
+) -> Iterator[Problem]:
     known = schema.get("properties", {})
     checking.spend(len(schema.get("required", ())))
     for name in schema.get("required", ()):
         if name not in value:
-            yield Misfit((*path, name), "it is needed")
+            yield Problem((*path, name), "this field is missing")
     yield from _out_of_bounds(schema, len(value), path, "minProperties", "maxProperties")
     more = schema.get("additionalProperties", True)
     for name, each in value.items():
@@ -405,16 +398,16 @@ def _object_misfits(
         elif more is False:
             checking.spend(len(known) + min(len(name) * sum(map(len, known)), MAX_COMPARED))
             meant = f"; {suggestion(name, known, most=20)}" if known else ""
-            yield Misfit((*path, name), f"there is no such field{meant}")
+            yield Problem((*path, name), f"unknown field{meant}")
         elif more is not True:
             yield from _misfits(more, each, (*path, name), checking, depth + 1)
 
 
-def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Misfit]:
+def _number_misfits(schema: dict[str, Any], value: float, path: Path) -> Iterator[Problem]:
     yield from _out_of_bounds(schema, value, path, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     step = schema.get("multipleOf")
     if step is not None and not _is_multiple(value, step):
-        yield Misfit(path, f"a multiple of {step} is needed, not {value}")
+        yield Problem(path, f"expected a multiple of {step}, got {value}")
 
 
 def _is_multiple(value: float, step: float) -> bool:
@@ -445,11 +438,3 @@ _FORMATS: Mapping[str, Callable[[str], bool]] = {
     "email": lambda text: re.fullmatch(r"[^@\s]{1,64}@[^@\s]{1,255}", text) is not None,
     "uri": lambda text: re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:\S+", text) is not None,
 }
-
-
-def _told(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict):
-        return "an object"
-    return f"a list of {len(value)}" if isinstance(value, list) else briefly(value)

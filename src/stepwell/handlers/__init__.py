@@ -1,6 +1,6 @@
 """What nodes of documents do: handlers by name, built in, given by users, or brought by packages."""
 
-from ..base.types.misfit import Problem
+from ..base.forms.problems import Problem
 from .definition import Handler, handler
 from .registry import Handlers
 

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
+from ..base.forms.problems import Problem
 from ..base.secrets import SecretRef, leaves
-from ..base.types.misfit import Problem
 from ..base.words import suggestion
 from ..errors import PermanentError
 
@@ -52,7 +52,7 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
         except ValidationError:
             pass
     problems = problems_of(model, config)
-    lines = "\n".join(f"  - {'.'.join(map(str, ('config', *each.path)))}: {each.message}" for each in problems)
+    lines = "\n".join(f"  - {'.'.join(map(str, ('config', *each.place)))}: {each.message}" for each in problems)
     raise PermanentError(f"{name} cannot work with its config:\n{lines}")
 
 

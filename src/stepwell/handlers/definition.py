@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from ..base.clock import Duration, in_seconds
+from ..base.forms.problems import Problem
 from ..base.place import caller
 from ..base.secrets import SecretRef, has_references, leaves, references_of
-from ..base.types.misfit import Problem
 from ..base.words import shown
 from ..core.graph import Retry, SideEffects
 from ..errors import DefinitionError, PermanentError

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.forms.problems import Problem
 from ..base.schemas import problems_of
 from ..base.secrets import references_of
-from ..base.types.misfit import Problem
 from ..base.words import suggestion
 from ..core.graph.document import read_retry, write_retry
 from .configs import Later, is_known_later, kind_of
@@ -42,10 +42,11 @@ class DescribedHandler(Handler):
                 found.append(
                     Problem((name,), f"there is no such field{f'; {suggestion(name, known)}' if known else ''}")
                 )
-        for path, message in problems_of(self.config_schema(), dict(config)):
+        for problem in problems_of(self.config_schema(), dict(config)):
+            path = problem.place
             is_missing = bool(path) and _lacks(config, path)
-            if (is_missing or not is_known_later(config, path, later)) and not any(each.path == path for each in found):
-                found.append(Problem(path, message))
+            if (is_missing or not is_known_later(config, path, later)) and all(each.place != path for each in found):
+                found.append(problem)
         return found
 
 

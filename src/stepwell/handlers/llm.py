@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ..base.codec import decode_strictly, json_path, text
+from ..base.codec import decode_strictly, text
 from ..base.masking import mask
 from ..base.schemas import check_schema, problems_of
 from ..errors import PermanentError
@@ -57,7 +57,7 @@ class LlmService(Strict):
         if own:
             raise ValueError(f"options.{min(own)}: this is set by the handler")
         if self.schema_ is not None and (wrong := check_schema(self.schema_)):
-            raise ValueError(f"schema{json_path(wrong[0].path)[1:]}: {wrong[0].message}")
+            raise ValueError(wrong[0].below("schema"))
         return self
 
     def conversation(self) -> list[dict[str, str]]:
@@ -193,7 +193,7 @@ def _fitting(said: str, schema: dict[str, Any]) -> tuple[Any, str]:
     except ValueError as error:
         return None, f"it is no JSON ({error})"
     wrong = problems_of(schema, value)
-    return value, "; ".join(f"{json_path(each.path)}: {each.message}" for each in wrong[:5])
+    return value, "; ".join(map(str, wrong[:5]))
 
 
 def _short(told: str) -> str:

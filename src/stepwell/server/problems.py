@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .. import errors
-from ..base.codec import clean, encode_checked, json_path
+from ..base.codec import clean, encode_checked
 from ..base.words import message_of, short_name
 from ..define.document import DocumentError
 from ..triggers import TriggerError
@@ -79,7 +79,7 @@ def problem_of(error: BaseException) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, TriggerError):
-        found = [{"path": json_path(each.path), "message": clean(each.message)} for each in error.problems]
+        found = [{"path": each.path, "message": clean(each.message)} for each in error.problems]
         return Problem(422, clean(error.public_message), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
         return Problem(422, clean(error.public_message), problems=_listed(error.problems))

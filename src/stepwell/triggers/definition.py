@@ -10,9 +10,9 @@ from typing import Any
 
 from ..base.clock import SECOND, Duration
 from ..base.codec import decode, encode_checked, sha256
+from ..base.forms.problems import Problem
 from ..base.templates import Config, compile_config
 from ..base.types.codecs import encoded_by_type
-from ..base.types.misfit import Problem
 from ..base.words import shown
 from ..errors import NotJson
 from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, TriggerError, When
@@ -177,7 +177,7 @@ def read_declared(given: Any, workflow: str, named: str, report: Callable[[Path,
             trigger = Trigger.of(data)
         except TriggerError as error:
             for problem in error.problems:
-                report((place, *problem.path), problem.message)
+                report((place, *problem.place), problem.message)
             continue
         if any(trigger.name == other.name for other in found):
             report((place, "name"), f"{trigger.name!r} is the name of another one already")

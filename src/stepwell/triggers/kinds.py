@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..base.forms.problems import Problem
 from ..base.secrets import SecretRef
-from ..base.types.misfit import Problem
 from ..errors import DefinitionError
 from .schedule import Cron
 

@@ -10,10 +10,10 @@ from typing import Any, get_args
 
 from ..base.clock import MAX_SECONDS, SECOND, is_seconds, utc_text
 from ..base.codec import encode_checked
+from ..base.forms.problems import Problem
 from ..base.ids import checked_run_id
 from ..base.secrets import SecretRef
 from ..base.templates import TemplateError, compile_config
-from ..base.types.misfit import Problem
 from ..base.words import shown, suggestion
 from ..core.model import RunStatus
 from ..errors import InputError

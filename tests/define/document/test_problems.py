@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell import Document, DocumentError, Graph, GraphError, InputError
+from stepwell.base.forms import problems as collecting
 from stepwell.define.document import checking, document
-from stepwell.define.document import problems as collecting
 from stepwell.define.document.checking import with_templates_read
 from stepwell.define.document.document import FIELDS as TOP_FIELDS
 from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
@@ -107,19 +107,19 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"id": "items"}, "$.nodes[0].id", "'items' is reserved"),
     (FINE | {"id": "__class__"}, "$.nodes[0].id", "'__class__' is reserved"),
     (FINE | {"id": "not"}, "$.nodes[0].id", "reserved"),
-    (FINE | {"handler": 7}, "$.nodes[0].handler", "some text is needed, not 7"),
+    (FINE | {"handler": 7}, "$.nodes[0].handler", "expected some text, got 7"),
     (FINE | {"handler": "tranform"}, "$.nodes[0].handler", "did you mean 'transform'?"),
-    (FINE | {"config": []}, "$.nodes[0].config", "an object is needed"),
+    (FINE | {"config": []}, "$.nodes[0].config", "expected an object"),
     (FINE | {"config": {"template": 1, "tempalte": 2}}, "$.nodes[0].config.tempalte", "did you mean 'template'?"),
     (FINE | {"dependencies": "a"}, "$.nodes[0].dependencies", "write ['a']"),
-    (FINE | {"dependencies": {"b": 1}}, "$.nodes[0].dependencies", "a list of ids is needed"),
-    (FINE | {"dependencies": 7}, "$.nodes[0].dependencies", "a list of ids is needed, not 7"),
-    (FINE | {"dependencies": [7]}, "$.nodes[0].dependencies[0]", "the id of a node is needed, not 7"),
+    (FINE | {"dependencies": {"b": 1}}, "$.nodes[0].dependencies", "expected a list of ids"),
+    (FINE | {"dependencies": 7}, "$.nodes[0].dependencies", "expected a list of ids, got 7"),
+    (FINE | {"dependencies": [7]}, "$.nodes[0].dependencies[0]", "expected the id of a node, got 7"),
     (FINE | {"dependencies": ["b"]}, "$.nodes[0].dependencies", "'b' is no node"),
     (FINE | {"timeout_seconds": -1}, "$.nodes[0].timeout_seconds", "positive number"),
     (FINE | {"timeout_seconds": "30"}, "$.nodes[0].timeout_seconds", "positive number"),
-    (FINE | {"timeout_seconds": None}, "$.nodes[0].timeout_seconds", "not null"),
-    (FINE | {"timeout": True}, "$.nodes[0].timeout", "not true"),
+    (FINE | {"timeout_seconds": None}, "$.nodes[0].timeout_seconds", "got null"),
+    (FINE | {"timeout": True}, "$.nodes[0].timeout", "got true"),
     (FINE | {"retry": 0}, "$.nodes[0].retry", "whole number of attempts"),
     (FINE | {"retry": {"max_attempts": 2, "delay": 1}}, "$.nodes[0].retry.delay", "retry has no field"),
     (FINE | {"retry": {}}, "$.nodes[0].retry.max_attempts", "at least 1"),
@@ -162,9 +162,9 @@ TOP: list[tuple[Any, str, str]] = [
     ({"name": "x"}, "$", "no nodes"),
     ({"name": "x", "nodes": []}, "$.nodes", "no nodes"),
     ({"name": "x", "nodes": {}}, "$.nodes", "write a list of objects"),
-    ({"name": "x", "nodes": [7]}, "$.nodes[0]", "an object is needed, not 7"),
-    ([], "$", "an object with name and nodes is needed"),
-    ("null", "$", "an object with name and nodes is needed"),
+    ({"name": "x", "nodes": [7]}, "$.nodes[0]", "expected an object, got 7"),
+    ([], "$", "expected an object with name and nodes"),
+    ("null", "$", "expected an object with name and nodes"),
     ({"name": "a@1", "nodes": [FINE]}, "$.name", "without @"),
     ({"name": "a\x1b[2J", "nodes": [FINE]}, "$.name", "printable"),
     ({"name": "x", "nodes": [FINE], "on_failure": "stop"}, "$.on_failure", "one of fail_fast, finish, pause"),
@@ -464,11 +464,11 @@ INPUTS: list[tuple[Any, dict[str, Any], Any]] = [
     (None, {"anything": [1]}, {"anything": [1]}),
     ({"properties": {"n": {"type": "integer", "default": 3}}}, {}, {"n": 3}),
     ({"properties": {"n": {"type": "integer", "default": 3}}}, {"n": 4}, {"n": 4}),
-    ({"properties": {"n": {}}}, {"m": 1}, "input.m: there is no such field"),
+    ({"properties": {"n": {}}}, {"m": 1}, "input.m: unknown field"),
     ({"properties": {"n": {}}, "additionalProperties": True}, {"m": 1}, {"m": 1}),
     ({"properties": {"n": {}}, "anyOf": [{"required": ["m"]}]}, {"m": 1}, {"m": 1}),
     ({"properties": {"n": {}}, "$ref": "#/$defs/m", "$defs": {"m": {}}}, {"m": 1}, {"m": 1}),
-    ({"required": ["m"]}, {"n": 1}, "input.m: it is needed"),
+    ({"required": ["m"]}, {"n": 1}, "input.m: this field is missing"),
     ({"properties": {"n": {"type": "integer"}, "m": {"minimum": 2}}}, {"n": "x", "m": 1}, "input.m.*\n.*input.n"),
 ]
 
@@ -481,7 +481,7 @@ def test_an_input_is_checked_and_gets_its_defaults(schema: Any, given: dict[str,
     else:
         with pytest.raises(InputError, match=expected):
             document.checked_input(given)
-    with pytest.raises(InputError, match="an object is needed"):
+    with pytest.raises(InputError, match="expected an object"):
         document.checked_input([1])  # type: ignore[arg-type]
 
 

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ..codec import json_path
+from ..forms.problems import Problem
 
 
 class Unsupported(Exception):
     """An annotation that cannot be kept as JSON; says why, and what to do."""
-
-
-class Problem(NamedTuple):
-    """Something wrong at a place in JSON."""
-
-    path: tuple[str | int, ...]
-    message: str
-
-    def below(self, name: str) -> str:
-        """For people who know the value as `name`."""
-        return f"{name}{json_path(self.path)[1:]}: {self.message}"
-
-    def __str__(self) -> str:
-        return self.below("$")
 
 
 class Misfit(Exception):

@@ -15,12 +15,13 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from ...errors import NotJson
 from ..codec import encode
+from ..forms.problems import Problem
 from ..words import briefly
 from .codecs import Codec, codec_of
 from .fields import unwrapped
 from .foreign import when_registered
 from .kinds import DICTS, examine, shown
-from .misfit import Problem, Unsupported
+from .misfit import Unsupported
 
 
 class Shape(NamedTuple):

@@ -1,4 +1,5 @@
 """Documents: workflows as JSON or YAML. docs/documents.md teaches them."""
 
+from ...base.forms.problems import Problem
 from .document import Document
-from .problems import DocumentError, Problem
+from .problems import DocumentError

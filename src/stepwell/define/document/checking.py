@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ...base.codec import json_path
+from ...base.forms.problems import Path, Problems
 from ...base.ids import NodeId
 from ...base.secrets import PREFIX, SecretRef
 from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
@@ -17,7 +18,6 @@ from ...errors import GraphError
 from ...handlers import Handler, Handlers
 from ..code.address import is_address
 from .nodes import UNREADABLE, Node
-from .problems import Collected, Path
 
 ALWAYS = ("input", "run")
 MAX_PARSED = 500_000
@@ -29,7 +29,7 @@ _OF_ANY_NODE = ("output", "result")
 
 
 def check_nodes(
-    nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Collected
+    nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Problems
 ) -> dict[str, tuple[NodeId, ...]]:
     """Check all nodes; by id, the nodes that the templates of each read.
 
@@ -51,7 +51,7 @@ def check_nodes(
     return needs
 
 
-def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
+def _check_ids(nodes: Sequence[Node], problems: Problems) -> dict[str, Node]:
     known: dict[str, Node] = {}
     for node in nodes:
         if not node.id:
@@ -66,14 +66,14 @@ def _check_ids(nodes: Sequence[Node], problems: Collected) -> dict[str, Node]:
     return known
 
 
-def _check_promises(nodes: Sequence[Node], problems: Collected) -> None:
+def _check_promises(nodes: Sequence[Node], problems: Problems) -> None:
     for node in nodes:
         if node.on_lost == "interrupt" and node.retry is not None and node.retry.retry_on is None:
             message = "on_lost: interrupt promises at most one run per request; a retry needs an explicit retry_on"
             problems.add(node.path("retry"), message)
 
 
-def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], problems: Collected) -> None:
+def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], problems: Problems) -> None:
     for node in nodes:
         for name in node.dependencies:
             if name not in known:
@@ -92,7 +92,7 @@ def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
     return NodeSpec(NodeId(node.id), node.id, parents)
 
 
-def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collected) -> dict[str, Handler | None]:
+def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Problems) -> dict[str, Handler | None]:
     """Handlers by name. An address is a function, of which nothing is known without importing it."""
     found: dict[str, Handler | None] = {}
     for node in nodes:
@@ -106,7 +106,7 @@ def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Collecte
     return found
 
 
-def _check_config(node: Node, handler: Handler | None, problems: Collected) -> Config:
+def _check_config(node: Node, handler: Handler | None, problems: Problems) -> Config:
     if sum(1 for _ in islice(_values_in(node.config), MAX_CONFIG + 1)) > MAX_CONFIG:
         problems.add(
             node.path("config"), f"it holds more than {MAX_CONFIG:,} values: give them as input, or read them in a job"
@@ -127,10 +127,10 @@ def _check_config(node: Node, handler: Handler | None, problems: Collected) -> C
             problems.add(node.path("config", *path), message, found=value)
     if handler is not None and node.config is not UNREADABLE:
         for problem in handler.check_config(node.config, is_template):
-            problems.add(node.path("config", *problem.path), problem.message)
+            problems.add(node.path("config", *problem.place), problem.message)
         for name in expressions & node.config.keys():
             if not isinstance(node.config[name], str):
-                problems.needed(node.path("config", name), "an expression, as text,", node.config[name])
+                problems.expected(node.path("config", name), "an expression, as text,", node.config[name])
     elif "ctx" in node.config and is_address(node.handler):
         problems.add(node.path("config", "ctx"), "a function gets its context by itself")
     return config
@@ -175,7 +175,7 @@ class _References:
         known: Mapping[str, Node],
         handlers: Mapping[str, Handler | None],
         schema: Mapping[str, Any] | None,
-        problems: Collected,
+        problems: Problems,
     ) -> None:
         self._known = known
         self._handlers = handlers
@@ -224,7 +224,7 @@ class _References:
 def _check_ancestors(
     known: Mapping[str, Node],
     asked: Sequence[tuple[Node, Path, Reference]],
-    problems: Collected,
+    problems: Problems,
 ) -> None:
     """A template may name only ancestors: whether another node has finished would depend on timing."""
     specs = [_shape(node, known) for node in known.values()]
@@ -277,7 +277,7 @@ def _checked_templates(spec: NodeSpec, graph: Graph, handlers: Handlers, problem
     for path, error in wrong:
         report(f"the template is wrong: {error.problem}", "args", *path)
     for problem in () if handler is None else handler.check_config(dict(spec.args), is_template):
-        report(problem.message, "args", *problem.path)
+        report(problem.message, "args", *problem.place)
     needs: dict[NodeId, None] = {}
     for path, reference in config.references:
         if reference.name in graph.nodes:

@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...base.codec import decode, encode, encode_checked, sha256
+from ...base.forms.problems import Problem, Problems, TooManyProblems
 from ...base.ids import NodeId
 from ...core.graph import Graph, NodeSpec
 from ...core.graph.document import Source
@@ -32,7 +33,7 @@ from .nodes import (
     read_node,
     seconds,
 )
-from .problems import Collected, DocumentError, Problem, TooManyProblems, Unreadable
+from .problems import DocumentError, Unreadable
 from .text import Form, Read, read_document, read_text
 
 if TYPE_CHECKING:
@@ -60,11 +61,11 @@ class Document:
     def __init__(
         self, data: Mapping[str, Any], handlers: Handlers | None = None, *, source: str = "the document"
     ) -> None:
-        problems = Collected()
+        problems = Problems()
         with suppress(TooManyProblems):
             self._read(_copied(data, problems), Handlers() if handlers is None else handlers, problems)
         if problems:
-            raise DocumentError(source, [each for _, each in problems.found])
+            raise DocumentError(source, problems)
         self.source = source
 
     @classmethod
@@ -95,7 +96,7 @@ class Document:
     @classmethod
     def _of(cls, read: Read, handlers: Handlers | None, source: str) -> Document:
         made = cls.__new__(cls)
-        problems = Collected(read.repeated)
+        problems = Problems(read.repeated)
         with suppress(TooManyProblems):
             made._read(read.data, Handlers() if handlers is None else handlers, problems)
         if problems:
@@ -103,9 +104,9 @@ class Document:
         made.source = source
         return made
 
-    def _read(self, data: Any, handlers: Handlers, problems: Collected) -> None:
+    def _read(self, data: Any, handlers: Handlers, problems: Problems) -> None:
         if not isinstance(data, dict):
-            problems.needed((), "an object with name and nodes", data)
+            problems.expected((), "an object with name and nodes", data)
             return
 
         def field(name: str, read: Reader, default: Any = None) -> Any:
@@ -215,12 +216,12 @@ class Document:
         )
 
 
-def _copied(data: Any, problems: Collected) -> Any:
+def _copied(data: Any, problems: Problems) -> Any:
     """A copy, so that nobody can change what was checked. What is not JSON is reported like any other problem."""
     try:
         return decode(encode(dict(data) if isinstance(data, Mapping) else data))
     except NotJson as error:
-        problems.found.append(((), Problem(error.path, error.message)))
+        problems.append(Problem(error.place, error.message))
         return {}
 
 
@@ -231,7 +232,7 @@ def _in_order(value: Any) -> Any:
     return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
-def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
+def _nodes(data: dict[str, Any], problems: Problems) -> list[Node]:
     given = data.get("nodes")
     if "nodes" not in data or given == []:
         problems.add(("nodes",) if "nodes" in data else (), "it has no nodes: at least one is needed", expected="nodes")
@@ -252,18 +253,18 @@ def _nodes(data: dict[str, Any], problems: Collected) -> list[Node]:
     return found
 
 
-def _tags(data: dict[str, Any], problems: Collected) -> tuple[str, ...] | dict[str, str]:
+def _tags(data: dict[str, Any], problems: Problems) -> tuple[str, ...] | dict[str, str]:
     value = data.get("tags", [])
     if isinstance(value, dict) and len(value) <= MAX_TAGS and all(map(_is_tag, (*value, *value.values()))):
         return value
     if not isinstance(value, list) or not all(map(_is_tag, value)):
         expected = f"a list of texts, or an object of at most {MAX_TAGS} texts, each of at most {MAX_TAG} characters,"
-        problems.needed(("tags",), expected, value)
+        problems.expected(("tags",), expected, value)
         return ()
     return tuple(dict.fromkeys(value))
 
 
-def _triggers(data: dict[str, Any], name: str, problems: Collected) -> tuple[Trigger, ...]:
+def _triggers(data: dict[str, Any], name: str, problems: Problems) -> tuple[Trigger, ...]:
     if "triggers" not in data:
         return ()
     from ...triggers.definition import read_declared

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...base.codec import decode, json_path
+from ...base.codec import decode
+from ...base.forms.problems import Path, Problems
 from ...base.schemas import check_schema, problems_of, with_defaults
 from ...base.types.codecs import encoded_by_type
 from ...errors import InputError
-from .problems import Collected, Path
 
 
-def read_schema(value: Any, path: Path, problems: Collected) -> dict[str, Any] | None:
+def read_schema(value: Any, path: Path, problems: Problems) -> dict[str, Any] | None:
     """The schema of an input, checked."""
     if not isinstance(value, dict):
-        problems.needed(path, "a JSON Schema of an object", value)
+        problems.expected(path, "a JSON Schema of an object", value)
         return None
     if value.get("type", "object") != "object":
         problems.add((*path, "type"), "the input of a run is an object", found=value["type"], expected="object")
         return None
     misfits = check_schema(value)
     for misfit in misfits:
-        problems.add((*path, *misfit.path), misfit.message)
+        problems.add((*path, *misfit.place), misfit.message)
     return None if misfits else value
 
 
@@ -37,13 +37,13 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
 def checked_input(workflow: str, schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -> dict[str, Any]:
     """The input of a run with defaults; InputError lists everything that does not fit. Without a schema everything does."""
     if not isinstance(values, Mapping):
-        raise InputError(f"the input of {workflow} is {values!r}; an object is needed")
+        raise InputError(f"the input of {workflow}: expected an object, got {values!r}")
     given: dict[str, Any] = decode(encoded_by_type(dict(values)))
     if schema is None:
         return given
     filled: dict[str, Any] = with_defaults(schema, given)
     misfits = problems_of(closed(schema), filled)
     if misfits:
-        lines = "\n".join(f"  - {json_path(('input', *misfit.path))}: {misfit.message}" for misfit in misfits)
+        lines = "\n".join(f"  - {misfit.below('$.input')}" for misfit in misfits)
         raise InputError(f"the input of {workflow} does not fit:\n{lines}")
     return filled

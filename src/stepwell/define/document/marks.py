@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
-from .problems import Path
+from ...base.forms.problems import Path
 
 
 class Mark:

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 from ...base.clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
+from ...base.forms.problems import Path, Problems
 from ...core.graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
-from .problems import Collected, Path
 
-Reader: TypeAlias = Callable[[Any, Path, Collected], Any]
+Reader: TypeAlias = Callable[[Any, Path, Problems], Any]
 """Reads the value of a field; None if something is wrong with it, which is reported."""
 MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
 """The names of dynamic workflows for fields of a node. Both are accepted."""
@@ -67,11 +67,11 @@ class Node(NamedTuple):
         return ("nodes", self.place, self.written.get(field, field), *below)
 
 
-def read_node(data: Any, place: int, problems: Collected) -> Node | None:
+def read_node(data: Any, place: int, problems: Problems) -> Node | None:
     """A node, with defaults for wrong fields, so that the rest can be checked; None if it is not an object."""
     at: Path = ("nodes", place)
     if not isinstance(data, dict):
-        problems.needed(at, "an object", data)
+        problems.expected(at, "an object", data)
         return None
     written: dict[str, str] = {}
     fields: dict[str, Any] = {}
@@ -96,7 +96,7 @@ def read_node(data: Any, place: int, problems: Collected) -> Node | None:
     return Node(place, written, **({"config": UNREADABLE if "config" in fields else {}} | read))
 
 
-def _id(value: Any, path: Path, problems: Collected) -> str | None:
+def _id(value: Any, path: Path, problems: Problems) -> str | None:
     if not isinstance(value, str) or not _ID.match(value) or len(value) > MAX_ID:
         hint = "" if not isinstance(value, str) or "-" not in value else ": a hyphen would be a minus in a template"
         expected = f"an id of letters, digits and _ that begins with no digit (at most {MAX_ID} characters)"
@@ -111,10 +111,10 @@ def _id(value: Any, path: Path, problems: Collected) -> str | None:
 def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
     """A reader that accepts what fits and reports everything else."""
 
-    def read(value: Any, path: Path, problems: Collected) -> Any:
+    def read(value: Any, path: Path, problems: Problems) -> Any:
         if fits(value):
             return value
-        problems.needed(path, expected, value)
+        problems.expected(path, expected, value)
         return None
 
     return read
@@ -130,47 +130,47 @@ def one_of(choices: tuple[str, ...]) -> Reader:
     return needs(f"one of {', '.join(choices)}", choices.__contains__)
 
 
-def _dependencies(value: Any, path: Path, problems: Collected) -> tuple[str, ...] | None:
+def _dependencies(value: Any, path: Path, problems: Problems) -> tuple[str, ...] | None:
     """Ids, each once."""
     if isinstance(value, str):
         problems.add(path, f"a list of ids is needed: write [{value!r}]", found=value, expected="a list of ids")
         return None
     if not isinstance(value, list):
-        problems.needed(path, "a list of ids", value)
+        problems.expected(path, "a list of ids", value)
         return None
     for place, each in enumerate(value):
         if not isinstance(each, str):
-            problems.needed((*path, place), "the id of a node", each)
+            problems.expected((*path, place), "the id of a node", each)
             return None
     return tuple(dict.fromkeys(value))
 
 
-def _retry(value: Any, path: Path, problems: Collected) -> Retry | None:
+def _retry(value: Any, path: Path, problems: Problems) -> Retry | None:
     if type(value) is int and value >= 1:
         return Retry(value)
     if not isinstance(value, dict):
-        problems.needed(path, "a whole number of attempts, or an object with max_attempts,", value)
+        problems.expected(path, "a whole number of attempts, or an object with max_attempts,", value)
         return None
-    count = len(problems.found)
+    count = len(problems)
     for key in value:
         if key not in _RETRY_FIELDS:
             problems.unknown((*path, key), f"retry has no field {key!r}", key, _RETRY_FIELDS)
     attempts: Any = value.get("max_attempts")
     if type(attempts) is not int or attempts < 1:
-        problems.needed((*path, "max_attempts"), "a whole number of at least 1", attempts)
+        problems.expected((*path, "max_attempts"), "a whole number of at least 1", attempts)
     base, longest = value.get("base_delay", 1.0), value.get("max_delay", 60.0)
     if not is_seconds(base, positive=True):
-        problems.needed((*path, "base_delay"), POSITIVE_SECONDS_NEEDED, base)
+        problems.expected((*path, "base_delay"), POSITIVE_SECONDS_NEEDED, base)
     if not is_seconds(longest):
-        problems.needed((*path, "max_delay"), SECONDS_NEEDED, longest)
+        problems.expected((*path, "max_delay"), SECONDS_NEEDED, longest)
     elif is_seconds(base) and longest < base:
-        problems.needed((*path, "max_delay"), f"at least base_delay, which is {base:g},", longest)
+        problems.expected((*path, "max_delay"), f"at least base_delay, which is {base:g},", longest)
     names = value.get("retry_on")
     if names is not None and not (isinstance(names, list) and names and all(isinstance(each, str) for each in names)):
-        problems.needed(
+        problems.expected(
             (*path, "retry_on"), "a list of names of exceptions, or of functions that are asked about one,", names
         )
-    if len(problems.found) > count:
+    if len(problems) > count:
         return None
     return Retry(attempts, float(base), float(longest), None if names is None else tuple(names))
 

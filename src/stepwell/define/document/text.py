@@ -9,9 +9,10 @@ from pathlib import Path as FilePath
 from typing import Any, Literal, NamedTuple
 
 from ...base.codec import MAX_DEPTH
+from ...base.forms.problems import Marks, Path
 from ...core.graph.parse import Objects, too_deep, too_many
 from .marks import JsonMarks
-from .problems import Marks, Path, Unreadable
+from .problems import Unreadable
 
 MAX_BYTES = 32 * 1024 * 1024
 """Of a document: some hundred thousand nodes."""

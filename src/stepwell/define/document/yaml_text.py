@@ -13,8 +13,9 @@ import yaml
 from yaml.reader import Reader
 
 from ...base.codec import MAX_DEPTH
+from ...base.forms.problems import Path
 from .marks import Mark
-from .problems import Path, Unreadable
+from .problems import Unreadable
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

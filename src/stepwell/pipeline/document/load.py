@@ -9,8 +9,8 @@ from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
 from ...base.clock import is_seconds
+from ...base.forms.problems import Problems
 from ...define.document import DocumentError
-from ...define.document.problems import Collected
 from ...define.document.text import Read, read_document
 from ...handlers import Handlers
 from ..definition import PipelineDefinition, checked_root, open_states
@@ -50,9 +50,9 @@ def make_pipeline(
     strict: bool = False,
 ) -> Made:
     """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`."""
-    problems = Collected(read.repeated)
+    problems = Problems(read.repeated)
     if not isinstance(read.data, dict):
-        problems.needed((), "an object with mode and nodes", read.data)
+        problems.expected((), "an object with mode and nodes", read.data)
     else:
         options = _options(read.data, stem, root, problems)
         where = options["root"]
@@ -75,40 +75,40 @@ def make_pipeline(
     raise DocumentError(source, problems.placed(read.marks()))
 
 
-def _options(data: Mapping[str, Any], stem: str, root: str | None, problems: Collected) -> dict[str, Any]:
+def _options(data: Mapping[str, Any], stem: str, root: str | None, problems: Problems) -> dict[str, Any]:
     """The options of the pipeline."""
     for key in data:
         if key not in FIELDS:
             problems.unknown((key,), f"a pipeline has no field {key!r}", str(key), FIELDS)
     if data.get("mode") != "pipeline":
-        problems.needed(("mode",), '"pipeline"', data.get("mode"))
+        problems.expected(("mode",), '"pipeline"', data.get("mode"))
     store = data.get("stateStore", "filesystem")
     if store not in STORES:
         problems.unknown(("stateStore",), f"there is no store of states {store!r}", str(store), STORES)
     where = root if root is not None else data.get("stateRoot", "output")
     if not isinstance(where, str) or not where:
-        problems.needed(("stateRoot",), "a folder", where)
+        problems.expected(("stateRoot",), "a folder", where)
     elif store == "database" and "://" not in where:
         where = f"sqlite:///{where.rstrip('/')}/states.db"
     interval = data.get("scanInterval", 60)
     if not is_seconds(interval, positive=True):
-        problems.needed(("scanInterval",), "a number of seconds", interval)
+        problems.expected(("scanInterval",), "a number of seconds", interval)
     limit = data.get("maxConcurrentEntities")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        problems.needed(("maxConcurrentEntities",), "a whole number from 1", limit)
+        problems.expected(("maxConcurrentEntities",), "a whole number from 1", limit)
     name = data.get("name", stem)
     if not isinstance(name, str):
-        problems.needed(("name",), "some text", name)
+        problems.expected(("name",), "some text", name)
     return {"name": name, "root": where, "scan_interval": interval, "limit": limit, **_back_off(data, problems)}
 
 
-def _back_off(data: Mapping[str, Any], problems: Collected) -> dict[str, Any]:
+def _back_off(data: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     policy = data.get("retryPolicy")
     if policy is None:
         return {}
     seconds = policy.get("backoffSeconds") if isinstance(policy, dict) else None
     if not isinstance(seconds, list) or not all(is_seconds(each) for each in seconds):
-        problems.needed(("retryPolicy", "backoffSeconds"), "a list of seconds", seconds)
+        problems.expected(("retryPolicy", "backoffSeconds"), "a list of seconds", seconds)
         return {}
     most = policy.get("maxAttempts")
     return {"back_off": seconds if most is None else seconds[: max(0, int(most) - 1)]}

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...base.forms.problems import Problems
 from ...base.templates import TemplateError, compile_config
 from ...define.code.address import is_address
 from ...define.code.registry import ForData
-from ...define.document.problems import Collected
 from ...errors import DefinitionError
 from ...handlers import Handlers
 from ...triggers.filters import compile_filter
@@ -54,7 +54,7 @@ class Nodes:
     def __init__(
         self,
         document: Mapping[str, Any],
-        problems: Collected,
+        problems: Problems,
         handlers: Callable[[], Handlers],
         jobs: tuple[str, ...],
         *,
@@ -88,14 +88,14 @@ class Nodes:
 
     def _nodes(self, given: Any) -> dict[str, Node]:
         if not isinstance(given, list) or not given:
-            self.problems.needed(("nodes",), "a list of nodes", given)
+            self.problems.expected(("nodes",), "a list of nodes", given)
             return {}
         found: dict[str, Node] = {}
         names: set[str] = set()
         for at, each in enumerate(given):
             path = ("nodes", at)
             if not isinstance(each, dict):
-                self.problems.needed(path, "an object with id, typeId and data", each)
+                self.problems.expected(path, "an object with id, typeId and data", each)
                 continue
             for key in each:
                 if key not in NODE_FIELDS:
@@ -114,7 +114,7 @@ class Nodes:
                 self.problems.add((*path, "name"), "another node has this name" if name in names else rule, found=name)
             names.add(name)
             if not isinstance(data, dict):
-                self.problems.needed((*path, "data"), "an object", data)
+                self.problems.expected((*path, "data"), "an object", data)
                 continue
             for key in data:
                 if key not in DATA[kind]:
@@ -125,7 +125,7 @@ class Nodes:
     def _connections(self, given: Any) -> dict[str, list[str]]:
         above: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
         if not isinstance(given, list):
-            self.problems.needed(("connections",), "a list of connections", given)
+            self.problems.expected(("connections",), "a list of connections", given)
             return above
         for at, each in enumerate(given):
             ends = []
@@ -193,7 +193,7 @@ class Nodes:
     def _pattern(self, node: Node, key: str, text: Any) -> Pattern | None:
         path = (*node.path, key)
         if not isinstance(text, str) or not text:
-            self.problems.needed(path, "a pattern of paths", text)
+            self.problems.expected(path, "a pattern of paths", text)
             return None
         try:
             made = Pattern(as_pattern(text, self._scope(node)))
@@ -211,7 +211,7 @@ class Nodes:
             return self._pattern(node, "path", node.data["path"])
         kind = node.data.get("stateType")
         if not isinstance(kind, str) or not kind:
-            self.problems.needed(node.path, "path or stateType", node.data)
+            self.problems.expected(node.path, "path or stateType", node.data)
             return None
         for each in self.nodes.values():
             makes = each.type in _STAGES and kind in (each.name, each.data.get("stateType"))
@@ -237,7 +237,7 @@ class Nodes:
         for key, text in given.items() if isinstance(given, dict) else [(SOLE_PARAMETER, given)]:
             path = (*node.path, "input", *([key] if isinstance(given, dict) else []))
             if not isinstance(text, str) or not str(key).isidentifier():
-                self.problems.needed(path, "a pattern of paths", text)
+                self.problems.expected(path, "a pattern of paths", text)
                 continue
             try:
                 inputs[key] = as_pattern(text, self._scope(node))
@@ -296,7 +296,7 @@ class Nodes:
         if writes:
             given = {"content": node.data.get("content", "{{ input.content }}")}
         if not isinstance(given, dict):
-            self.problems.needed((*path, "config"), "an object", given)
+            self.problems.expected((*path, "config"), "an object", given)
             return None
         wrong: list[tuple[Any, TemplateError]] = []
         compile_config(without_dollars(given), (), wrong)
@@ -308,7 +308,7 @@ class Nodes:
         if writes:
             return TextBody(config)
         if not isinstance(transform, str) or not transform:
-            self.problems.needed((*path, "transform"), "the name of a handler, or module:function", transform)
+            self.problems.expected((*path, "transform"), "the name of a handler, or module:function", transform)
             return None
         if is_address(transform):
             try:
@@ -327,7 +327,7 @@ class Nodes:
         pattern = self._state(node)
         workflow = data.get("workflow")
         if workflow is not None and not isinstance(workflow, str):
-            self.problems.needed((*node.path, "workflow"), "the name of a saved workflow", workflow)
+            self.problems.expected((*node.path, "workflow"), "the name of a saved workflow", workflow)
         if self.strict and workflow is None and not any(node.id in above for above in self.above.values()):
             message = "it starts nothing: name a saved `workflow`, or connect it to the nodes that read the state"
             self.problems.add(node.path, message)

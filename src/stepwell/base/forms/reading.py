@@ -1,0 +1,223 @@
+"""The one reader of forms: JSON that people write, described by pydantic models.
+
+    class Retry(Form):
+        noun = "retry"
+        max_attempts: Annotated[int, Field(ge=1), Expected("a whole number of at least 1")]
+        base_delay: PositiveSeconds = 1.0
+
+    problems = Problems()
+    retry = read_form(Retry, data, problems)
+
+The same model gives the JSON Schema for editors (`Retry.model_json_schema()`) and the table in the docs. Everything that is
+wrong is added to `problems`, with its path. If something is wrong, the result has defaults in its place, so that the rest
+can be checked as well; it is None if nothing could be read. `Problems.placed(marks)` adds lines and columns of a text.
+
+Importing this module loads pydantic: import it where something is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
+
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+
+from ..clock import MAX_SECONDS, POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED
+from .problems import Path, Problems, shown
+
+MAX_REPORTED = 1_000
+"""Problems of one form."""
+_EXPECTED, _SECRET = "expected", "expected_secret"
+
+
+class Expected:
+    """Metadata of a field: what it expects, in words. `secret`: a wrong value is not shown."""
+
+    def __init__(self, words: str, *, secret: bool = False) -> None:
+        self.words, self._kind = words, _SECRET if secret else _EXPECTED
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), custom_error_type=self._kind, custom_error_message=self.words
+        )
+
+
+class Form(BaseModel):
+    """A description of one JSON form. Unknown fields are refused, and no value is converted to another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    noun: ClassVar[str] = "it"
+    """What it is called in messages: `a node`."""
+    contents: ClassVar[str] = "an object"
+    """What is expected where it stands: `an object with id and handler`."""
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Other names of fields, with the name that each stands for."""
+
+    @property
+    def written_fields(self) -> dict[str, Any]:
+        """What differs from its default, as JSON."""
+        return self.model_dump(exclude_defaults=True, by_alias=True)
+
+
+AnyForm = TypeVar("AnyForm", bound=BaseModel)
+
+
+def plain_number(value: float) -> float | int:
+    return int(value) if value == int(value) else value
+
+
+_PLAIN = PlainSerializer(plain_number)
+Seconds = Annotated[float, Ge(0), Le(MAX_SECONDS), Expected(SECONDS_NEEDED), _PLAIN]
+PositiveSeconds = Annotated[float, Gt(0), Le(MAX_SECONDS), Expected(POSITIVE_SECONDS_NEEDED), _PLAIN]
+
+
+def read_form(form: type[AnyForm], data: Any, problems: Problems, path: Path = ()) -> AnyForm | None:
+    """An object read as a form. `path` is where it stands; see the module for what comes back if there are problems."""
+    if not isinstance(data, dict):
+        problems.expected(path, getattr(form, "contents", "an object"), data)
+        return None
+    fields, names = _renamed(form, data, problems, path)
+    try:
+        read: AnyForm = form.model_validate(fields)
+        return read
+    except ValidationError as error:
+        refused = error.errors(include_url=False)
+    for each in islice(refused, MAX_REPORTED):
+        loc = each["loc"]
+        place = (names.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
+        _report(form, each, _existing(data, place), problems, path)
+    wrong = {each["loc"][0] for each in refused if each["loc"]}
+    try:
+        read = _lenient(form).model_validate({name: value for name, value in fields.items() if name not in wrong})
+        return read
+    except ValidationError:
+        return None
+
+
+def _renamed(
+    form: type[BaseModel], data: dict[str, Any], problems: Problems, path: Path
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields under their own names, and the names under which they are written if those are others."""
+    other: Mapping[str, str] = getattr(form, "other_names", {})
+    if not other or other.keys().isdisjoint(data):
+        return data, {}
+    fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for key, value in data.items():
+        name = other.get(key, key)
+        if name in fields:
+            problems.add((*path, key), f"{key} means {name}, which is there already: say it once", found=key)
+            continue
+        fields[name] = value
+        if key != name:
+            names[name] = key
+    return fields, names
+
+
+@cache
+def _lenient(form: type[AnyForm]) -> type[AnyForm]:
+    """The same form without required fields: an empty value stands for what could not be read."""
+    required = {name: info for name, info in form.model_fields.items() if info.is_required()}
+    defaults: Any = {
+        name: (info.annotation, FieldInfo.merge_field_infos(info, default=_EMPTY.get(info.annotation)))
+        for name, info in required.items()
+    }
+    return create_model(form.__name__, __base__=form, **defaults) if required else form
+
+
+_EMPTY: dict[Any, Any] = {str: "", dict: {}, list: [], int: 0}
+
+
+def _existing(data: Any, loc: tuple[str | int, ...]) -> Path:
+    """The place of an error, without the steps that pydantic adds for members of a union."""
+    place: list[str | int] = []
+    value = data
+    for number, step in enumerate(loc):
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            if number < len(loc) - 1 or not isinstance(value, dict):  # else a field that is missing
+                continue
+        place.append(step)
+    return tuple(place)
+
+
+def _report(form: type[BaseModel], error: ErrorDetails, place: Path, problems: Problems, path: Path) -> None:
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    at = (*path, *place)
+    if kind == _EXPECTED:
+        problems.expected(at, error["msg"], value)
+    elif kind == _SECRET:
+        problems.add(at, f"expected {error['msg']}", expected=error["msg"])
+    elif kind == "missing":
+        owner, name = _form_at(form, place[:-1]), str(place[-1])
+        problems.add(at[:-1], f"{_noun(owner)} needs its {name}", expected=name)
+    elif kind == "extra_forbidden":
+        owner, name = _form_at(form, place[:-1]), str(place[-1])
+        names = [*_names(owner), *getattr(owner, "other_names", ())]
+        problems.unknown(at, f"{_noun(owner)} has no field {shown(name)}", name, names)
+    elif kind in ("value_error", "assertion_error"):
+        problems.add(at, error["msg"].partition(", ")[2], found=value)
+    elif kind in ("model_type", "model_attributes_type"):
+        problems.expected(at, getattr(_form_at(form, place), "contents", "an object"), value)
+    elif kind == "literal_error":
+        problems.expected(at, "one of " + context["expected"].replace(" or ", ", ").replace("'", ""), value)
+    elif kind in _WORDS:
+        problems.expected(at, _WORDS[kind].format(**context), value)
+    else:
+        problems.add(at, error["msg"], found=value)
+
+
+_WORDS = {
+    "string_type": "text",
+    "string_too_long": "at most {max_length} characters",
+    "string_too_short": "at least {min_length} characters",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number that JSON has",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "none_required": "null",
+    "too_long": "at most {max_length} items",
+    "too_short": "at least {min_length} items",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+}
+"""What each error of pydantic says was expected, for fields without words of their own."""
+
+
+def _noun(form: Any) -> str:
+    return str(getattr(form, "noun", "it"))
+
+
+def _names(form: Any) -> list[str]:
+    return [info.alias or name for name, info in form.model_fields.items()]
+
+
+def _form_at(form: type[BaseModel], place: Path) -> type[BaseModel]:
+    """The model of the object at a place of a form."""
+    found: type[BaseModel] = form
+    for step in place:
+        info = next((info for name, info in found.model_fields.items() if step in (name, info.alias)), None)
+        if info is not None:
+            found = next(_models_in((info.annotation, *info.metadata)), found)
+    return found
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that an annotation names."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in annotation if isinstance(annotation, tuple) else get_args(annotation):
+        yield from _models_in(each)
