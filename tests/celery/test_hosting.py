@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +15,6 @@ from celery.utils.dispatch import Signal
 
 from stepwell import InputError
 from stepwell.celery import install
-from stepwell.celery import install as home
 from stepwell.celery.host import Plan
 from stepwell.engine.broker_app import POOLS, check_pool, make_app, problems
 from stepwell.engine.hint_sender import broker_queue
@@ -101,7 +101,7 @@ def test_a_worker_hosts_what_its_queues_and_its_pool_say(
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(home, "Host", Opened)
+    monkeypatch.setattr(import_module("stepwell.celery.install"), "Host", Opened)
     app = Celery("shop", broker="memory://")
     installed = install(app, "memory://", max_concurrent_nodes=limit)
     app.amqp.queues.select(consumed.split(","))

@@ -185,7 +185,7 @@ SAID_OF: dict[str, dict[str, set[str]]] = {
     "cli/show/pipeline.py": {"--json": {"pipeline status", "pipeline why", "pipeline build"}},
 }
 """Of which commands a text says that they have an option, where it does not name the command."""
-NOT_OURS = {"commands.py", "handlers/shell.py"}
+NOT_OURS = {"base/commands.py", "handlers/shell.py"}
 """`commands.py` adds the options of the whole command line; the example of a handler calls a program."""
 
 

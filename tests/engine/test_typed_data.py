@@ -325,7 +325,7 @@ def test_outputs_of_a_builder_are_found_by_name_by_id_and_by_job(engine: Engine)
             ask()
     with pytest.raises(KeyError, match="there are part_0"):
         run.outputs["nothing"]
-    with pytest.raises(KeyError, match=r"no node with the job tests\.runner\.typed_jobs:better"):
+    with pytest.raises(KeyError, match=r"no node with the job tests\.engine\.typed_jobs:better"):
         run.output(typed_jobs.better)
     with pytest.raises(KeyError, match="has no node 'left'"):
         run.output(Wide.left)

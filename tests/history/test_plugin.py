@@ -118,7 +118,7 @@ def test_loading_the_plugin_imports_no_other_part_of_stepwell() -> None:
         check=True,
     )
     assert done.stdout.strip() == str(
-        ["stepwell", "stepwell.testing", "stepwell.testing.plugin", "stepwell.base.version"]
+        ["stepwell", "stepwell.base", "stepwell.base.version", "stepwell.testing", "stepwell.testing.plugin"]
     )
 
 

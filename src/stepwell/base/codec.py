@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -170,10 +170,10 @@ def _complain(value: object, path: tuple[str | int, ...], depth: int) -> None:
         raise NotJson(f"a value of type {name} cannot be kept as JSON", path=json_path(path), place=path)
 
 
-def json_path(parts: Sequence[str | int]) -> str:
+def json_path(parts: tuple[str | int, ...]) -> str:
     """The place of a value in JSON, as people write it.
 
-    >>> json_path(["nodes", "n_8f3a2b11", "args", "order id", 0])
+    >>> json_path(("nodes", "n_8f3a2b11", "args", "order id", 0))
     '$.nodes.n_8f3a2b11.args["order id"][0]'
     """
     return "$" + "".join(

@@ -150,7 +150,7 @@ def _graph_changes(first: Graph, second: Graph) -> Iterator[Change]:
         for option in () if other is None or one == other else _OPTIONS:
             here, there = getattr(one, option), getattr(other, option)
             if here != there:
-                yield Change(json_path([node, option]), _told(here), _told(there))
+                yield Change(json_path((node, option)), _told(here), _told(there))
 
 
 def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...]:

@@ -11,7 +11,7 @@ PRELUDE = """
 import os, sys
 import apsw
 from stepwell.core.model import *
-from stepwell.stores import reader
+from stepwell.core.store import reader
 from stepwell.stores.sqlite import SqliteStore
 from tests.conformance.ops import *
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
-from ...base.codec import MAX_BYTES, encode, json_path
+from ...base.codec import MAX_BYTES, encode
 from ...base.ids import RunId
 from ...base.types.codecs import encoded_by_type
 from ...base.types.misfit import Misfit
@@ -316,7 +316,7 @@ def _encoded(result: Any, node: str, returns: Shape | None) -> bytes:
         needed = "" if returns is None else f" {returns.text}"
         raise NotJson(
             f"node {node!r} returned what does not fit its annotation{needed}: {first.message}{more}",
-            path=json_path(first.path),
+            path=first.path,
         ) from None
     except NotJson as error:
         advice = "return JSON-able data or nothing"
