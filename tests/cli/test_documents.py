@@ -68,7 +68,7 @@ def test_schema_is_a_schema_that_knows_every_handler(greet: Shop) -> None:
     assert {each["if"]["properties"]["handler"]["const"] for each in node["allOf"]} >= set(Handlers())
     assert schema["$defs"]["input"]["propertyNames"]["enum"] == sorted(KEYWORDS)
     assert set(schema["else"]["properties"]) == {
-        *("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
+        *("mode", "name", "description", "input", "on_failure", "deadline", "tags", "triggers", "nodes")
     }
 
 

@@ -78,7 +78,7 @@ def test_wrong_values_of_options_are_exit_code_2(shop: Shop) -> None:
     assert "there are PENDING, RUNNING" in shop("ls", "--status", "sleeping", code=2).err
     assert "use memory://, sqlite:///" in shop("ls", "--store", "mysql://x", code=2).err
     assert "is not allowed" in shop("run", "shop:Again", "--run-id", "a b", code=2).err
-    assert "a positive number of seconds" in shop("run", "shop:Again", "--timeout", "-1", code=2).err
+    assert "a positive number of seconds" in shop("run", "shop:Again", "--deadline", "-1", code=2).err
     assert "is not an age" in shop("gc", "--older-than", "soon", code=2).err
     assert "only one of" in shop("graph", "shop:Order", "--dot", "--json", code=2).err
 
@@ -156,7 +156,7 @@ def test_numbers_and_keys_that_make_no_sense_are_exit_code_2(shop: Shop) -> None
         assert "grace_seconds=" in shop("cancel", "bad", "--grace", grace, code=2).err
         assert "grace_seconds=" in shop("cancel", "bad", "--grace", grace, "--dry-run", code=2).err
     assert "idempotency_key=''" in shop("run", "shop:Again", "--key", "", code=2).err
-    assert "timeout=nan" in shop("run", "shop:Again", "--timeout", "nan", code=2).err
+    assert "deadline=nan" in shop("run", "shop:Again", "--deadline", "nan", code=2).err
 
 
 @pytest.mark.parametrize(

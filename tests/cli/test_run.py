@@ -63,8 +63,8 @@ def test_a_failed_run_is_exit_code_1_and_says_where_and_what_next(shop: Shop) ->
 
 
 def test_a_run_that_exceeds_its_timeout_failed(shop: Shop) -> None:
-    failed = shop("run", "shop:Slow", "--timeout", "0.2", "--run-id", "late", code=1)
-    assert "timeout" in failed.err
+    failed = shop("run", "shop:Slow", "--deadline", "0.2", "--run-id", "late", code=1)
+    assert "deadline" in failed.err
     assert shop("show", "late", "--json").json["reason"] == "deadline"
 
 

@@ -14,8 +14,8 @@ from tests.cli.conftest import Shop
 
 
 def test_a_run_that_took_too_long_is_no_failure_of_a_node(shop: Shop) -> None:
-    failed = shop("run", "shop:Slow", "--run-id", "slow", "--timeout", "0.5", code=1).err
-    assert "error: run slow failed: it did not end within its timeout\n" in failed
+    failed = shop("run", "shop:Slow", "--run-id", "slow", "--deadline", "0.5", code=1).err
+    assert "error: run slow failed: it did not end within its deadline\n" in failed
     assert "(run)" not in str(RunFailed("r", node="(run)", attempt=0, error_type="deadline", error_message="late"))
 
 

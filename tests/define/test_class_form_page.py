@@ -98,7 +98,7 @@ def test_a_class_of_the_page_has_the_dependencies_below_it(case: Case) -> None:
         assert shown(cls) == nodes
         if options:
             made = definition_of(cls())
-            assert options == f'(name="{made.workflow}", on_failure="{made.on_failure}", timeout={made.timeout})'
+            assert options == f'(name="{made.workflow}", on_failure="{made.on_failure}", deadline={made.deadline})'
 
 
 @pytest.mark.parametrize("case", [case for case in cases() if case.raises], ids=lambda case: f"line {case.line}")

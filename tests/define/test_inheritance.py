@@ -180,22 +180,22 @@ def test_a_base_may_leave_a_step_abstract() -> None:
 
 
 def test_what_a_run_does_on_failure_is_inherited_but_not_the_name() -> None:
-    class Parent(Workflow, name="parent", on_failure="finish", timeout=60):
+    class Parent(Workflow, name="parent", on_failure="finish", deadline=60):
         @step
         def work(self) -> None: ...
 
     class Child(Parent): ...
 
-    class Strict(Parent, on_failure="fail_fast", timeout=5): ...
+    class Strict(Parent, on_failure="fail_fast", deadline=5): ...
 
     child, strict = definition_of(Child()), definition_of(Strict())
-    assert (child.workflow, child.on_failure, child.timeout) == ("Child", "finish", 60.0)
-    assert (strict.workflow, strict.on_failure, strict.timeout) == ("Strict", "fail_fast", 5.0)
+    assert (child.workflow, child.on_failure, child.deadline) == ("Child", "finish", 60.0)
+    assert (strict.workflow, strict.on_failure, strict.deadline) == ("Strict", "fail_fast", 5.0)
 
 
 OPTIONS: dict[str, tuple[Any, Any]] = {
     "on_failure": ("finish", "pause"),
-    "timeout": (60.0, 5.0),
+    "deadline": (60.0, 5.0),
     "node_timeout": (30.0, 3.0),
     "side_effects": ("recordable", "pure"),
 }
@@ -215,7 +215,7 @@ def test_every_option_of_a_class_is_inherited_unless_it_is_given_anew(changed: s
         made, (node,) = definition_of(cls()), cls.graph().in_order
         assert {
             "on_failure": made.on_failure,
-            "timeout": made.timeout,
+            "deadline": made.deadline,
             "node_timeout": node.timeout,
             "side_effects": node.side_effects,
         } == {name: values[name == changed] for name, values in OPTIONS.items()}

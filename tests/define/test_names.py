@@ -141,14 +141,14 @@ def test_wrong_class_keywords_are_refused_with_the_line_of_the_class() -> None:
             ...
 
     assert caught.value.where == place(__file__, "explode")
-    with pytest.raises(DefinitionError, match="timeout=0"):
+    with pytest.raises(DefinitionError, match="deadline=0"):
 
-        class Late(Workflow, timeout=0): ...
+        class Late(Workflow, deadline=0): ...
 
     with pytest.raises(DefinitionError, match="on_failure='explode'"):
         Builder("x", on_failure="explode")
     with pytest.raises(
-        DefinitionError, match=r"Tried: retry= is no keyword .* there are name, on_failure, timeout, node_timeout"
+        DefinitionError, match=r"Tried: retry= is no keyword .* there are name, on_failure, deadline, node_timeout"
     ):
 
         class Tried(Workflow, retry=3): ...

@@ -13,7 +13,7 @@ from stepwell import Delta, Run
 from stepwell.define import PREVIOUS, Builder, Workflow, step, task
 from stepwell.core.graph import Retry
 
-class Order(Workflow, on_failure="pause", timeout=60):
+class Order(Workflow, on_failure="pause", deadline=60):
     order_id: int
     express: bool = False
 

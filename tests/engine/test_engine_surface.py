@@ -219,7 +219,7 @@ def test_those_who_wait_are_told_when_the_engine_is_closed(open_engine: OpenEngi
     release.append(1)
 
 
-@pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", -1), ("seed", -1), ("seed", 2**64)])
+@pytest.mark.parametrize(("option", "value"), [("deadline", 0), ("deadline", -1), ("seed", -1), ("seed", 2**64)])
 def test_start_refuses_options_that_make_no_sense(engine: Engine, option: str, value: int) -> None:
     with pytest.raises(InputError, match=f"{option}={value}"):
         engine.start(Order(order_id=7), **{option: value})

@@ -67,7 +67,7 @@ def test_a_cancelled_run_explains_itself(open_engine: OpenEngine) -> None:
 
 
 def test_a_run_whose_time_was_up_says_so(engine: Engine) -> None:
-    w = Builder("slow", timeout=0.1)
+    w = Builder("slow", deadline=0.1)
     w.node("nap", job=jobs.nap, args={"seconds": 0.5})
-    with pytest.raises(RunFailed, match="it did not end within its timeout"):
+    with pytest.raises(RunFailed, match="it did not end within its deadline"):
         engine.run(w)

@@ -200,7 +200,7 @@ def test_a_limit_that_is_none_is_refused(wrong: object) -> None:
 
 
 def test_durations_may_be_timedeltas_everywhere(tmp_path: Path) -> None:
-    class Quick(Workflow, timeout=timedelta(hours=1)):
+    class Quick(Workflow, deadline=timedelta(hours=1)):
         @step(timeout=timedelta(minutes=1), retry=Retry(2, timedelta(milliseconds=1), timedelta(milliseconds=1)))
         def postponed(self, ctx: Context) -> int:
             if ctx.attempt == 1:
@@ -209,7 +209,7 @@ def test_durations_may_be_timedeltas_everywhere(tmp_path: Path) -> None:
 
     second = timedelta(seconds=30)
     with Engine(f"sqlite:///{tmp_path}/x.db", lease_seconds=second, close_seconds=timedelta(seconds=1)) as engine:
-        run = engine.run(Quick(), wait=second, timeout=timedelta(hours=2))
+        run = engine.run(Quick(), wait=second, deadline=timedelta(hours=2))
         assert run.wait(second).output("postponed") == 2
         assert run.row.timeout == 7_200_000_000
         assert Quick.graph().nodes["postponed"].timeout == 60.0

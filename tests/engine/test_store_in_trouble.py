@@ -192,8 +192,8 @@ def test_a_start_that_the_store_cannot_take_harms_no_other_run(engine: Engine) -
     run = engine.start(one(0.05))
     with pytest.raises(Exception, match="priority"):
         engine.start(one(), priority=2**80)
-    with pytest.raises(Exception, match="timeout"):
-        engine.start(one(), timeout=1e300)
+    with pytest.raises(Exception, match="deadline"):
+        engine.start(one(), deadline=1e300)
 
     assert run.wait(30).status == "COMPLETED"
 

@@ -66,12 +66,12 @@ def test_how_long_bodies_may_take_when_an_engine_is_closed(value: Any) -> None:
 
 
 def test_ten_years_are_allowed_everywhere() -> None:
-    class Patient(Workflow, timeout=MAX_SECONDS):
+    class Patient(Workflow, deadline=MAX_SECONDS):
         @step(timeout=MAX_SECONDS, retry=Retry(2, base_delay=MAX_SECONDS, max_delay=MAX_SECONDS))
         def only(self) -> None: ...
 
     with Engine("memory://", lease_seconds=MAX_SECONDS, close_seconds=MAX_SECONDS) as engine:
-        run = engine.start(Patient(), timeout=MAX_SECONDS).wait(MAX_SECONDS)
+        run = engine.start(Patient(), deadline=MAX_SECONDS).wait(MAX_SECONDS)
         assert run.status == "COMPLETED"
         assert engine.run(Patient(), wait=MAX_SECONDS).status == "COMPLETED"
 
@@ -83,8 +83,8 @@ def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
         lambda: step(timeout=value),
         lambda: Retry(2, base_delay=value),
         lambda: Retry(2, max_delay=value),
-        lambda: type("Long", (Workflow,), {}, timeout=value),
-        lambda: Builder("long", timeout=value),
+        lambda: type("Long", (Workflow,), {}, deadline=value),
+        lambda: Builder("long", deadline=value),
         lambda: Builder("long").node("a", job="tests.engine.jobs:nothing", timeout=value),
     ):
         with pytest.raises(DefinitionError, match=r"up to 315,360,000|from 0 to 315,360,000"):
@@ -93,7 +93,7 @@ def test_no_duration_is_longer_than_ten_years(value: Any) -> None:
         lambda: Engine("memory://", lease_seconds=value),
         lambda: Engine("memory://", close_seconds=value),
         lambda: Engine("memory://", runner=None).run(Small(), wait=value),
-        lambda: Engine("memory://", runner=None).start(Small(), timeout=value),
+        lambda: Engine("memory://", runner=None).start(Small(), deadline=value),
     ):
         with pytest.raises(InputError, match=r"315,360,000 \(ten years\) is needed"):
             asked()
@@ -150,7 +150,7 @@ def test_what_is_served(wrong: Any) -> None:
     [
         *({"priority": value} for value in (1.5, True, "x", None, 2**31)),
         *({"idempotency_key": value} for value in (5, "", "k" * 1_000_000, b"k", "\ud800")),
-        *({"timeout": value} for value in ("x", NAN, 0, True)),
+        *({"deadline": value} for value in ("x", NAN, 0, True)),
         *({"seed": value} for value in ("x", 1.5, -1, 2**64, True)),
     ],
     ids=lambda options: str(options)[:40],
@@ -307,7 +307,7 @@ def test_a_number_that_cannot_be_shown(looking: Engine) -> None:
             ask()
     for build in (
         lambda: Builder(HUGE),  # type: ignore[arg-type]
-        lambda: Builder("x", timeout=HUGE),
+        lambda: Builder("x", deadline=HUGE),
         lambda: Builder("x", on_failure=HUGE),  # type: ignore[arg-type]
         lambda: Builder("x", state=HUGE),  # type: ignore[arg-type]
         lambda: Builder("x").node("a", job=HUGE),  # type: ignore[arg-type]

@@ -305,7 +305,7 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             run = client.run("Order", input={"order_id": 7})
             assert run.input == {"order_id": 7, "express": False}
             assert run.output("charge")["charged"] == 7
-            typed = {"input_file": None, "key": None, "tag": None, "run_id": "typed", "timeout": None, "priority": 0}
+            typed = {"input_file": None, "key": None, "tag": None, "run_id": "typed", "deadline": None, "priority": 0}
             commands.run(Connection(None, server=other.url), "Order", inputs=["order_id=9", "express=yes"], **typed)
             assert client.get("typed").input == {"order_id": 9, "express": True}
 

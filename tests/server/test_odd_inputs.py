@@ -91,8 +91,8 @@ SCHEMA = {
 _X = {"id": "x", "handler": "transform", "config": {"template": "{{ input.a }}"}, "timeout": 5, "queue": "q"}
 _Z = {"id": "z", "handler": "compute", "config": {"expression": "x.result + 1"}, "dependencies": ["x"], "retry": 2}
 _CRON = {"name": "t", "cron": "* * * * *", "timezone": "UTC", "input": {"a": 2}}
-DOCUMENT = {"name": "odd", "input": SCHEMA, "nodes": [_X, _Z], "triggers": [_CRON], "tags": {"a": "b"}, "timeout": 5}
-START = {"input": {"a": 1}, "run_id": "r1", "priority": 0, "timeout": 5, "seed": 1, "tags": {"a": "b"}}
+DOCUMENT = {"name": "odd", "input": SCHEMA, "nodes": [_X, _Z], "triggers": [_CRON], "tags": {"a": "b"}, "deadline": 5}
+START = {"input": {"a": 1}, "run_id": "r1", "priority": 0, "deadline": 5, "seed": 1, "tags": {"a": "b"}}
 FILTER = {"status": ["COMPLETED"], "workflow": "add", "tag": ["a=b"], "since": "2026-01-01T00:00:00Z", "prefix": "k"}
 HOOK = {
     "webhook": {"scheme": "bearer", "secret": "secret:PUSH", "delivery": "{{ body.id }}", "rate_per_minute": 60_000}

@@ -123,7 +123,7 @@ def test_bodies_overlap_as_far_as_there_are_slots(job: object, seconds: int) -> 
 
 
 def test_a_run_has_its_own_limit() -> None:
-    class Slow(Workflow, timeout=3600):
+    class Slow(Workflow, deadline=3600):
         @step
         def first(self) -> None:
             time.sleep(1800)
@@ -132,9 +132,9 @@ def test_a_run_has_its_own_limit() -> None:
         async def second(self) -> None:
             await asyncio.sleep(7200)
 
-    with pytest.raises(RunFailed, match="did not end within its timeout"):
+    with pytest.raises(RunFailed, match="did not end within its deadline"):
         speedrun(Slow())
-    assert speedrun(Slow(), timeout=timedelta(hours=3)).status == "COMPLETED"
+    assert speedrun(Slow(), deadline=timedelta(hours=3)).status == "COMPLETED"
 
 
 def test_failures_are_those_of_the_engine() -> None:

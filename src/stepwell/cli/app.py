@@ -80,7 +80,7 @@ def run(
     input_file: Annotated[str | None, option("FILE", "A JSON object of inputs; - reads stdin. --input wins.")] = None,
     run_id: Annotated[str | None, option("ID", "An id of your choice; the same id is the same run.")] = None,
     key: Annotated[str | None, option("KEY", "An idempotency key; the same key is the same run.")] = None,
-    timeout: Annotated[float | None, option("SECONDS", "The run fails if it takes longer.")] = None,
+    deadline: Annotated[float | None, option("SECONDS", "The run fails if it takes longer.")] = None,
     priority: Annotated[int, option("N", "Larger is claimed first.")] = 0,
     tag: Annotated[list[str] | None, option("NAME=VALUE", "What the run is found by later; may be repeated.")] = None,
 ) -> None:

@@ -81,7 +81,7 @@ class BlockingClient(SharedCalls):
         run_id: str | None = None,
         idempotency_key: str | None = None,
         priority: int = 0,
-        timeout: Duration | None = None,
+        deadline: Duration | None = None,
         seed: int | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Run:
@@ -95,7 +95,7 @@ class BlockingClient(SharedCalls):
         asked: dict[str, Any] = {
             "run_id": chosen,
             "priority": priority,
-            "timeout": checked_limit("timeout", timeout, positive=True),
+            "deadline": checked_limit("deadline", deadline, positive=True),
             "seed": seed,
             "tags": None if tags is None else dict(tags),
         }

@@ -58,14 +58,14 @@ class Builder:
         name: str,
         *,
         on_failure: OnFailure = "fail_fast",
-        timeout: Duration | None = None,
+        deadline: Duration | None = None,
         node_timeout: Duration | None = None,
         side_effects: SideEffects | None = None,
         state: type | None = None,
     ) -> None:
         self.place = caller()
         self.workflow_name = checked_name(name, self.place)
-        self.options = checked_run_options(on_failure, timeout, node_timeout, side_effects, self.place)
+        self.options = checked_run_options(on_failure, deadline, node_timeout, side_effects, self.place)
         self.state = None if state is None else _checked_state(state, self.place)
         self._specs: list[NodeSpec] = []
         self._places: list[SourceLine] = []

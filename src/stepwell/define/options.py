@@ -101,7 +101,7 @@ def checked_options(place: SourceLine, given: JobOptions, allowed: type = JobOpt
         raise DefinitionError(f"queue={options.queue!r}: a name without '/' is needed", where=place)
     return options._replace(
         retry=_checked_retry(Retry.of(options.retry), place, by_name=allowed is JobOptions),
-        timeout=_checked_timeout(options.timeout, place),
+        timeout=_checked_limit(options.timeout, place),
         was=_checked_former_names(given.get("was"), place),
     )
 
@@ -120,13 +120,13 @@ class RunOptions(NamedTuple):
     """The checked options of a workflow."""
 
     on_failure: OnFailure = "fail_fast"
-    timeout: float | None = None
+    deadline: float | None = None
     nodes: NodeDefaults = NO_DEFAULTS
 
 
 def checked_run_options(
     on_failure: OnFailure | None,
-    timeout: Duration | None,
+    deadline: Duration | None,
     node_timeout: Duration | None,
     side_effects: SideEffects | None,
     place: SourceLine,
@@ -139,10 +139,10 @@ def checked_run_options(
     _check_choice("on_failure", on_failure, get_args(OnFailure), place)
     if side_effects is not None:
         _check_choice("side_effects", side_effects, get_args(SideEffects), place)
-    run_limit = _checked_timeout(inherited.timeout if timeout is None else timeout, place)
+    run_limit = _checked_limit(inherited.deadline if deadline is None else deadline, place, "deadline")
     node_limit = inherited.nodes.timeout if node_timeout is None else node_timeout
     return RunOptions(
-        on_failure, run_limit, NodeDefaults(_checked_timeout(node_limit, place, "node_timeout"), side_effects)
+        on_failure, run_limit, NodeDefaults(_checked_limit(node_limit, place, "node_timeout"), side_effects)
     )
 
 
@@ -170,7 +170,7 @@ def _checked_former_names(was: Any, place: SourceLine) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def _checked_timeout(given: Duration | None, place: SourceLine, option: str = "timeout") -> float | None:
+def _checked_limit(given: Duration | None, place: SourceLine, option: str = "timeout") -> float | None:
     """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
     if given is None:
         return None

@@ -255,7 +255,7 @@ class BlockingEngine(Working, SharedCalls):
         run_id: str | None = None,
         idempotency_key: str | None = None,
         priority: int = 0,
-        timeout: Duration | None = None,
+        deadline: Duration | None = None,
         seed: int | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Run:
@@ -265,7 +265,7 @@ class BlockingEngine(Working, SharedCalls):
         a Builder must also have the same graph. `input` is that of a document; a class has its own.
         """
         definition = self._definition_of(workflow, input)
-        create = create_op(definition, run_id, idempotency_key, priority, timeout, seed, tags)
+        create = create_op(definition, run_id, idempotency_key, priority, deadline, seed, tags)
         return self.start_definition(definition, create, fresh=run_id is None and idempotency_key is None)
 
     def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> Run:

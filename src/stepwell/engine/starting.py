@@ -38,7 +38,7 @@ class StartOptions(TypedDict, total=False):
     run_id: str | None
     idempotency_key: str | None
     priority: int
-    timeout: Duration | None
+    deadline: Duration | None
     seed: int | None
     tags: Mapping[str, str] | None
 
@@ -48,12 +48,12 @@ def create_op(
     run_id: str | None = None,
     idempotency_key: str | None = None,
     priority: int = 0,
-    timeout: Duration | None = None,
+    deadline: Duration | None = None,
     seed: int | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Create:
     chosen = new_run_id() if run_id is None else checked_run_id(run_id)
-    limit = checked_limit("timeout", definition.timeout if timeout is None else timeout, positive=True)
+    limit = checked_limit("deadline", definition.deadline if deadline is None else deadline, positive=True)
     check_whole("priority", priority, -(2**31), 2**31 - 1, "a whole number of 32 bits")
     if idempotency_key is not None:
         check_text("idempotency_key", idempotency_key)

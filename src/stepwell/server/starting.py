@@ -35,7 +35,7 @@ class StartRequest(BaseModel):
         default=None, max_length=200, description="An id of your choice; the same id is the same run."
     )
     priority: int = Field(default=0, ge=-(2**31), lt=2**31, description="Larger is claimed first.")
-    timeout: float | None = Field(default=None, gt=0, description="Seconds; the run fails if it takes longer.")
+    deadline: float | None = Field(default=None, gt=0, description="Seconds; the run fails if it takes longer.")
     seed: int | None = Field(default=None, ge=0, lt=2**64)
     tags: dict[str, str] | None = Field(default=None, examples=[{"customer": "7"}])
 
@@ -115,7 +115,7 @@ def _start(
 ) -> tuple[RunRow, bool]:
     chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
-    options = asked.model_dump(include={"priority", "timeout", "seed", "tags"})
+    options = asked.model_dump(include={"priority", "deadline", "seed", "tags"})
     create = create_op(definition, chosen, key, **options)
     started = engine.start_definition(definition, create, fresh=asked.run_id is None and key is None).id
     return service.row(started), started == chosen and not known

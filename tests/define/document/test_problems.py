@@ -168,7 +168,7 @@ TOP: list[tuple[Any, str, str]] = [
     ({"name": "a@1", "nodes": [FINE]}, "$.name", "without @"),
     ({"name": "a\x1b[2J", "nodes": [FINE]}, "$.name", "printable"),
     ({"name": "x", "nodes": [FINE], "on_failure": "stop"}, "$.on_failure", "one of fail_fast, finish, pause"),
-    ({"name": "x", "nodes": [FINE], "timeout": 0}, "$.timeout", "positive number"),
+    ({"name": "x", "nodes": [FINE], "deadline": 0}, "$.deadline", "positive number"),
     ({"name": "x", "nodes": [FINE], "tags": ["a", 7]}, "$.tags", "a list of texts"),
     ({"name": "x", "nodes": [FINE], "mode": "flow"}, "$.mode", "one of workflow, pipeline"),
     ({"name": "x", "nodes": [FINE], "input": {"type": "array"}}, "$.input.type", "is an object"),
@@ -340,7 +340,7 @@ FORMS: dict[str, tuple[list[Any], list[Any]]] = {
     "mode": (["workflow"], ["flow", 7, None]),
     "input": ([{}, {"type": "object"}, {"properties": {"a": {}}}], [[], {"type": "array"}, {"propertys": {}}, None]),
     "on_failure": (["fail_fast", "finish", "pause"], ["stop", 7, None]),
-    "timeout": ([0.5, 30], [0, -1, "30", True, None]),
+    "deadline": ([0.5, 30], [0, -1, "30", True, None]),
     "tags": ([[], ["a"], {"a": "b"}], [7, "a", ["a", 7], {"a": 7}, None]),
     "triggers": ([[], [{"every": "1h"}]], [7, {}, [7], [{"evry": "1h"}]]),
     "nodes": ([[FINE]], [[], {}, 7, [7], None]),
@@ -438,7 +438,7 @@ def test_what_is_kept_of_a_node_is_written_in_one_way_and_is_in_its_graph(
 
 TOP_KEPT: dict[str, tuple[Any, Any]] = {
     "on_failure": ("pause", "pause"),
-    "timeout": (30.0, 30),
+    "deadline": (30.0, 30),
     "tags": (["b", "a", "b"], ["b", "a"]),
     "input": ({"properties": {"a": {"type": "integer"}}}, {"properties": {"a": {"type": "integer"}}}),
     "description": ("what for", "what for"),

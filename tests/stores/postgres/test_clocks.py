@@ -29,7 +29,7 @@ def test_a_worker_whose_clock_is_wrong_by_hours_does_its_work_in_time(
     builder.node("again", job=fails_once, retry=Retry(2, base_delay=0.1))
     with Engine(postgres.new_url()) as engine:
         began = real()
-        run = engine.run(builder, timeout=600)
+        run = engine.run(builder, deadline=600)
         assert run.output("again") == 2
         assert began - 60 < run.row.created_at / 1e6 < real() + 60
         assert run.row.deadline_at is not None

@@ -48,7 +48,7 @@ class WorkflowType(ABCMeta):
 class Workflow(metaclass=WorkflowType):
     """A workflow that lives in code. Its graph is compiled when the class is complete.
 
-        class OrderWorkflow(Workflow, on_failure="finish", timeout=3600):
+        class OrderWorkflow(Workflow, on_failure="finish", deadline=3600):
             order_id: int                      # the input: checked when an instance is made
             express: bool = False
 
@@ -59,7 +59,7 @@ class Workflow(metaclass=WorkflowType):
 
         engine.run(OrderWorkflow(order_id=7))
 
-    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `timeout` (for a
+    Class keywords: `name` (by default that of the class), `on_failure` ("fail_fast", "finish" or "pause"), `deadline` (for a
     whole run, in seconds or as a timedelta), and the defaults for steps and tasks: `node_timeout` and `side_effects` ("pure",
     "recordable" or "opaque"). All but the name are inherited. `triggers` start runs automatically (docs/triggers.md).
     """
@@ -76,7 +76,7 @@ class Workflow(metaclass=WorkflowType):
         *,
         name: str | None = None,
         on_failure: OnFailure | None = None,
-        timeout: Duration | None = None,
+        deadline: Duration | None = None,
         node_timeout: Duration | None = None,
         side_effects: SideEffects | None = None,
         triggers: Sequence[Mapping[str, Any]] = (),
@@ -87,7 +87,7 @@ class Workflow(metaclass=WorkflowType):
         if unknown:
             raise DefinitionError(
                 f"{cls.__name__}: {next(iter(unknown))}= is no keyword of a workflow class; there are name, on_failure, "
-                f"timeout, node_timeout, side_effects and triggers, and every other option goes on a step or task",
+                f"deadline, node_timeout, side_effects and triggers, and every other option goes on a step or task",
                 where=place,
             )
         if "__init__" in vars(cls):
@@ -98,7 +98,7 @@ class Workflow(metaclass=WorkflowType):
             )
         base: Compiled | None = getattr(cls, "_compiled", None)
         inherited = None if base is None else base.options
-        options = checked_run_options(on_failure, timeout, node_timeout, side_effects, place, inherited)
+        options = checked_run_options(on_failure, deadline, node_timeout, side_effects, place, inherited)
         known_as = checked_name(cls.__name__ if name is None else name, place)
         cls._compiled = compiled(cls, place, _RESERVED, options)
         cls.workflow_name = known_as

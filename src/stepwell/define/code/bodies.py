@@ -241,7 +241,8 @@ class Definition(NamedTuple):
     graph: Graph
     input: Mapping[str, Any]
     on_failure: OnFailure
-    timeout: float | None
+    deadline: float | None
+    """Seconds that a run may take."""
     bodies: Bodies
     tags: Mapping[str, str] = _NOTHING
     """The tags of its runs, besides those given when one is started."""
@@ -251,13 +252,13 @@ def definition_of(thing: Workflow | Builder) -> Definition:
     """What to run for an instance of a workflow class, or for a Builder."""
     if isinstance(thing, Workflow):
         cls = type(thing)
-        graph, (on_failure, timeout, _) = cls.graph(), cls._compiled.options
+        graph, (on_failure, deadline, _) = cls.graph(), cls._compiled.options
         bodies = _class_bodies(cls)
-        return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, timeout, bodies)
+        return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, deadline, bodies)
     if isinstance(thing, Builder):
-        on_failure, timeout, _ = thing.options
+        on_failure, deadline, _ = thing.options
         bodies = Bodies(jobs=thing.jobs, state=thing.state)
-        return Definition(thing.workflow_name, None, thing.graph(), {}, on_failure, timeout, bodies)
+        return Definition(thing.workflow_name, None, thing.graph(), {}, on_failure, deadline, bodies)
     raise _cannot_run(thing)
 
 
@@ -265,7 +266,7 @@ def definition_of_document(document: Document, input: Mapping[str, Any], bodies:
     """What to run for a document and an input, which is checked by its schema."""
     given = document.checked_input(input)
     return Definition(
-        document.name, None, document.graph, given, document.on_failure, document.timeout, bodies, document.run_tags
+        document.name, None, document.graph, given, document.on_failure, document.deadline, bodies, document.run_tags
     )
 
 

@@ -45,7 +45,7 @@ MAX_TAGS = 20
 MAX_TAG = 100
 MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
-FIELDS = ("mode", "name", "description", "input", "on_failure", "timeout", "tags", "triggers", "nodes")
+FIELDS = ("mode", "name", "description", "input", "on_failure", "deadline", "tags", "triggers", "nodes")
 _NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
 
 
@@ -125,8 +125,8 @@ class Document:
         self.name: str = field("name", _NAME, "")
         self.description: str | None = field("description", description)
         self.on_failure: OnFailure = field("on_failure", one_of(get_args(OnFailure)), "fail_fast")
-        timeout = field("timeout", seconds)
-        self.timeout: float | None = None if timeout is None else float(timeout)
+        deadline = field("deadline", seconds)
+        self.deadline: float | None = None if deadline is None else float(deadline)
         self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
         self.input: dict[str, Any] | None = field("input", read_schema)
         self.triggers: tuple[Trigger, ...] = _triggers(data, self.name, problems)
@@ -157,7 +157,7 @@ class Document:
             "description": self.description,
             "input": self.input,
             "on_failure": None if self.on_failure == "fail_fast" else self.on_failure,
-            "timeout": None if self.timeout is None else plain_number(self.timeout),
+            "deadline": None if self.deadline is None else plain_number(self.deadline),
             "tags": tags or None,
             "triggers": triggers,
             "nodes": [canonical_node(node) for node in self.nodes],

@@ -59,7 +59,7 @@ def document_schema(handlers: Handlers) -> dict[str, Any]:
                 "description": "JSON Schema of the input of a run; defaults are applied",
             },
             "on_failure": {"enum": list(get_args(OnFailure)), "default": "fail_fast"},
-            "timeout": {**_SECONDS, "description": "seconds that a whole run may take"},
+            "deadline": {**_SECONDS, "description": "seconds that a whole run may take"},
             "tags": {
                 "description": "a list for people; an object is what its runs are found by",
                 "anyOf": [

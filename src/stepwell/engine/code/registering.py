@@ -42,7 +42,7 @@ class RegisteredWorkflow(NamedTuple):
     input: dict[str, Any]
     """The JSON Schema of its input."""
     on_failure: str
-    timeout: float | None
+    deadline: float | None
     description: str | None
     registered_at: int
     """Microseconds of the store's clock."""
@@ -85,7 +85,7 @@ def registered_definition(store: Store, workflow: RegisteredWorkflow, values: di
     checked = checked_input(workflow.name, workflow.input, values)
     failing = cast("OnFailure", workflow.on_failure)
     return Definition(
-        workflow.name, workflow.target, Graph.load(document), checked, failing, workflow.timeout, Bodies()
+        workflow.name, workflow.target, Graph.load(document), checked, failing, workflow.deadline, Bodies()
     )
 
 
@@ -107,7 +107,7 @@ def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> boo
         "digest": graph.digest,
         "input": input_schema(workflow),
         "on_failure": options.on_failure,
-        "timeout": options.timeout,
+        "deadline": options.deadline,
         "description": (workflow.__doc__ or "").strip()[:2_000] or None,
     }
     chunks: list[Op] = [*add_graph(graph, workflow.workflow_name, chunk=store.limits.nodes)]

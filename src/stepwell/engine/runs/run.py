@@ -392,4 +392,4 @@ workflow
 """
 """What people type after `run.`"""
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
-_REASONS = {"deadline": "it did not end within its timeout"}
+_REASONS = {"deadline": "it did not end within its deadline"}

@@ -103,7 +103,7 @@ def speedrun(
     check: bool = True,
     input: Mapping[str, Any] | None = None,
     run_id: str | None = None,
-    timeout: Duration | None = None,
+    deadline: Duration | None = None,
     seed: int | None = None,
     start: datetime | None = None,
     handlers: Handlers | Iterable[Handler | str] = (),
@@ -123,7 +123,7 @@ def speedrun(
     clock = VirtualClock(int(begin.timestamp() * SECOND))
     store = MemoryStore(clock)
     engine = Engine(store, runner=None, handlers=handlers)
-    run = engine.start(workflow, input=input, run_id=run_id, timeout=timeout, seed=seed)
+    run = engine.start(workflow, input=input, run_id=run_id, deadline=deadline, seed=seed)
     Driver(engine, clock).work_on(run.id)
     return run.check() if check else run
 

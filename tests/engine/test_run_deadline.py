@@ -13,7 +13,7 @@ from tests.engine.conftest import OpenEngine
 from tests.engine.waiting import in_time
 
 
-class Slow(Workflow, timeout=0.3):
+class Slow(Workflow, deadline=0.3):
     @step
     def first(self, ctx: Context) -> None:
         while True:
@@ -32,7 +32,7 @@ def test_a_run_ends_soon_after_its_time_is_up(engine: Engine) -> None:
         assert taken >= 0.3
         assert run.status == "FAILED"
         assert run.row.reason == "deadline"
-        with pytest.raises(RunFailed, match=r"run \w+ failed: it did not end within its timeout"):
+        with pytest.raises(RunFailed, match=r"run \w+ failed: it did not end within its deadline"):
             run.check()
         return taken
 
@@ -51,11 +51,11 @@ def test_the_time_of_one_run_can_be_given_when_it_starts(engine: Engine) -> None
 
     def seconds() -> float:
         before = time.monotonic()
-        assert engine.start(w, timeout=0.2).wait().status == "FAILED"
+        assert engine.start(w, deadline=0.2).wait().status == "FAILED"
         return time.monotonic() - before
 
     in_time(0.8, seconds)
-    assert engine.run(w, timeout=0.2, check=False).row.reason == "deadline"
+    assert engine.run(w, deadline=0.2, check=False).row.reason == "deadline"
 
 
 def test_a_wrong_time_to_wait_is_refused_before_anything_starts(engine: Engine) -> None:
@@ -74,7 +74,7 @@ def test_who_waits_no_longer_leaves_the_run_alone(engine: Engine) -> None:
 
 
 def test_a_run_that_waits_for_a_retry_ends_too(engine: Engine) -> None:
-    class Waiting(Workflow, timeout=0.2):
+    class Waiting(Workflow, deadline=0.2):
         @step(retry=Retry(2, base_delay=30))
         def charge(self) -> None:
             raise ConnectionError
@@ -86,7 +86,7 @@ def test_a_run_that_waits_for_a_retry_ends_too(engine: Engine) -> None:
 def test_a_retried_run_has_its_whole_time_again(engine: Engine) -> None:
     again = threading.Event()
 
-    class Second(Workflow, timeout=1.5):
+    class Second(Workflow, deadline=1.5):
         @step
         def charge(self, ctx: Context) -> int:
             while not again.is_set():
