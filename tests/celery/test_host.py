@@ -17,7 +17,7 @@ import pytest
 
 from stepwell import StepwellError
 from stepwell.celery import host as home
-from stepwell.celery.host import Host, Plan
+from stepwell.celery.host import Host, WorkerPlan
 from stepwell.celery.install import EndPipe
 from stepwell.engine.broker_app import make_app
 from stepwell.engine.reports.workers import describe_workers
@@ -31,16 +31,16 @@ from tests.servers.redis_server import RedisServer
 
 
 @pytest.fixture
-def plan(fleet: Fleet) -> Plan:
+def plan(fleet: Fleet) -> WorkerPlan:
     """No worker consumes what it sends, so no hint comes back by itself."""
     modules = ("tests.celery.work",)
-    return Plan(
+    return WorkerPlan(
         make_app(fleet.broker), fleet.store, (work.Order, work.Held), modules, idle_seconds=0.3, when_idle="exit"
     )
 
 
 @pytest.fixture
-def host(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def host(plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setattr(home, "LOOK_SECONDS", 0.05)
     host = Host(plan, "test@here", 2, replaceable=False)
     assert host._opened.wait(30)
@@ -98,8 +98,8 @@ def test_hints_at_once_are_one_to_it(fleet: Fleet, host: Host, tmp_path: Path) -
     assert len(noted(tmp_path / "ledger")) == 6
 
 
-def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: Plan, tmp_path: Path) -> None:
-    host = Host(Plan(plan.app, plan.url, jobs=plan.jobs, slice_seconds=0.5), "test@here", 1, replaceable=False)
+def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
+    host = Host(WorkerPlan(plan.app, plan.url, jobs=plan.jobs, slice_seconds=0.5), "test@here", 1, replaceable=False)
     with fleet.engine() as engine:
         run = engine.start(work.naps(str(tmp_path / "ledger"), 12))
         assert host._opened.wait(30)
@@ -112,7 +112,7 @@ def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: Plan, tmp_path
     assert host.work() == "passed on: this process is not open"
 
 
-def test_a_slice_does_not_end_before_the_body_that_it_began(fleet: Fleet, plan: Plan, tmp_path: Path) -> None:
+def test_a_slice_does_not_end_before_the_body_that_it_began(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
     """Celery would take the process for free, and give it a task of its application."""
     ledger, go_on = str(tmp_path / "ledger"), tmp_path / "go_on"
     plan = replace(plan, slice_seconds=0.05)
@@ -170,7 +170,7 @@ def test_it_looks_now_and_then_and_goes_on_when_a_look_fails(
     assert "test@here: the store is away" in caplog.text
 
 
-def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan: Plan, tmp_path: Path) -> None:
+def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
     go_on = tmp_path / "go_on"
     with closing(Host(plan, "test@here", 1, replaceable=True)) as host, fleet.engine() as engine:
         assert host._opened.wait(30)
@@ -194,7 +194,7 @@ def test_a_worker_in_threads_whose_store_was_flushed_asks_to_end(
 
 
 def test_a_process_whose_store_was_flushed_is_replaced_at_its_next_hint(
-    fleet: Fleet, plan: Plan, redis_server: RedisServer
+    fleet: Fleet, plan: WorkerPlan, redis_server: RedisServer
 ) -> None:
     with closing(Host(plan, "test@here", 1, replaceable=True)) as host:
         assert host._opened.wait(30)
@@ -204,7 +204,7 @@ def test_a_process_whose_store_was_flushed_is_replaced_at_its_next_hint(
         assert host.work() == "passed on: this process is replaced"
 
 
-def test_a_pipe_tells_of_the_end_once(plan: Plan) -> None:
+def test_a_pipe_tells_of_the_end_once(plan: WorkerPlan) -> None:
     pipe, told = EndPipe(), threading.Event()
     pipe.watch(told.set)
     assert not told.wait(0.1)
@@ -251,9 +251,9 @@ def test_a_process_can_ask_its_worker_to_end() -> None:
     assert not pipe.end_asked, "it is told once"
 
 
-def test_a_store_that_is_away_at_first_is_opened_later(plan: Plan, tmp_path: Path) -> None:
+def test_a_store_that_is_away_at_first_is_opened_later(plan: WorkerPlan, tmp_path: Path) -> None:
     folder = tmp_path / "later"
-    host = Host(Plan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
+    host = Host(WorkerPlan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
     try:
         assert not host._opened.wait(0.5)
         folder.mkdir()
@@ -262,7 +262,7 @@ def test_a_store_that_is_away_at_first_is_opened_later(plan: Plan, tmp_path: Pat
         host.close()
 
 
-def test_a_process_that_ends_before_its_store_was_there_leaves_nothing(plan: Plan, tmp_path: Path) -> None:
+def test_a_process_that_ends_before_its_store_was_there_leaves_nothing(plan: WorkerPlan, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     host = Host(replace(plan, url=f"sqlite:///{tmp_path}/never/deeper/runs.db"), "test@here", 1, replaceable=False)
     host.close()

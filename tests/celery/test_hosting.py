@@ -15,7 +15,7 @@ from celery.utils.dispatch import Signal
 
 from stepwell import InputError
 from stepwell.celery import install
-from stepwell.celery.host import Plan
+from stepwell.celery.host import WorkerPlan
 from stepwell.engine.broker_app import POOLS, check_pool, make_app, problems
 from stepwell.engine.hint_sender import broker_queue
 from tests.celery import work
@@ -96,7 +96,7 @@ def test_a_worker_hosts_what_its_queues_and_its_pool_say(
     opened: list[object] = []
 
     class Opened:
-        def __init__(self, plan: Plan, name: str, slots: int, **_: object) -> None:
+        def __init__(self, plan: WorkerPlan, name: str, slots: int, **_: object) -> None:
             opened.append((plan.queues, slots))
 
         def close(self) -> None: ...

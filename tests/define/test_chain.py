@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stepwell.core.graph import Graph
 from stepwell.define import Workflow, step
-from stepwell.define.classes.compile import Link, in_order
+from stepwell.define.classes.compile import StepPlacement, in_order
 
 
 def chain(graph: Graph) -> list[str]:
@@ -118,22 +118,24 @@ def test_nodes_are_declared_in_the_order_of_writing() -> None:
 
 
 def test_a_very_long_chain_of_insertions_compiles() -> None:
-    links = [Link("0"), *(Link(str(i), after=str(i - 1)) for i in range(1, 5_000))]
+    links = [StepPlacement("0"), *(StepPlacement(str(i), after=str(i - 1)) for i in range(1, 5_000))]
     assert in_order(links) == [str(i) for i in range(5_000)]
 
 
 @st.composite
-def insertions(draw: st.DrawFn) -> list[Link]:
-    links: list[Link] = []
+def insertions(draw: st.DrawFn) -> list[StepPlacement]:
+    links: list[StepPlacement] = []
     for number in range(draw(st.integers(1, 12))):
         known = [link.name for link in links]
         where = draw(st.sampled_from(["end", "before", "after"])) if known else "end"
         anchor = draw(st.sampled_from(known)) if where != "end" else None
-        links.append(Link(f"s{number}", anchor if where == "before" else None, anchor if where == "after" else None))
+        links.append(
+            StepPlacement(f"s{number}", anchor if where == "before" else None, anchor if where == "after" else None)
+        )
     return links
 
 
-def naive(links: list[Link]) -> list[str]:
+def naive(links: list[StepPlacement]) -> list[str]:
     """The chain as a list into which one step after the other is put.
 
     A step goes directly before its place, or after it and all that was put after it so far, with what belongs to those.
@@ -163,7 +165,7 @@ def naive(links: list[Link]) -> list[str]:
 
 
 @given(insertions())
-def test_any_insertions_give_the_chain_of_the_naive_model(links: list[Link]) -> None:
+def test_any_insertions_give_the_chain_of_the_naive_model(links: list[StepPlacement]) -> None:
     body: dict[str, Any] = {}
     for link in links:
 

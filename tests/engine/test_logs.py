@@ -19,7 +19,7 @@ import pytest
 from stepwell import Builder, Engine, Retry, Workflow, step
 from stepwell.base import masking
 from stepwell.core.model import Append
-from stepwell.engine.bodies.capture import Stream
+from stepwell.engine.bodies.capture import CapturedStream
 from stepwell.engine.bodies.log_lines import LINES_UP_TO
 from stepwell.engine.worker.debounce import PULSE_SECONDS
 from stepwell.errors import StoreError
@@ -290,10 +290,10 @@ def test_the_streams_and_loggers_are_as_before_when_the_last_engine_is_closed(tm
     before = (sys.stdout, sys.stderr, logging.Logger.callHandlers, list(logging.getLogger().handlers))
     with Engine("memory://") as a:
         a.run(one(speakers.speak))
-        assert type(sys.stdout) is Stream
+        assert type(sys.stdout) is CapturedStream
         with Engine("memory://") as b:
             b.run(one(speakers.speak))
-        assert type(sys.stdout) is Stream
+        assert type(sys.stdout) is CapturedStream
     assert (sys.stdout, sys.stderr, logging.Logger.callHandlers, list(logging.getLogger().handlers)) == before
     with Engine("memory://", runner=None):
         assert sys.stdout is before[0]

@@ -227,9 +227,11 @@ def test_run_looks_at_the_store_at_most_once_when_it_is_told_of_the_end(
 ) -> None:
     looks: list[str] = []
 
-    def counted(self: waiting.Waiting, run_id: RunId, began: float, look: Any = waiting.Waiting._look) -> waiting.Look:
+    def counted(
+        self: waiting.Waiting, run_id: RunId, began: float, look: Any = waiting.Waiting._look
+    ) -> waiting.PolledRun:
         looks.append(run_id)
-        return cast(waiting.Look, look(self, run_id, began))
+        return cast(waiting.PolledRun, look(self, run_id, began))
 
     monkeypatch.setattr(waiting, "LOOK_EVERY", 30)  # so that nothing but news ends the first wait
     monkeypatch.setattr(waiting.Waiting, "_look", counted)

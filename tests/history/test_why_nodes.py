@@ -13,7 +13,7 @@ from stepwell.core.graph import Graph, NodeSpec, Retry
 from stepwell.core.kernel.healing import arrange
 from stepwell.core.model import GateState, NodeStatus, WorkerRow
 from stepwell.history.why import CauseKind, Worker, nodes, wanted
-from stepwell.history.why.words import Times
+from stepwell.history.why.words import StoreTimes
 from tests.conformance.ops import lane
 from tests.core.kernel.facts import ALIVE, NOW, ago, attempt, entry, graph, known, run_row, text, why
 
@@ -555,7 +555,7 @@ def test_names_and_messages_cannot_play_tricks_on_a_terminal() -> None:
 
 
 def test_a_time_that_has_come_is_told_without_how_long_it_is_until_then() -> None:
-    times = Times(NOW, UTC)
+    times = StoreTimes(NOW, UTC)
     assert [times.until(NOW + SECOND * seconds) for seconds in (14, 0, -5)] == [
         "12:00:14 (in 14 s)",
         "12:00:00",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import stepwell
-from stepwell.pipeline.codehash.code import Code, changed_parts
+from stepwell.pipeline.codehash.code import HashedCode, changed_parts
 from stepwell.pipeline.codehash.follow import code_of
 from stepwell.pipeline.states.single import TICK_NS
 
@@ -99,14 +99,14 @@ def blind(text):
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Code]]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., HashedCode]]:
     """The code of something in the project, after changes of its files."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def code(
         what: str, *, main: tuple[str, str] = ("", ""), helpers: tuple[str, str] = ("", ""), **options: Any
-    ) -> Code:
+    ) -> HashedCode:
         for name, text, (old, new) in (("helpers", HELPERS, helpers), ("main", MAIN, main)):
             assert old in text
             (tmp_path / f"{name}.py").write_text(text.replace(old, new) if old else text + new)

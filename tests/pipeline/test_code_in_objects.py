@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stepwell import DefinitionError, Pipeline
-from stepwell.pipeline.codehash.code import Code
+from stepwell.pipeline.codehash.code import HashedCode
 from stepwell.pipeline.codehash.follow import code_of
 
 LIBRARY = """
@@ -319,7 +319,7 @@ CASES = {
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Code]]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], HashedCode]]:
     """The code of `stage` in a project that uses an installed library."""
     installed = tmp_path / "site-packages"
     installed.mkdir()
@@ -328,7 +328,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
-    def code(source: str) -> Code:
+    def code(source: str) -> HashedCode:
         (tmp_path / "objects.py").write_text(source)
         importlib.invalidate_caches()
         sys.modules.pop("objects", None)
@@ -340,7 +340,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_word_of_the_project_counts(project: Callable[[str], Code], case: str) -> None:
+def test_every_word_of_the_project_counts(project: Callable[[str], HashedCode], case: str) -> None:
     source = BEGIN + "\n".join(line.removeprefix("        ") for line in CASES[case].split("\n")) + "\n"
     before = project(source).hash
     assert project(f"# A comment, and lines.\n\n\n{source}\ndef unused(): pass\n").hash == before
@@ -357,7 +357,9 @@ def test_every_word_of_the_project_counts(project: Callable[[str], Code], case: 
         ("from library import Task as Made", "from library import Inner as Made"),
     ],
 )
-def test_another_library_under_the_same_name_counts(project: Callable[[str], Code], before: str, after: str) -> None:
+def test_another_library_under_the_same_name_counts(
+    project: Callable[[str], HashedCode], before: str, after: str
+) -> None:
     name = before.rpartition(" ")[2]
     source = f"{before}\ndef stage(text): return {name}.loads(text) if text else {name}(text)\n"
     assert project(source).hash != project(source.replace(before, after)).hash
@@ -368,7 +370,7 @@ def test_another_library_under_the_same_name_counts(project: Callable[[str], Cod
     ["library.constant(3)", "library.Task(len)", "library.bare(len)", "functools.partial(library.constant(3), 1)"],
 )
 def test_a_stage_without_code_is_refused_where_it_is_written(
-    project: Callable[[str], Code], what: str, tmp_path: Path
+    project: Callable[[str], HashedCode], what: str, tmp_path: Path
 ) -> None:
     project(f"{BEGIN}\ndef stage(text): pass\nmade = {what}\n")
     pipeline = Pipeline("p", root=tmp_path / "root")

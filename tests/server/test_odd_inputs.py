@@ -207,7 +207,7 @@ def check_queries(store: Store) -> None:
             for odd in ODD + [[number] for number in NUMBERS] + [[0, number] for number in NUMBERS]:
                 try:
                     query = wire.query_from_wire({"query": name, **good, field: odd})
-                except wire.Unreadable:
+                except wire.WireError:
                     continue
                 limits = {"limit": min(query.limit, MAX_ROWS)} if hasattr(query, "limit") else {}
                 wire.answer_to_wire(*store.read([query._replace(**limits)]))

@@ -14,7 +14,7 @@ from stepwell.base.clock import MAX_SECONDS
 from stepwell.base.templates import TemplateError
 from stepwell.triggers.filters import compile_filter, passes
 from stepwell.triggers.reading import FIELDS, KIND_NAMES, duration, moment
-from stepwell.triggers.state import Backfill, State
+from stepwell.triggers.state import Backfill, TriggerState
 
 
 class Greeting(Workflow, name="hello"):
@@ -233,10 +233,10 @@ def test_durations_and_moments() -> None:
 
 
 def test_a_state_keeps_what_a_newer_stepwell_wrote() -> None:
-    state = State(1, "d", 2, 3, 4, pending=(5,), queue=(6, 7), backfills=(Backfill(8, 9),), error="no")
-    assert State.decoded(state.encoded()) == state
+    state = TriggerState(1, "d", 2, 3, 4, pending=(5,), queue=(6, 7), backfills=(Backfill(8, 9),), error="no")
+    assert TriggerState.decoded(state.encoded()) == state
     newer = state.changed(extra={"colour": "blue"})
-    assert State.decoded(newer.encoded()) == newer
+    assert TriggerState.decoded(newer.encoded()) == newer
 
 
 def test_times_and_durations_may_be_those_of_python() -> None:

@@ -14,7 +14,7 @@ from stepwell.errors import InputError, StoreCorrupt
 from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start, time_text
-from stepwell.triggers.state import RECORD, State
+from stepwell.triggers.state import RECORD, TriggerState
 from tests.triggers.processes import MINUTE, START, Real, World, end, settled, texts
 
 
@@ -88,7 +88,7 @@ def test_each_time_is_started_waits_or_is_counted_as_left_out(
     """Whenever one looks, and whether the run before is active or not."""
     interval, most = 600 * SECOND, 3
     trigger = Trigger("t", "w", every=600, catch_up=catch_up, overlap=overlap, grace_seconds=grace)
-    state, now = State(1, "d", START * SECOND, START * SECOND, START * SECOND), START * SECOND
+    state, now = TriggerState(1, "d", START * SECOND, START * SECOND, START * SECOND), START * SECOND
     started: list[int] = []
     left_out = 0
     with pytest.MonkeyPatch.context() as patch:
@@ -332,7 +332,7 @@ def test_what_is_not_due_is_not_decided_again() -> None:
 def test_a_trigger_whose_version_is_missing_is_told_and_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     world.add("good", cron="*/10 * * * *")
-    lost = State(7, "d" * 64, 0, 0, 0)
+    lost = TriggerState(7, "d" * 64, 0, 0, 0)
     world.store.commit([PutRecord(RECORD, "bad", lost.encoded(), expected=0)])
     world.clock.advance(10 * MINUTE)
     settled(world)

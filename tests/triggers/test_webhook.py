@@ -15,7 +15,7 @@ from stepwell.base.clock import SECOND
 from stepwell.errors import InputError
 from stepwell.triggers import Trigger
 from stepwell.triggers.rendering import Start
-from stepwell.triggers.state import State
+from stepwell.triggers.state import TriggerState
 from stepwell.triggers.webhook import MAX_BODY, HookRefused, RateLimit, Received, Request, receive
 from tests.triggers.processes import START, Runs
 
@@ -58,7 +58,7 @@ class Hook:
         webhook = {"scheme": scheme, "secret": "secret:HOOK", **options.pop("webhook", {})}
         self.scheme, self.runs = scheme, Runs()
         self.trigger = Trigger("push", "deploy", webhook=webhook, **options)
-        self.state = State(1, self.trigger.digest, 0, 0, 0)
+        self.state = TriggerState(1, self.trigger.digest, 0, 0, 0)
 
     def post(self, payload: Any = None, at: int = NOW, sent: int | None = None, **changes: Any) -> Received:
         body = json.dumps(payload or {"id": "e1", "event_id": "e1"}).encode()

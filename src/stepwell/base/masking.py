@@ -97,7 +97,7 @@ def longest() -> int:
     return _longest
 
 
-class _Form(NamedTuple):
+class _SecretForm(NamedTuple):
     """A secret or a part of it, however it is written."""
 
     pattern: str
@@ -195,7 +195,7 @@ def _character(escape: re.Match[str]) -> str:
     return character if character in _NEVER_ESCAPED else escape[0]
 
 
-def _form(value: str) -> _Form:
+def _form(value: str) -> _SecretForm:
     """A value as plain text, in Python, in (nested) JSON, in a URL or form, or in HTML.
 
     Decided for each character: which of them are escaped, and in hexadecimal digits of which case, is another choice in every
@@ -203,10 +203,10 @@ def _form(value: str) -> _Form:
     """
     parts = [_part(len(run), character) for run, character in _PARTS.findall(value) if run or character]
     start = r"(?<!\\)" if value.startswith("\\") else ""  # or each of many would be tried as the first of them
-    return _Form(start + "".join(part.pattern for part in parts), sum(part.longest for part in parts))
+    return _SecretForm(start + "".join(part.pattern for part in parts), sum(part.longest for part in parts))
 
 
-def _part(backslashes: int, character: str) -> _Form:
+def _part(backslashes: int, character: str) -> _SecretForm:
     """The pattern of this many backslashes, followed by a character.
 
     Backslashes in a text are taken all at once, never in another way: otherwise there would be very many ways to try.
@@ -215,10 +215,10 @@ def _part(backslashes: int, character: str) -> _Form:
     written = f"(?:{_RUN}(?:{'|'.join((*escaped, *plain))})|{'|'.join(plain)})" if escaped else "".join(plain)
     longest = max(len("%25252541") * len(character.encode("utf-8", "surrogatepass")), 2**_LEVELS) if escaped else 1
     if not backslashes:
-        return _Form(written, longest)
+        return _SecretForm(written, longest)
     most = (backslashes + 1) * 2**_LEVELS
     run = f"{_BACKSLASH}{{{backslashes},{most}}}+(?:{'|'.join((*escaped, *plain))})"
-    return _Form(f"(?:(?:{_RUN}u005[cC]){{{backslashes}}}{written}|{run})", most + longest)
+    return _SecretForm(f"(?:(?:{_RUN}u005[cC]){{{backslashes}}}{written}|{run})", most + longest)
 
 
 def _plain(character: str) -> list[str]:

@@ -37,7 +37,7 @@ IDLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     app: Any
     """The Celery application."""
     url: str
@@ -61,7 +61,13 @@ class Host:
     """The runner of one process. `replaceable`: the process may end if it cannot go on; `ask_to_end` asks the worker to end."""
 
     def __init__(
-        self, plan: Plan, name: str, slots: int, *, replaceable: bool, ask_to_end: Callable[[], None] = lambda: None
+        self,
+        plan: WorkerPlan,
+        name: str,
+        slots: int,
+        *,
+        replaceable: bool,
+        ask_to_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
         self._name = name

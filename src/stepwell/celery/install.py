@@ -24,7 +24,7 @@ from ..engine.reports.workers import describe_workers, worker_record
 from ..errors import InputError
 from ..handlers import Handler, Handlers
 from ..stores import open_store
-from .host import IDLE_SECONDS, Host, Plan
+from .host import IDLE_SECONDS, Host, WorkerPlan
 
 _ENOUGH = 4_096
 """Bytes that the parent writes when it ends, one for each child. Later children find the pipe closed."""
@@ -119,7 +119,7 @@ def install(
     if when_idle not in ("log", "exit"):
         raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
     registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
-    plan = Plan(
+    plan = WorkerPlan(
         app,
         engine_url,
         tuple(checking.checked_workflows(workflows)),
@@ -139,7 +139,7 @@ def install(
 class Installed:
     """Stepwell in a Celery application: what its workers do when they start and end."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WorkerPlan) -> None:
         self.plan = plan
         self.host: Host | None = None
         """The host in this process, once there is one."""

@@ -23,7 +23,7 @@ _OBEYED = re.compile(r"[\x7f-\x9f]")
 """Control characters that JSON may hold as they are, and terminals obey."""
 
 
-class _Output(io.FileIO):
+class _ClosableOutput(io.FileIO):
     """A descriptor whose reader may close it, as `head` does: this ends the command without an error."""
 
     def write(self, data: Buffer, /) -> int:
@@ -37,7 +37,7 @@ class _Output(io.FileIO):
 
 
 def _text(descriptor: int, like: TextIO, *, closefd: bool) -> TextIO:
-    raw = io.BufferedWriter(_Output(descriptor, "w", closefd=closefd))
+    raw = io.BufferedWriter(_ClosableOutput(descriptor, "w", closefd=closefd))
     return io.TextIOWrapper(raw, like.encoding, like.errors, line_buffering=raw.isatty())
 
 

@@ -30,7 +30,7 @@ from ..core.model import (
     receipts,
 )
 from ..core.model.versions import VersionActivated, VersionSaved
-from ..core.model.wire import Unreadable, answer_from_wire, query_to_wire
+from ..core.model.wire import WireError, answer_from_wire, query_to_wire
 from ..core.store import Store, reader
 from ..engine.checking import checked_limit
 from ..engine.code.code import Code
@@ -60,7 +60,7 @@ class RemoteStore:
         self._ahead = found["now"] - time.time_ns() // 1_000
         try:
             return [answer_from_wire(query, each) for query, each in zip(queries, found["answers"], strict=True)]
-        except Unreadable as error:
+        except WireError as error:
             raise StoreError(f"{self.url}: {error}; is the server of another version?") from None
 
     def now(self) -> int:

@@ -10,7 +10,7 @@ from ..base.clock import Duration
 from ..base.ids import NodeId
 from ..base.place import SourceLine, caller
 from ..base.words import count, offered, shown
-from ..core.graph import NO_ARGS, Graph, NodeSpec, Problem, SideEffects
+from ..core.graph import NO_ARGS, Graph, GraphProblem, NodeSpec, SideEffects
 from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
 from .classes.decorators import PREVIOUS, Previous
@@ -268,7 +268,7 @@ class Builder:
                 )
         return tuple(found)
 
-    def _explained(self, problems: Iterable[Any]) -> list[Problem]:
+    def _explained(self, problems: Iterable[Any]) -> list[GraphProblem]:
         """Problems with names and lines: people never saw the ids."""
         positions = {spec.id: position for position, spec in enumerate(self._specs)}
         explained = []

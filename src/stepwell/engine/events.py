@@ -20,7 +20,7 @@ from ..base.ids import NodeId, RunId
 from ..base.words import shown
 from ..core.model import Answer, AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
 from ..core.store import Store
-from ..core.store.port import Transaction, Transactions
+from ..core.store.port import BodyTransaction, Transactions
 from ..errors import InputError
 from .bodies.held import Held
 from .bodies.raised import Raised
@@ -281,12 +281,12 @@ class ObservedTransactions:
         self._transactions = transactions
         self._events = events
 
-    def begin(self) -> Transaction:
+    def begin(self) -> BodyTransaction:
         return ObservedTransaction(self._transactions.begin(), self._events)
 
 
 class ObservedTransaction:
-    def __init__(self, transaction: Transaction, events: Events) -> None:
+    def __init__(self, transaction: BodyTransaction, events: Events) -> None:
         self._transaction = transaction
         self._events = events
         self.is_of_server, self.undo, self.cancel = transaction.is_of_server, transaction.undo, transaction.cancel

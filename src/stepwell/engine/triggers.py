@@ -20,7 +20,7 @@ from ..triggers.book import StoredTrigger, Triggers, calendar_clock
 from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
-from ..triggers.state import State
+from ..triggers.state import TriggerState
 from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
 from .starting import Startable, create_op
 
@@ -68,7 +68,7 @@ class EngineTriggers(Triggers):
     def _check_input(self, trigger: Trigger) -> None:
         """Refuse a schedule whose input does not fit its workflow, if that is known here."""
         now = self._now()
-        start = make_start(trigger, State(0, trigger.digest, now, now, now), "check", now)
+        start = make_start(trigger, TriggerState(0, trigger.digest, now, now, now), "check", now)
         known = self._engine.code.known_class(trigger.workflow)
         if known is not None:
             known(**start.input)

@@ -131,7 +131,7 @@ def waits_for_a_decision(row: RunRow) -> bool:
     return row.status.paused and row.reason != PAUSED_BY_SOMEBODY
 
 
-class Look(NamedTuple):
+class PolledRun(NamedTuple):
     row: RunRow
     done: bool
     """There is nothing more to wait for."""
@@ -291,12 +291,12 @@ class Waiting:
         if self._looking is not None:
             self._looking.close()
 
-    def _look(self, run_id: RunId, began: float) -> Look:
+    def _look(self, run_id: RunId, began: float) -> PolledRun:
         row = reader.require_run(self._store, run_id)
         if self._goes_on(row, began):
-            return Look(row, False, LOOK_SOON)
+            return PolledRun(row, False, LOOK_SOON)
         done = row.status.terminal or waits_for_a_decision(row)
-        return Look(
+        return PolledRun(
             row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
         )
 

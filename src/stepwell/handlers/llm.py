@@ -72,7 +72,7 @@ class LlmService(Strict):
         return found
 
 
-class Completion(Strict):
+class LlmResponse(Strict):
     result: Any = Field(description="the answer: text, or with `schema` the data")
     model: str = Field(description="the model that answered")
     tokens: dict[str, int] = Field(description="prompt, completion and total, of all that was asked")
@@ -81,13 +81,13 @@ class Completion(Strict):
 
 def llm_service(access: Access) -> Handler:
     async def ask(ctx: Any, config: LlmService) -> dict[str, Any]:
-        return await _Asking(ctx, access, config).ask()
+        return await _LlmCall(ctx, access, config).ask()
 
     return Handler(
         "llm_service",
         ask,
         LlmService,
-        Completion,
+        LlmResponse,
         "Ask a language model, by a service that speaks the chat API of OpenAI. Retried as http_request is.",
         {"service": "openai", "prompt": "Summarise in three sentences: {{ fetch.result }}"},
         retry=RETRY,
@@ -107,7 +107,7 @@ class _ToModel(ToService):
         return super().made(access, {**said, "json": {"model": model, **said["json"]}})
 
 
-class _Asking:
+class _LlmCall:
     def __init__(self, ctx: Any, access: Access, config: LlmService) -> None:
         self._ctx = ctx
         self._access = access

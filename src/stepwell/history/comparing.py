@@ -48,7 +48,7 @@ class Side(NamedTuple):
     """Those of its present graph, in order."""
 
 
-class Change(NamedTuple):
+class Difference(NamedTuple):
     """One place in JSON that differs. Values are shown as JSON, shortened; None where there is nothing."""
 
     path: str
@@ -72,9 +72,9 @@ class Pair(NamedTuple):
     second: NodeFacts | None
     differs: tuple[str, ...]
     """`output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`; not the time, which always differs."""
-    output: tuple[Change, ...] = ()
+    output: tuple[Difference, ...] = ()
     """Where the outputs differ; filled in only for the first nodes that differ in output or delta."""
-    delta: tuple[Change, ...] = ()
+    delta: tuple[Difference, ...] = ()
     """Where the deltas differ, of the same nodes."""
 
     @property
@@ -92,8 +92,8 @@ class Comparison(NamedTuple):
     second: Side
     pairs: tuple[Pair, ...]
     """All nodes of both; those that differ first."""
-    input: tuple[Change, ...]
-    graph: tuple[Change, ...]
+    input: tuple[Difference, ...]
+    graph: tuple[Difference, ...]
     """Differences in the definition of common nodes: `$.ship.depends_on`."""
 
     @property
@@ -143,17 +143,17 @@ def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     return Pair(node, name, one, other, tuple(differs))
 
 
-def _graph_changes(first: Graph, second: Graph) -> Iterator[Change]:
+def _graph_changes(first: Graph, second: Graph) -> Iterator[Difference]:
     both = {} if first.digest == second.digest else second.nodes
     for node, one in first.nodes.items():
         other = both.get(node)
         for option in () if other is None or one == other else _OPTIONS:
             here, there = getattr(one, option), getattr(other, option)
             if here != there:
-                yield Change(json_path((node, option)), _told(here), _told(there))
+                yield Difference(json_path((node, option)), _told(here), _told(there))
 
 
-def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...]:
+def json_changes(first: bytes | None, second: bytes | None) -> tuple[Difference, ...]:
     """Where two values that are kept as JSON differ.
 
     >>> [str(change) for change in json_changes(b'{"a":1,"b":[1,2]}', b'{"a":1,"b":[1,3],"c":null}')]
@@ -162,12 +162,12 @@ def json_changes(first: bytes | None, second: bytes | None) -> tuple[Change, ...
     if first == second:
         return ()
     if max(len(first or b""), len(second or b"")) > LARGEST_DECODED:
-        return (Change("$", _size(first), _size(second)),)
+        return (Difference("$", _size(first), _size(second)),)
     if first is None or second is None:
         given = [None if each is None else _told(decode(each)) for each in (first, second)]
-        return (Change("$", *given),)
+        return (Difference("$", *given),)
     found = differing(decode(first), decode(second))
-    return tuple(_bounded(Change(json_path(path), _told(one), _told(other)) for path, one, other in found))
+    return tuple(_bounded(Difference(json_path(path), _told(one), _told(other)) for path, one, other in found))
 
 
 def differing(first: Any, second: Any) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
@@ -188,10 +188,10 @@ def differing(first: Any, second: Any) -> Iterator[tuple[tuple[str | int, ...], 
             yield path, one, other
 
 
-def _bounded(changes: Iterable[Change]) -> Iterator[Change]:
+def _bounded(changes: Iterable[Difference]) -> Iterator[Difference]:
     for number, change in enumerate(changes):
         if number == MOST_CHANGES:
-            yield Change("$ ...", "more", "more")
+            yield Difference("$ ...", "more", "more")
             return
         yield change
 

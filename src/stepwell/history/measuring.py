@@ -103,7 +103,7 @@ def measure(
     """The metrics of a run from rows read at one moment; `now` is the time of the store then, `load` gives a stored graph."""
     graphs = [load(Digest(digest)) for digest in earlier_graphs(journal)] or [load(row.digest)]
     told, later = folding(graphs, journal), iter(graphs)
-    history = _History(next(later).children)
+    history = _AttemptHistory(next(later).children)
     folded = next(told)
     for entry in journal:
         if entry.kind == "healed":
@@ -134,7 +134,7 @@ def measure(
     )
 
 
-class _History:
+class _AttemptHistory:
     """What the journal tells about attempts, entry by entry."""
 
     def __init__(self, children: Sequence[Sequence[int]]) -> None:

@@ -74,7 +74,7 @@ class PipelineStatus(NamedTuple):
         }
 
 
-class Plan(NamedTuple):
+class BuildPlan(NamedTuple):
     will_run: tuple[StateView, ...]
     """Stale, with all inputs up to date."""
     may_run: tuple[StateView, ...]
@@ -268,7 +268,7 @@ class View:
             f"{', '.join(self.pipeline.stages)}"
         )
 
-    def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> Plan:
+    def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> BuildPlan:
         given = list(targets)
         chosen = self.chosen(given)
         forced = {id(unit) for unit in self.find_all(given)} if force else set()
@@ -298,7 +298,7 @@ class View:
                 members = members or any(output.kind != "file" for output in unit.stage.outputs.values())
         loose = members or may or self.foreseen.patterns
         appear = self._below_members({each.stage for each in (*will, *may)}) if loose else []
-        return Plan(self._in_order(will), self._in_order(may), tuple(appear))
+        return BuildPlan(self._in_order(will), self._in_order(may), tuple(appear))
 
     def _in_order(self, states: Iterable[StateView]) -> tuple[StateView, ...]:
         """Sort by the order of the stages, then by entity."""

@@ -16,7 +16,7 @@ from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
 if TYPE_CHECKING:
     from ..engine import Engine
     from .building.report import BuildReport
-    from .looking import Explanation, PipelineStatus, Plan, View
+    from .looking import BuildPlan, Explanation, PipelineStatus, View
     from .staleness.units import Unit
 
 
@@ -51,7 +51,7 @@ class Pipeline(PipelineDefinition):
 
     def plan(
         self, targets: Iterable[str] = (), *, force: bool = False, after: Iterable[PipelineDefinition] = ()
-    ) -> Plan:
+    ) -> BuildPlan:
         """What `build` will run, and what it may run because it is below that: `after` other pipelines were built."""
         from .foreseen import Foreseen
         from .looking import View

@@ -14,7 +14,7 @@ from ..base.version import __version__
 from .access.guard import Guard
 from .access.tokens import MEANINGS
 from .api import parts
-from .counting import Requests
+from .counting import RequestCounts
 from .problems import add_problems
 from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
 from .service import Service
@@ -48,7 +48,7 @@ def make_app(service: Service, *, hosts: Collection[str] = ()) -> ASGIApp:
         routes.add_to(app)
     add_problems(app)
     check_routes(app)
-    requests = service.requests = Requests(app)
+    requests = service.requests = RequestCounts(app)
     served = [route for route in app.routes if isinstance(route, APIRoute)]
     paths = [path for route in served if (path := open_path(route)) is not None]
     return Guard(requests, service.callers, hosts, paths)

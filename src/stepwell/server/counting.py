@@ -12,7 +12,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
-class Requests:
+class RequestCounts:
     """Counts requests by method, route and status, and how long they took."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -13,7 +13,7 @@ from ..triggers.definition import Trigger
 from ..triggers.firing import NotHere
 from ..triggers.kinds import Webhook
 from ..triggers.rendering import Start
-from ..triggers.state import RECORD, State
+from ..triggers.state import RECORD, TriggerState
 from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
 from .problems import Problem, log
 
@@ -62,12 +62,12 @@ class Hooks:
             headers_of = {} if error.retry_after is None else {"Retry-After": str(max(1, round(error.retry_after)))}
             raise Problem(error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of) from None
 
-    def _find(self, name: str) -> tuple[Trigger, State, Webhook] | None:
+    def _find(self, name: str) -> tuple[Trigger, TriggerState, Webhook] | None:
         store = self._engine.store
         row = reader.get_record(store, RECORD, name) if name.isascii() and name.isprintable() else None
         if row is None:
             return None
-        state = State.decoded(row.value)
+        state = TriggerState.decoded(row.value)
         trigger = self._known.get(state.digest)
         if trigger is None:
             if len(self._known) > 1_000:

@@ -10,7 +10,7 @@ from ..core.store import reader
 from ..core.store.living import living
 from ..engine.reports.workers import is_idle
 from ..engine.worker.metrics import ByKind, EngineMetrics
-from .counting import BUCKETS, Requests
+from .counting import BUCKETS, RequestCounts
 from .service import Service
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -58,7 +58,7 @@ def _runner_lines(metrics: EngineMetrics) -> Iterator[str]:
             yield f"{full_name} {value}"
 
 
-def _request_lines(requests: Requests) -> Iterator[str]:
+def _request_lines(requests: RequestCounts) -> Iterator[str]:
     yield from _head("stepwell_http_requests_total", "counter", "Requests by method, route and status.")
     for (method, path, status), count in sorted(requests.counts.items()):
         yield f'stepwell_http_requests_total{{method="{method}",route="{path}",status="{status}"}} {count}'

@@ -25,7 +25,7 @@ from .streams.states import StateFeed
 
 if TYPE_CHECKING:
     from ..pipeline import Pipeline
-    from .counting import Requests
+    from .counting import RequestCounts
     from .streams.feed import Feed
 
 
@@ -61,7 +61,7 @@ class Service:
         self.callers = Callers(store)
         self.readiness = Readiness(store)
         self.state_feed = StateFeed()
-        self.requests: Requests | None = None
+        self.requests: RequestCounts | None = None
         """What counts requests, once there is an application."""
         self._committing: CapacityLimiter | None = None
         """Made on the loop that it is used on."""

@@ -19,7 +19,7 @@ from .kinds import RunFinished
 from .reading import checked_key
 from .rendering import Start, make_start, tags_of, time_text
 from .schedule import next_fires
-from .state import RECORD, Backfill, State
+from .state import RECORD, Backfill, TriggerState
 
 MAX_BACKFILL = 10_000
 MAX_BACKFILLS = 10
@@ -29,7 +29,7 @@ class StoredTrigger(NamedTuple):
     """A trigger as it is stored."""
 
     trigger: Trigger
-    state: State
+    state: TriggerState
     at: int
     """When it was read."""
 
@@ -101,11 +101,11 @@ class Triggers:
 
     def stored(self, row: RecordRow) -> StoredTrigger:
         """What a record of the store says."""
-        return self._stored(row.key, State.decoded(row.value), self._now())
+        return self._stored(row.key, TriggerState.decoded(row.value), self._now())
 
     def get(self, name: str) -> StoredTrigger:
         """The trigger of this name; InputError says which there are."""
-        return self._stored(name, State.decoded(self._row(name).value), self._now())
+        return self._stored(name, TriggerState.decoded(self._row(name).value), self._now())
 
     def versions(self, name: str) -> list[VersionRow]:
         """All versions of its definition, oldest first."""
@@ -124,7 +124,7 @@ class Triggers:
             now = self._time_for(trigger)
             row = reader.get_record(self._store, RECORD, trigger.name)
             if row is None:
-                state = State(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
+                state = TriggerState(saved.number, trigger.digest, now, now, now, bool(paused), declared_in)
             else:
                 state = self._changed(row, trigger, saved.number, now, declared_in)
                 state = state.changed(declared_in=declared_in, paused=state.paused if paused is None else paused)
@@ -132,9 +132,11 @@ class Triggers:
                 return StoredTrigger(trigger, state, now)
         raise _contended(trigger.name)
 
-    def _changed(self, row: RecordRow, trigger: Trigger, version: int, now: int, declared_in: str | None) -> State:
+    def _changed(
+        self, row: RecordRow, trigger: Trigger, version: int, now: int, declared_in: str | None
+    ) -> TriggerState:
         """The state of a trigger that gets another definition. Times that are due by the old one are decided by it."""
-        state = State.decoded(row.value)
+        state = TriggerState.decoded(row.value)
         if state.declared_in is not None and state.declared_in != declared_in:
             raise InputError(f"trigger {trigger.name!r} is declared in {state.declared_in}: change it there")
         if state.digest == trigger.digest:
@@ -161,7 +163,7 @@ class Triggers:
     def resume(self, name: str) -> StoredTrigger:
         """Continue from now. Times that passed meanwhile are not caught up; `backfill` can start them."""
 
-        def resumed(state: State, now: int) -> State:
+        def resumed(state: TriggerState, now: int) -> TriggerState:
             return state.changed(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
 
         return self._change(name, resumed)
@@ -182,7 +184,7 @@ class Triggers:
         stored = [self.add(trigger, declared_in=source) for trigger in declared]
         names = {trigger.name for trigger in declared}
         for row in reader.all_records(self._store, RECORD):
-            if row.key not in names and State.decoded(row.value).declared_in == source:
+            if row.key not in names and TriggerState.decoded(row.value).declared_in == source:
                 self.remove(row.key)
         return stored
 
@@ -190,7 +192,7 @@ class Triggers:
         """Refuse a name that another source uses: one trigger would silently replace the other."""
         for trigger in triggers:
             row = reader.get_record(self._store, RECORD, trigger.name)
-            owner = source if row is None else State.decoded(row.value).declared_in
+            owner = source if row is None else TriggerState.decoded(row.value).declared_in
             if owner != source:
                 by = "was added by itself" if owner is None else f"is declared in {owner}"
                 advice = "choose another name, or remove that one first"
@@ -204,7 +206,7 @@ class Triggers:
         `input` takes the place of the trigger's own, which what a webhook or an ended run brings cannot be made without.
         """
         now = self._now()
-        found = self._stored(name, State.decoded(self._row(name).value), now)
+        found = self._stored(name, TriggerState.decoded(self._row(name).value), now)
         trigger = found.trigger
         run_id = f"{name}:{'manual-' + time_ordered() if key is None else checked_key(key)}"
         if input is not None:
@@ -236,7 +238,7 @@ class Triggers:
 
     # Inside
 
-    def _stored(self, name: str, state: State, now: int) -> StoredTrigger:
+    def _stored(self, name: str, state: TriggerState, now: int) -> StoredTrigger:
         row = reader.get_version(self._store, "trigger", name, state.version)
         if row is None or row.body is None:
             raise StoreCorrupt(f"version {state.version} of trigger {name!r} is missing from the store")
@@ -250,7 +252,7 @@ class Triggers:
             raise InputError(f"there is no trigger {shown(name)}; {suggestion(name, names, none, most=20)}")
         return row
 
-    def _change(self, name: str, change: Callable[[State, int], State]) -> StoredTrigger:
+    def _change(self, name: str, change: Callable[[TriggerState, int], TriggerState]) -> StoredTrigger:
         for _ in range(_TRIES):
             row = self._row(name)
             before = self.stored(row)
@@ -259,7 +261,7 @@ class Triggers:
                 return before._replace(state=state)
         raise _contended(name)
 
-    def _put(self, name: str, row: RecordRow | None, state: State) -> bool:
+    def _put(self, name: str, row: RecordRow | None, state: TriggerState) -> bool:
         expected = 0 if row is None else row.version
         (receipt,) = self._store.commit([PutRecord(RECORD, name, state.encoded(), expected=expected)])
         self._told()
@@ -269,7 +271,7 @@ class Triggers:
 _TRIES = 100
 
 
-def _with_backfill(state: State, wanted: Backfill) -> State:
+def _with_backfill(state: TriggerState, wanted: Backfill) -> TriggerState:
     if len(state.backfills) >= MAX_BACKFILLS:
         raise InputError(f"{MAX_BACKFILLS} backfills are not done yet: wait for one of them")
     return state.changed(backfills=(*state.backfills, wanted))

@@ -14,7 +14,7 @@ from ..base.clock import SECOND
 from .definition import Trigger
 from .kinds import Interval
 from .schedule import Cron, Every, Schedule
-from .state import State
+from .state import TriggerState
 
 AT_ONCE = 100
 """Times that are decided and started together."""
@@ -29,7 +29,7 @@ BUSY_AGAIN = 1 * SECOND
 
 
 class Decision(NamedTuple):
-    state: State
+    state: TriggerState
     """The next state; the same object if there is nothing to decide."""
     missed: tuple[int, int] | None = None
     """The first and the last time that was left out because it was missed."""
@@ -38,7 +38,7 @@ class Decision(NamedTuple):
     clock_moved: bool = False
 
 
-def schedule_of(trigger: Trigger, state: State) -> Schedule | None:
+def schedule_of(trigger: Trigger, state: TriggerState) -> Schedule | None:
     match trigger.when:
         case Cron() as cron:
             return cron
@@ -48,7 +48,7 @@ def schedule_of(trigger: Trigger, state: State) -> Schedule | None:
             return None
 
 
-def decide(trigger: Trigger, state: State, now: int, *, busy: bool) -> Decision:
+def decide(trigger: Trigger, state: TriggerState, now: int, *, busy: bool) -> Decision:
     """Which times fire. `busy`: the run that it started last has not ended."""
     schedule = schedule_of(trigger, state)
     if schedule is None or state.paused or state.pending:
@@ -91,7 +91,7 @@ def _due(trigger: Trigger, schedule: Schedule, mark: int, now: int) -> tuple[lis
     return due, (first, last)
 
 
-def _with_backfill(state: State, schedule: Schedule) -> State:
+def _with_backfill(state: TriggerState, schedule: Schedule) -> TriggerState:
     """Add times of backfills, as many as there is room for."""
     room = AT_ONCE - len(state.pending)
     while state.backfills and room > 0:
@@ -101,7 +101,7 @@ def _with_backfill(state: State, schedule: Schedule) -> State:
     return state
 
 
-def _next_in_turn(state: State, schedule: Schedule, busy: bool) -> State:
+def _next_in_turn(state: TriggerState, schedule: Schedule, busy: bool) -> TriggerState:
     """The next waiting time, one at a time. Backfills wait for their turn, also with `skip`."""
     if busy or state.pending:
         return state
@@ -114,14 +114,14 @@ def _next_in_turn(state: State, schedule: Schedule, busy: bool) -> State:
     return state
 
 
-def _of_backfill(state: State, schedule: Schedule, count: int) -> tuple[State, list[int]]:
+def _of_backfill(state: TriggerState, schedule: Schedule, count: int) -> tuple[TriggerState, list[int]]:
     first = state.backfills[0]
     times = list(islice(takewhile(lambda time: time <= first.until, schedule.after(first.after)), count))
     rest = state.backfills[1:] if len(times) < count else (first._replace(after=times[-1]), *state.backfills[1:])
     return state.changed(backfills=rest), times
 
 
-def next_look(trigger: Trigger, state: State, now: int, *, busy: bool) -> int | None:
+def next_look(trigger: Trigger, state: TriggerState, now: int, *, busy: bool) -> int | None:
     """When there is something to do again; None: not before something changes."""
     schedule = schedule_of(trigger, state)
     if state.pending:

@@ -23,7 +23,7 @@ from .deciding import RETRY_AFTER, Decision, decide, next_look
 from .definition import Trigger
 from .kinds import RunFinished
 from .rendering import Start, make_start, run_id_at, time_text
-from .state import RECORD, State
+from .state import RECORD, TriggerState
 
 LOOK_BACK = 30 * SECOND
 """How much later than its time the end of a run may become visible."""
@@ -74,7 +74,7 @@ class EndedRuns:
         """By trigger: runs that ended up to this time were handled, except those seen late."""
         self._seen: dict[str, set[tuple[str, int]]] = {}
 
-    def since(self, trigger: str, state: State, when: RunFinished) -> Iterator[EndedRun]:
+    def since(self, trigger: str, state: TriggerState, when: RunFinished) -> Iterator[EndedRun]:
         """Runs that ended later than the mark, or shortly before: a commit may be seen later than one that came after it."""
         now = self._store.now()
         first = max(state.since, max(state.mark, self._looked.get(trigger, 0)) - LOOK_BACK)
@@ -168,7 +168,7 @@ class Firing:
         for _ in range(ROUNDS):
             if current is None:
                 return 0, self._now()  # another process has changed it: read it again
-            state = State.decoded(current.value)
+            state = TriggerState.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
             if isinstance(trigger.when, RunFinished):
@@ -190,7 +190,7 @@ class Firing:
                 self._explain(trigger, decision)
         return 0, self._now()
 
-    def _definition(self, name: str, state: State) -> Trigger:
+    def _definition(self, name: str, state: TriggerState) -> Trigger:
         found = self._definitions.get(state.digest)
         if found is None:
             if len(self._definitions) >= 10_000:
@@ -201,13 +201,13 @@ class Firing:
             found = self._definitions[state.digest] = Trigger.stored(row.body)
         return found
 
-    def _put(self, row: RecordRow, state: State) -> RecordRow | None:
+    def _put(self, row: RecordRow, state: TriggerState) -> RecordRow | None:
         """Store a state if the record is unchanged since it was read; None if it was changed."""
         value = state.encoded()
         (receipt,) = self._store.commit([PutRecord(RECORD, row.key, value, expected=row.version)])
         return RecordRow(row.key, receipt.version, value) if isinstance(receipt, RecordPut) else None
 
-    def _is_busy(self, trigger: Trigger, state: State, now: int) -> bool:
+    def _is_busy(self, trigger: Trigger, state: TriggerState, now: int) -> bool:
         """Whether the run that was started last has not ended. Only asked where it matters."""
         if trigger.overlap == "allow" or state.last_run is None or state.paused:
             return False
@@ -218,7 +218,7 @@ class Firing:
         (run,) = self._store.read([GetRun(RunId(state.last_run))])
         return run is not None and not run.status.terminal
 
-    def _start_pending(self, trigger: Trigger, state: State) -> State | None:
+    def _start_pending(self, trigger: Trigger, state: TriggerState) -> TriggerState | None:
         """Start what was decided; None if another process must."""
         for time in state.pending:
             run_id = run_id_at(trigger.name, time)
@@ -237,7 +237,7 @@ class Firing:
             )
         return state
 
-    def _after_runs(self, row: RecordRow, trigger: Trigger, when: RunFinished, state: State) -> int | None:
+    def _after_runs(self, row: RecordRow, trigger: Trigger, when: RunFinished, state: TriggerState) -> int | None:
         """Start what follows ended runs. Starts can be repeated, so none is decided first. The mark stays before a failure."""
         now = self._now()
         if state.paused:

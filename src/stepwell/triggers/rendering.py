@@ -12,7 +12,7 @@ from ..errors import InputError
 from .deciding import schedule_of
 from .definition import Trigger
 from .schedule import Cron, time_zone
-from .state import State
+from .state import TriggerState
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -41,7 +41,9 @@ def run_id_at(trigger: str, time: int) -> str:
     return f"{trigger}:{time_text(time)}"
 
 
-def make_start(trigger: Trigger, state: State, run_id: str, time: int, names: Mapping[str, Any] | None = None) -> Start:
+def make_start(
+    trigger: Trigger, state: TriggerState, run_id: str, time: int, names: Mapping[str, Any] | None = None
+) -> Start:
     """What to start, its input rendered. `names`: what the input may name besides `fire` and `trigger`."""
     scope: dict[str, Any] = {
         "trigger": {"name": trigger.name, "version": state.version},
@@ -58,7 +60,7 @@ def tags_of(trigger: Trigger, time: int) -> dict[str, str]:
     return {**trigger.tags, "trigger": trigger.name, "fire": time_text(time)}
 
 
-def _fire(trigger: Trigger, state: State, time: int) -> dict[str, Any]:
+def _fire(trigger: Trigger, state: TriggerState, time: int) -> dict[str, Any]:
     """When it fired: `time` in UTC, `local` and `date` where the schedule is, `previous` the time before it."""
     when = trigger.when
     local = (_EPOCH + timedelta(microseconds=time)).astimezone(

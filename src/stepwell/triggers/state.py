@@ -20,7 +20,7 @@ class Backfill(NamedTuple):
 
 
 @dataclass(frozen=True)
-class State:
+class TriggerState:
     """The state of a trigger. Times are microseconds since 1970, by the clock of the store."""
 
     version: int
@@ -58,7 +58,7 @@ class State:
         return encode_checked({**extra, **{name: value for name, value in found.items() if value is not None}})
 
     @classmethod
-    def decoded(cls, value: bytes) -> State:
+    def decoded(cls, value: bytes) -> TriggerState:
         try:
             data = decode(value)
             known = {each.name: data.pop(each.name) for each in fields(cls) if each.name in data}
@@ -69,5 +69,5 @@ class State:
         except (TypeError, ValueError, AttributeError) as error:
             raise StoreCorrupt(f"the record of a trigger cannot be read: {error}") from None
 
-    def changed(self, **changes: Any) -> State:
+    def changed(self, **changes: Any) -> TriggerState:
         return replace(self, **changes)

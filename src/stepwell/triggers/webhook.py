@@ -14,7 +14,7 @@ from ..base.clock import SECOND
 from ..base.codec import encode
 from ..base.ids import time_ordered
 from ..base.templates import Missing, compile_template
-from ..core.graph.check import Problem
+from ..core.graph.check import GraphProblem
 from ..core.graph.parse import parse
 from ..errors import GraphError, InputError, StepwellError
 from .definition import Trigger
@@ -22,7 +22,7 @@ from .firing import Starter
 from .kinds import Webhook
 from .rendering import make_start
 from .schemes import SCHEMES, Headers, same
-from .state import State
+from .state import TriggerState
 
 MAX_BODY = 1024 * 1024
 HIDDEN = ("authorization", "cookie", "proxy-authorization")
@@ -54,7 +54,7 @@ class HookRefused(StepwellError):
 
 def receive(
     trigger: Trigger,
-    state: State,
+    state: TriggerState,
     request: Request,
     *,
     secret: str,
@@ -140,7 +140,7 @@ def _signed_body(request: Request) -> Any:
 
 def _json(text: str) -> Any:
     """JSON without surprises: not too deep, no key twice, no NaN, no half of a character."""
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
     try:
         found = parse(text, problems) if text.strip() else {}
         encode(found)

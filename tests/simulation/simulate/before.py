@@ -19,7 +19,7 @@ from stepwell.core.model import (
     Settled,
     Sweep,
 )
-from stepwell.core.store.memory.state import State
+from stepwell.core.store.memory.state import MemoryState
 from tests.simulation.simulate.workload import speaks
 
 ASKED = ("Rewrite", "Delete")
@@ -33,7 +33,7 @@ class Violation(AssertionError):
 class Before:
     """The facts that the ops of a batch depend on."""
 
-    def __init__(self, state: State, ops: Sequence[Op]) -> None:
+    def __init__(self, state: MemoryState, ops: Sequence[Op]) -> None:
         self.running = {op.attempt: _is_running(state, op.attempt) for op in ops if isinstance(op, Settle | Append)}
         self.gates = {
             op.run_id: (run.gate, run.token, run.expires_at)
@@ -54,7 +54,7 @@ class Before:
                     if attempt.status is AttemptStatus.RUNNING:
                         self.held[id(attempt)] = attempt.worker
 
-    def compare(self, state: State, ops: Sequence[Op], answer: Sequence[Any], now: int) -> None:
+    def compare(self, state: MemoryState, ops: Sequence[Op], answer: Sequence[Any], now: int) -> None:
         for op, receipt in zip(ops, answer, strict=True):
             if isinstance(op, Settle) and isinstance(receipt, Settled) and not receipt.repeated:
                 if not self.running[op.attempt]:
@@ -77,13 +77,13 @@ class Before:
                         f"{run_id} was {status} and became {state.runs[run_id].status} although nobody asked"
                     )
 
-    def _has_lines(self, state: State, run_id: str, attempt: str) -> bool:
+    def _has_lines(self, state: MemoryState, run_id: str, attempt: str) -> bool:
         """A simulated body says something when it begins and when it ends, unless it is one that says nothing."""
         claim, ordinal = split_attempt_id(attempt)
         silent = not speaks(state.claims[claim][ordinal].index)
         return silent or all((attempt, number) in state.runs[run_id].lines for number in range(2))
 
-    def _nothing_early(self, state: State, now: int) -> None:
+    def _nothing_early(self, state: MemoryState, now: int) -> None:
         for (run_id, index), due_at in self.due.items():
             node = state.runs[run_id].nodes[index]
             if node.status is NodeStatus.READY and due_at > now:
@@ -95,7 +95,7 @@ class Before:
                     raise Violation(f"an attempt of {worker} is lost although its lease has not run out")
 
 
-def _is_running(state: State, attempt: str) -> bool:
+def _is_running(state: MemoryState, attempt: str) -> bool:
     claim, ordinal = split_attempt_id(attempt)
     found = state.claims.get(claim, {}).get(ordinal)
     return found is not None and found.status is AttemptStatus.RUNNING

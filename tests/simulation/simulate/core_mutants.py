@@ -21,7 +21,7 @@ from stepwell.core.model import (
     Settled,
 )
 from stepwell.core.store.memory import running, shaping
-from stepwell.core.store.memory.state import State, WorkerRecord
+from stepwell.core.store.memory.state import MemoryState, WorkerRecord
 from stepwell.engine.scheduling import batches, scheduler
 from stepwell.engine.scheduling import rejected_ops as isolating
 from stepwell.engine.worker import timetable
@@ -42,14 +42,14 @@ def _no_fence() -> Any:
 
 @planted("the fence compares numbers")
 def _fence_by_number() -> Any:
-    def attempt(self: State, claim: str, ordinal: int) -> Any:
+    def attempt(self: MemoryState, claim: str, ordinal: int) -> Any:
         exact = self.claims.get(claim, {}).get(ordinal)
         if exact is None or exact.status is AttemptStatus.RUNNING:
             return exact
         newer = [a for a in exact.run.attempts if a.index == exact.index and a.number >= exact.number]
         return max(newer, key=lambda a: a.number)
 
-    return patch.object(State, "attempt", attempt)
+    return patch.object(MemoryState, "attempt", attempt)
 
 
 @planted("a counter is lowered twice")

@@ -42,7 +42,7 @@ from stepwell.core.model import (
 )
 from stepwell.core.store import Store, reader
 from stepwell.core.store.memory import MemoryStore
-from stepwell.stores.postgres.request import Request
+from stepwell.stores.postgres.request import BatchCall
 from stepwell.stores.postgres.store import PostgresStore
 from tests.conformance.audit import audit
 from tests.conformance.ops import (
@@ -212,7 +212,7 @@ class Interleaving:
         thread = threading.Thread(target=lambda: answers.append(self.two.commit([world.ops[second]])[0]))
         with self.one._connections.one(commits=True) as connection:
             connection.execute("BEGIN")
-            receipt = self.one._send(connection, Request([world.ops[first]]))[0]
+            receipt = self.one._send(connection, BatchCall([world.ops[first]]))[0]
             thread.start()
             while thread.is_alive() and not self._waits(pid):
                 time.sleep(0.0005)

@@ -43,7 +43,7 @@ def plant(wanted: str) -> None:
         if wanted == place:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def commit(self: transactions.BodyTransaction, batch: Any) -> Any:
+    def commit(self: transactions.PostgresTransaction, batch: Any) -> Any:
         execute = self.connection.execute
 
         def watched(statement: Any, *arguments: Any, **options: Any) -> Any:
@@ -63,7 +63,7 @@ def plant(wanted: str) -> None:
         return real_begin(self)
 
     globals()["die"] = die_there
-    real_commit, transactions.BodyTransaction.commit = transactions.BodyTransaction.commit, commit  # type: ignore[method-assign]
+    real_commit, transactions.PostgresTransaction.commit = transactions.PostgresTransaction.commit, commit  # type: ignore[method-assign]
     real_begin, transactions.BodyTransactions.begin = transactions.BodyTransactions.begin, begin  # type: ignore[method-assign]
 
 

@@ -24,7 +24,7 @@ _MARKS = ("{{", "}}", "{%", "%}", "{#", "#}", "\n", "\r", "range")
 _LONGEST = 500
 
 
-class Shape(NamedTuple):
+class ExpressionShape(NamedTuple):
     """What all expressions of a shape have in common."""
 
     evaluate: Evaluate
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 class Shaped(NamedTuple):
     """An expression: its shape, and the names it has."""
 
-    shape: Shape
+    shape: ExpressionShape
     names: Mapping[str, str]
     references: tuple[Reference, ...]
 
@@ -97,10 +97,10 @@ def _is_name(tokens: list[tuple[str, str | None, int]], place: int) -> bool:
 
 
 @lru_cache(maxsize=2_000)
-def _shape(text: str) -> Shape | None:
+def _shape(text: str) -> ExpressionShape | None:
     from .expressions import compiled
 
     try:
-        return Shape(*compiled(text))
+        return ExpressionShape(*compiled(text))
     except TemplateError:
         return None  # the caller compiles it under its own names, and gets the error

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import typer
 
 from ...engine.runs.records import comparison_record
-from ...history.comparing import Change, Comparison
+from ...history.comparing import Comparison, Difference
 from ..connect import Connection
 from ..find import find_run
 from ..show.words import count, duration, plain
@@ -63,7 +63,7 @@ def _print(found: Comparison, *, whole: bool) -> None:
     say(_summary(found, len(shown)))
 
 
-def _print_changes(what: str, changes: Iterable[Change]) -> None:
+def _print_changes(what: str, changes: Iterable[Difference]) -> None:
     changes = tuple(changes)
     if changes:
         say(f"\n{what}:")

@@ -1,6 +1,6 @@
 """What runs: nodes and the arrows between them, checked, ordered, immutable."""
 
-from .check import Problem, check
+from .check import GraphProblem, check
 from .draw import to_dot, to_mermaid
 from .frozen import from_frozen, to_frozen
 from .graph import Arranged, Graph

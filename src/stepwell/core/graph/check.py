@@ -15,7 +15,7 @@ MAX_NODES = 1_000_000
 _NEEDS_AT_ONCE = 1_024
 
 
-class Problem(NamedTuple):
+class GraphProblem(NamedTuple):
     """One thing that is wrong, and where: the id of a node, or "graph"."""
 
     where: str
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 class Inspection(NamedTuple):
     """The result of a check. Without problems, the rest describes the whole graph."""
 
-    problems: list[Problem]
+    problems: list[GraphProblem]
     parents: list[tuple[int, ...]]
     """By position in the declaration: the positions of the parents."""
     sequence: list[int]
@@ -40,7 +40,7 @@ class Inspection(NamedTuple):
     levels: list[int]
 
 
-def check(specs: Sequence[NodeSpec]) -> list[Problem]:
+def check(specs: Sequence[NodeSpec]) -> list[GraphProblem]:
     """All problems of a graph; an empty list means it can run.
 
     >>> a = NodeSpec("a", "a", depends_on=("b",))
@@ -52,16 +52,18 @@ def check(specs: Sequence[NodeSpec]) -> list[Problem]:
 
 def inspect(specs: Sequence[NodeSpec]) -> Inspection:
     if not specs:
-        return Inspection([Problem("graph", "it has no nodes")], [], [], [])
+        return Inspection([GraphProblem("graph", "it has no nodes")], [], [], [])
     if len(specs) > MAX_NODES:
-        return Inspection([Problem("graph", f"it has {len(specs)} nodes; at most {MAX_NODES} are allowed")], [], [], [])
+        return Inspection(
+            [GraphProblem("graph", f"it has {len(specs)} nodes; at most {MAX_NODES} are allowed")], [], [], []
+        )
     positions: dict[str, int] = {}
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
     for position, spec in enumerate(specs):
         if not spec.id:
-            problems.append(Problem(f"node {position + 1}", "its id is empty"))
+            problems.append(GraphProblem(f"node {position + 1}", "its id is empty"))
         elif spec.id in positions:
-            problems.append(Problem(spec.id, "two nodes have this id"))
+            problems.append(GraphProblem(spec.id, "two nodes have this id"))
         positions.setdefault(spec.id, position)
         if spec[OPTIONS:] != PLAIN_OPTIONS:
             problems += _options(spec)
@@ -72,13 +74,15 @@ def inspect(specs: Sequence[NodeSpec]) -> Inspection:
     sequence, levels = topological(parents)
     if len(sequence) != len(specs):
         cycle = _cycle(parents, set(range(len(specs))) - set(sequence))
-        problems.append(Problem("graph", "it contains a cycle: " + " -> ".join(specs[i].id for i in cycle)))
+        problems.append(GraphProblem("graph", "it contains a cycle: " + " -> ".join(specs[i].id for i in cycle)))
     else:
         problems += _needs(specs, positions, parents, sequence)
     return Inspection(problems, parents, sequence, levels)
 
 
-def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: list[Problem]) -> list[tuple[int, ...]]:
+def _parents(
+    specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: list[GraphProblem]
+) -> list[tuple[int, ...]]:
     """The positions of each node's parents. Members of a fan-out share one tuple of names, which is looked up once."""
     found: list[tuple[int, ...]] = []
     names: tuple[str, ...] = ()
@@ -89,21 +93,21 @@ def _parents(specs: Sequence[NodeSpec], positions: Mapping[str, int], problems: 
             known = tuple([positions[parent] for parent in names if parent in positions])
         if len(known) != len(names):
             problems += [
-                Problem(spec.id, f"depends on {parent!r}, which does not exist", f".depends_on[{place}]")
+                GraphProblem(spec.id, f"depends on {parent!r}, which does not exist", f".depends_on[{place}]")
                 for place, parent in enumerate(names)
                 if parent not in positions
             ]
         if len(known) > 1 and len(set(known)) != len(known):
-            problems.append(Problem(spec.id, "names a dependency twice", ".depends_on"))
+            problems.append(GraphProblem(spec.id, "names a dependency twice", ".depends_on"))
         found.append(known)
     return found
 
 
-def _options(spec: NodeSpec) -> list[Problem]:
+def _options(spec: NodeSpec) -> list[GraphProblem]:
     found = []
 
     def wrong(option: str, needed: str) -> None:
-        found.append(Problem(spec.id, f"{option}={getattr(spec, option)!r}: {needed} is needed", f".{option}"))
+        found.append(GraphProblem(spec.id, f"{option}={getattr(spec, option)!r}: {needed} is needed", f".{option}"))
 
     if spec.timeout is not None and not is_seconds(spec.timeout, positive=True):
         wrong("timeout", POSITIVE_SECONDS_NEEDED)
@@ -117,11 +121,11 @@ def _options(spec: NodeSpec) -> list[Problem]:
         wrong("side_effects", "one of pure, recordable, opaque")
     if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
         message = "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
-        found.append(Problem(spec.id, message, ".retry"))
+        found.append(GraphProblem(spec.id, message, ".retry"))
     if not spec.queue or "/" in spec.queue:
         wrong("queue", "a name without '/'")
     if spec.transaction:
-        found += [Problem(spec.id, message, ".transaction") for message in _transaction(spec)]
+        found += [GraphProblem(spec.id, message, ".transaction") for message in _transaction(spec)]
     return found
 
 
@@ -134,28 +138,34 @@ def _transaction(spec: NodeSpec) -> Iterator[str]:
         yield f"transaction=True: what it writes is not recorded, so it cannot be side_effects={spec.side_effects!r}"
 
 
-def _args(spec: NodeSpec) -> Sequence[Problem]:
+def _args(spec: NodeSpec) -> Sequence[GraphProblem]:
     try:
         check_json(spec.args if type(spec.args) is dict else dict(spec.args))
     except NotJson as error:
-        return (Problem(spec.id, f"args: {error}", ".args"),)
+        return (GraphProblem(spec.id, f"args: {error}", ".args"),)
     return ()
 
 
-def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> list[Problem]:
+def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> list[GraphProblem]:
     """A former name must belong to exactly one node, or its earlier work could not be assigned."""
     found = []
     owners: dict[str, str] = {}
     for spec in specs:
         for name in spec.was:
             if name == spec.id:
-                found.append(Problem(spec.id, f"was={name!r}: that is its name now; was= takes names it had before"))
+                found.append(
+                    GraphProblem(spec.id, f"was={name!r}: that is its name now; was= takes names it had before")
+                )
             elif name in positions:
-                found.append(Problem(spec.id, f"was={name!r}: a node has this name now, so it is not a former one"))
+                found.append(
+                    GraphProblem(spec.id, f"was={name!r}: a node has this name now, so it is not a former one")
+                )
             elif owners.setdefault(name, spec.id) != spec.id:
-                found.append(Problem(spec.id, f"was={name!r}: {owners[name]!r} says this too; only one can be right"))
+                found.append(
+                    GraphProblem(spec.id, f"was={name!r}: {owners[name]!r} says this too; only one can be right")
+                )
             elif not name:
-                found.append(Problem(spec.id, "was='': a name it had before is needed"))
+                found.append(GraphProblem(spec.id, "was='': a name it had before is needed"))
     return found
 
 
@@ -164,7 +174,7 @@ def _needs(
     positions: Mapping[str, int],
     parents: Sequence[Sequence[int]],
     sequence: Sequence[int],
-) -> list[Problem]:
+) -> list[GraphProblem]:
     asked = [
         (position, name)
         for position, spec in enumerate(specs)
@@ -174,7 +184,7 @@ def _needs(
     ]
     granted = above_all({(below, positions[name]) for below, name in asked if name in positions}, parents, sequence)
     return [
-        Problem(specs[position].id, f"takes the output of {name!r}, which is not one of its ancestors")
+        GraphProblem(specs[position].id, f"takes the output of {name!r}, which is not one of its ancestors")
         for position, name in asked
         if (position, positions.get(name, -1)) not in granted
     ]

@@ -19,7 +19,7 @@ from typing import Any
 from ...base.clock import utc_text
 from ...base.codec import decode, encode, json_path
 from ...errors import GraphError
-from .check import MAX_NODES, Problem
+from .check import MAX_NODES, GraphProblem
 from .document import to_document
 from .frozen_node import read_node, shown
 from .graph import Graph
@@ -54,7 +54,7 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     `position` puts the nodes in order: gaps mean nothing, equal ones stand as they are written, and nodes without one come
     last. `signature` and `frozen_at` are not compared with anything: an edited graph has another signature.
     """
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
     if isinstance(data, str | bytes):
         form, copied = parse(data, problems), lambda value: value  # parsed data needs no copy
     else:
@@ -77,11 +77,11 @@ def from_frozen(data: str | bytes | Mapping[str, Any]) -> Graph:
     return graph
 
 
-def _checked_form(form: Any, problems: list[Problem]) -> Mapping[str, Any]:
+def _checked_form(form: Any, problems: list[GraphProblem]) -> Mapping[str, Any]:
     """The nodes, after the fields around them were checked."""
 
     def report(message: str, *path: str) -> None:
-        problems.append(Problem("graph", message, path=json_path(path)))
+        problems.append(GraphProblem("graph", message, path=json_path(path)))
 
     if not isinstance(form, Mapping):
         report(f"an object with version and nodes is needed, got {shown(form)}")
@@ -109,7 +109,7 @@ def _checked_form(form: Any, problems: list[Problem]) -> Mapping[str, Any]:
     return nodes
 
 
-def _located(problems: Iterable[Any], specs: list[NodeSpec]) -> Iterator[Problem]:
+def _located(problems: Iterable[Any], specs: list[NodeSpec]) -> Iterator[GraphProblem]:
     """What `check` found, with its JSON path; a name where an id is needed is the likeliest slip, so it is explained."""
     by_id = {spec.id: spec for spec in specs}
     by_name: dict[str, list[str]] = {}

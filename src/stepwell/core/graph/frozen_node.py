@@ -15,7 +15,7 @@ from ...base.codec import encode, json_path
 from ...base.ids import NodeId
 from ...base.words import briefly
 from ...errors import NotJson
-from .check import Problem
+from .check import GraphProblem
 from .document import node_from_document
 from .spec import MAX_NAME, NodeSpec
 
@@ -29,12 +29,12 @@ _FINE: list[Complaint] = []
 
 
 def read_node(
-    node: Any, fields: Any, problems: list[Problem], copied: Callable[[Any], Any]
+    node: Any, fields: Any, problems: list[GraphProblem], copied: Callable[[Any], Any]
 ) -> tuple[NodeSpec, int | None]:
     """The node, and its position if it has one. Wrong fields are left out, so that the rest can be checked too."""
 
     def report(message: str, *field: str, below: str = "") -> None:
-        problems.append(Problem(str(node), message, path=json_path(("nodes", str(node), *field)) + below))
+        problems.append(GraphProblem(str(node), message, path=json_path(("nodes", str(node), *field)) + below))
 
     for _, message in _id(node):
         report(message)

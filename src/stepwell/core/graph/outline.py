@@ -60,7 +60,7 @@ class Outline:
 
     @cached_property
     def nodes(self) -> Mapping[str, NodeSpec]:
-        return _Nodes(self)
+        return _NodesById(self)
 
     @cached_property
     def lists(self) -> list[tuple[int, ...]]:
@@ -129,7 +129,7 @@ class Outline:
         return at + 1
 
 
-class _Nodes(Mapping[str, NodeSpec]):
+class _NodesById(Mapping[str, NodeSpec]):
     """Nodes by id; each is made when it is asked for."""
 
     def __init__(self, outline: Outline) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...base.codec import MAX_DEPTH, json_path
 from ...errors import GraphError
-from .check import Problem
+from .check import GraphProblem
 
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -21,7 +21,7 @@ _NOT_BRACKETS = re.compile(r"[^][{}]+")
 _STEP = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-def parse(data: str | bytes, problems: list[Problem], depth: int = MAX_DEPTH) -> Any:
+def parse(data: str | bytes, problems: list[GraphProblem], depth: int = MAX_DEPTH) -> Any:
     """What a JSON text says; a GraphError when it says nothing, or is nested deeper than `depth` levels.
 
     A key that an object has twice is added to the problems: `json` would keep the last one and be silent about it.
@@ -39,12 +39,12 @@ def parse(data: str | bytes, problems: list[Problem], depth: int = MAX_DEPTH) ->
     except ValueError as error:  # not UTF-8, or a number of 5,000 digits
         raise _unreadable(f"it is not JSON: {error}") from None
     for path in objects.paths_in(found):
-        problems.append(Problem("graph", "this key is there more than once", path=json_path(path)))
+        problems.append(GraphProblem("graph", "this key is there more than once", path=json_path(path)))
     return found
 
 
 def _unreadable(message: str) -> GraphError:
-    return GraphError([Problem("graph", message, path="$")])
+    return GraphError([GraphProblem("graph", message, path="$")])
 
 
 def too_deep(text: str, most: int) -> bool:

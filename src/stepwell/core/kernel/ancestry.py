@@ -25,7 +25,7 @@ def ancestry_hash(node: str, number: int, parents: Iterable[str]) -> str:
     return sha256(":".join((node, str(number), *sorted(parents))).encode()).hexdigest()
 
 
-class Ancestry:
+class AncestryHashes:
     """The ancestry hashes of a run, computed when they are asked for.
 
     After a completion was superseded, an attempt may depend on one that no longer counts: then the `journal` tells on which.

@@ -87,14 +87,14 @@ def _attempts(stored: Stored) -> Iterable[str]:
                 yield f"{node.id}: attempt {attempt.number} is {attempt.status} and ended at {attempt.ended_at}"
 
 
-class Counts(NamedTuple):
+class RunCounts(NamedTuple):
     open: int
     active: int
     failed: int
 
 
-def counts(nodes: Sequence[NodeRow]) -> Counts:
-    return Counts(
+def counts(nodes: Sequence[NodeRow]) -> RunCounts:
+    return RunCounts(
         sum(not node.status.terminal for node in nodes),
         sum(node.status in ACTIVE_NODES for node in nodes),
         sum(node.status in FAILED_NODES for node in nodes),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base.codec import json_path
 from ...base.ids import NodeId
-from ..graph import Graph, NodeSpec, Problem
+from ..graph import Graph, GraphProblem, NodeSpec
 from ..model import NodeRow, NodeStatus
 
 _DONE = ("name", "job", "args", "needs", "depends_on")
@@ -20,13 +20,13 @@ _KEPT: Mapping[NodeStatus, tuple[str, tuple[str, ...], str]] = {
 }
 
 
-def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Problem]:
+def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[GraphProblem]:
     """Everything that forbids `new` in a run with the graph `old` and these `nodes`; empty if it is allowed.
 
     Nodes may be added, and those that did not complete changed or removed. What has completed, was skipped or is running keeps
     its name, job, args and parents; and nothing new may come before it, for it would come too late.
     """
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
     kept: dict[str, str] = {}
     added = {node for node in new.nodes if node not in old.nodes}
     for row in nodes:
@@ -41,7 +41,9 @@ def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Pr
     return problems
 
 
-def _touched(spec: NodeSpec, edited: NodeSpec | None, status: NodeStatus, added: Collection[str]) -> Iterator[Problem]:
+def _touched(
+    spec: NodeSpec, edited: NodeSpec | None, status: NodeStatus, added: Collection[str]
+) -> Iterator[GraphProblem]:
     """What was changed in a node that must stay as it is."""
     state, fields, advice = _KEPT[status]
     if edited is None:
@@ -56,7 +58,7 @@ def _touched(spec: NodeSpec, edited: NodeSpec | None, status: NodeStatus, added:
             yield _problem(spec.id, f"node {spec.name!r} {state}, so its {field} cannot change; {advice}", field)
 
 
-def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> Iterator[Problem]:
+def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> Iterator[GraphProblem]:
     """New nodes above something that has begun."""
     seen: dict[str, NodeId] = {}
     waiting = [(NodeId(node), NodeId(node)) for node in sorted(kept, reverse=True) if node in new.nodes]
@@ -76,9 +78,9 @@ def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> It
             )
 
 
-def _problem(node: str, message: str, field: str = "") -> Problem:
+def _problem(node: str, message: str, field: str = "") -> GraphProblem:
     path = ("nodes", node, field) if field else ("nodes", node)
-    return Problem(node, message, f".{field}" if field else "", json_path(path))
+    return GraphProblem(node, message, f".{field}" if field else "", json_path(path))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -20,7 +20,7 @@ from .status import NodeStatus
 Reader: TypeAlias = Callable[[Any], Any]
 
 
-class Unreadable(ValueError):
+class WireError(ValueError):
     """Data from the wire is malformed."""
 
 
@@ -34,7 +34,7 @@ def _bytes_out(value: bytes) -> str:
 
 def _bytes_in(value: Any) -> bytes:
     if not isinstance(value, str) or value[:1] not in ("t", "b"):
-        raise Unreadable("bytes are needed")
+        raise WireError("bytes are needed")
     return value[1:].encode() if value[0] == "t" else base64.b64decode(value[1:])
 
 
@@ -57,7 +57,7 @@ def query_to_wire(query: queries.Query) -> dict[str, Any]:
     """A query, without fields at their default."""
     kind = type(query)
     if kind.__name__ not in _asked():
-        raise Unreadable(f"{kind.__name__} cannot be asked of a server")
+        raise WireError(f"{kind.__name__} cannot be asked of a server")
     defaults = kind._field_defaults
     given = {name: value for name, value in query._asdict().items() if name not in defaults or value != defaults[name]}
     return {"query": kind.__name__, **{name: to_wire(value) for name, value in given.items()}}
@@ -66,16 +66,16 @@ def query_to_wire(query: queries.Query) -> dict[str, Any]:
 def query_from_wire(data: Any) -> queries.Query:
     name = data.get("query") if isinstance(data, dict) else None
     if not isinstance(name, str) or name not in _asked():
-        raise Unreadable(f"a query is needed, one of {', '.join(_asked())}")
+        raise WireError(f"a query is needed, one of {', '.join(_asked())}")
     given = {name: value for name, value in data.items() if name != "query"}
     kind, _ = _asked()[data["query"]]
     try:
         _check_numbers(given)
         found: queries.Query = _row_reader(kind)(given)
     except (TypeError, ValueError, KeyError) as error:
-        raise Unreadable(f"{data['query']}: {error}") from None
+        raise WireError(f"{data['query']}: {error}") from None
     if getattr(found, "limit", 1) < 1:
-        raise Unreadable(f"{data['query']}: a limit of at least 1 is needed")
+        raise WireError(f"{data['query']}: a limit of at least 1 is needed")
     return found
 
 
@@ -98,7 +98,7 @@ def answer_from_wire(query: queries.Query, data: Any) -> Any:
         _, read = _asked()[type(query).__name__]
         return read(data)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise Unreadable(f"the answer to {type(query).__name__}: {error}") from None
+        raise WireError(f"the answer to {type(query).__name__}: {error}") from None
 
 
 @cache
@@ -187,14 +187,14 @@ def _reader(hint: Any) -> Reader:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise Unreadable(f"a list is needed, not {str(value)[:80]!r}")
+        raise WireError(f"a list is needed, not {str(value)[:80]!r}")
     return value
 
 
 def _one_of(choices: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
         if value not in choices:
-            raise Unreadable(f"one of {', '.join(map(str, choices))} is needed")
+            raise WireError(f"one of {', '.join(map(str, choices))} is needed")
         return value
 
     return read
@@ -206,7 +206,7 @@ _LARGEST = 2**63
 def _check_numbers(data: Any) -> None:
     """Refuse what no store can compare with its numbers. Only rows have some without a sign, such as a seed."""
     if isinstance(data, int) and not -_LARGEST <= data < _LARGEST:
-        raise Unreadable("a number has more than 63 bits and a sign")
+        raise WireError("a number has more than 63 bits and a sign")
     for each in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
         _check_numbers(each)
 
@@ -214,11 +214,11 @@ def _check_numbers(data: Any) -> None:
 def _plain(kind: Any) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not kind:
-            raise Unreadable(f"{getattr(kind, '__name__', kind)} is needed, not {str(value)[:80]!r}")
+            raise WireError(f"{getattr(kind, '__name__', kind)} is needed, not {str(value)[:80]!r}")
         if kind is str and "\x00" in value:
-            raise Unreadable("a text holds a NUL")
+            raise WireError("a text holds a NUL")
         if kind is int and not -_LARGEST <= value < 2 * _LARGEST:
-            raise Unreadable("a number has more than 64 bits")
+            raise WireError("a number has more than 64 bits")
         return value
 
     return read

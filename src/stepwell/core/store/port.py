@@ -9,7 +9,7 @@ from ...base.ids import RunId, WorkerId
 from ..model import Answer, Batch, Hint, Query, StoreLimits
 
 
-class Transaction(Protocol):
+class BodyTransaction(Protocol):
     """A transaction of a body on the server of its store. The thread of the body ends it, by `commit` or `undo`."""
 
     @property
@@ -45,7 +45,7 @@ class Transaction(Protocol):
 
 
 class Transactions(Protocol):
-    def begin(self) -> Transaction: ...
+    def begin(self) -> BodyTransaction: ...
 
 
 class Store(Protocol):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...base.ids import NodeId
 from ...base.place import SourceLine
-from ...core.graph import NO_ARGS, Graph, NodeSpec, Problem, check
+from ...core.graph import NO_ARGS, Graph, GraphProblem, NodeSpec, check
 from ...errors import DefinitionError, GraphError
 from ..code.invoke import MethodBody
 from ..code.jobs import NamedJob, named_job
@@ -20,10 +20,10 @@ from ..types.inputs import Input, inputs_of, stored_inputs
 from ..types.signatures import CONTEXT, STATE, Signature, names_where_written, parameters_of, signature_of, yields
 from ..types.state import StateType, state_of
 from .decorators import Previous
-from .gather import Gathered, Node, Report, gathered
+from .gather import DeclaredNode, Gathered, Report, gathered
 
 
-class Link(NamedTuple):
+class StepPlacement(NamedTuple):
     """A step and its place: before or after another one, or else at the end."""
 
     name: str
@@ -31,12 +31,13 @@ class Link(NamedTuple):
     after: str | None = None
 
 
-def in_order(links: Sequence[Link]) -> list[str]:
+def in_order(links: Sequence[StepPlacement]) -> list[str]:
     """The names in the order of the chain. Steps at one place are in the order of writing.
 
-    A link whose place does not exist, or depends on itself, is left out.
+    A step whose place does not exist, or depends on itself, is left out.
 
-    >>> in_order([Link("validate"), Link("ship"), Link("audit", after="validate"), Link("open", before="validate")])
+    >>> audit, start = StepPlacement("audit", after="validate"), StepPlacement("open", before="validate")
+    >>> in_order([StepPlacement("validate"), StepPlacement("ship"), audit, start])
     ['open', 'validate', 'audit', 'ship']
     """
     before: dict[str, list[str]] = {}
@@ -82,10 +83,10 @@ class Compiled(NamedTuple):
 
 def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
     """Compile a class; a GraphError lists all problems with their lines."""
-    problems: list[Problem] = []
+    problems: list[GraphProblem] = []
 
     def report(where: str, message: str) -> None:
-        problems.append(Problem(where, message))
+        problems.append(GraphProblem(where, message))
 
     found = gathered(cls, report)
     inputs = inputs_of(cls, report)
@@ -159,7 +160,7 @@ def _signatures(
     return signatures
 
 
-def _report_at(node: Node, report: Report, problem: str) -> None:
+def _report_at(node: DeclaredNode, report: Report, problem: str) -> None:
     report(node.name, f"{problem} ({node.place})")
 
 
@@ -214,7 +215,7 @@ def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
     return depends
 
 
-def _links(found: Gathered, report: Report) -> list[Link]:
+def _links(found: Gathered, report: Report) -> list[StepPlacement]:
     steps = {name: node for name, node in found.nodes.items() if node.declaration.kind == "step"}
     similar = Similar(steps)
     links = []
@@ -229,7 +230,7 @@ def _links(found: Gathered, report: Report) -> list[Link]:
                 report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
                 anchor = None
             anchors.append(anchor)
-        links.append(Link(node.name, *anchors))
+        links.append(StepPlacement(node.name, *anchors))
     placed = set(in_order(links))
     for name, node in steps.items():
         if name not in placed:
@@ -238,7 +239,7 @@ def _links(found: Gathered, report: Report) -> list[Link]:
 
 
 def _needs(
-    node: Node,
+    node: DeclaredNode,
     function: Callable[..., Any] | None,
     depends: Mapping[str, list[str]],
     inputs: Iterable[str],
@@ -304,6 +305,6 @@ class Similar:
         return close[0] if close else None
 
 
-def _with_place(problem: Problem, found: Gathered) -> Problem:
+def _with_place(problem: GraphProblem, found: Gathered) -> GraphProblem:
     node = found.nodes.get(problem.where)
-    return problem if node is None else Problem(problem.where, f"{problem.message} ({node.place})")
+    return problem if node is None else GraphProblem(problem.where, f"{problem.message} ({node.place})")

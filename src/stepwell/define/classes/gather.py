@@ -17,7 +17,7 @@ Report = Callable[[str, str], None]
 """Called with problems: the name of a node or input, and what is wrong with it."""
 
 
-class Node(NamedTuple):
+class DeclaredNode(NamedTuple):
     """A node of a class that is being compiled."""
 
     name: str
@@ -36,7 +36,7 @@ class Node(NamedTuple):
 class Gathered(NamedTuple):
     """All nodes of a class by name, and the names of all declarations, also of overridden ones."""
 
-    nodes: dict[str, Node]
+    nodes: dict[str, DeclaredNode]
     names: dict[Declaration, str]
 
     def name_of(self, reference: Reference) -> str:
@@ -73,11 +73,13 @@ def gathered(cls: type, report: Report) -> Gathered:
     return found
 
 
-def _declare(nodes: dict[str, Node], name: str, declaration: Declaration, value: object, report: Report) -> None:
+def _declare(
+    nodes: dict[str, DeclaredNode], name: str, declaration: Declaration, value: object, report: Report
+) -> None:
     method = value if isinstance(value, FunctionType) else None
     if method is None and declaration.job is None:
         report(name, f"{declaration.kind}(...) decorates a method or names a job ({declaration.place})")
-    node = Node(name, declaration, method, declaration.job is not None, declaration.before, declaration.after)
+    node = DeclaredNode(name, declaration, method, declaration.job is not None, declaration.before, declaration.after)
     old = nodes.get(name)
     moves = node.before is not None or node.after is not None
     if old is not None and old.declaration.kind == declaration.kind and not moves:

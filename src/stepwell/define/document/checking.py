@@ -12,8 +12,7 @@ from ...base.ids import NodeId
 from ...base.secrets import PREFIX, SecretRef
 from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
 from ...core.graph import Graph, NodeSpec
-from ...core.graph.check import Problem as GraphProblem
-from ...core.graph.check import above_all, inspect
+from ...core.graph.check import GraphProblem, above_all, inspect
 from ...errors import GraphError
 from ...handlers import Handler, Handlers
 from ..code.address import is_address
@@ -78,7 +77,7 @@ def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], proble
         for name in node.dependencies:
             if name not in known:
                 path = node.path("dependencies")
-                problems.unknown(path, f"{name!r} is no node", name, _Others(known, node.id))
+                problems.unknown(path, f"{name!r} is no node", name, _OtherNames(known, node.id))
             elif name == node.id:
                 problems.add(node.path("dependencies"), f"{name!r} depends on itself", found=name)
     specs = [_shape(node, known) for node in known.values()]
@@ -151,7 +150,7 @@ def _names_no_secret(value: Any) -> bool:
     return looks_so and SecretRef.of(value) is None and not is_template(value)
 
 
-class _Others(Collection[str]):
+class _OtherNames(Collection[str]):
     """All names but one; copied only by those who look at them."""
 
     def __init__(self, names: Collection[str], without: str) -> None:
@@ -199,7 +198,7 @@ class _References:
                     message = f"the template reads input.{field}, which the input does not have"
                     self._problems.unknown(node.path("config", *path), message, field, self._inputs)
             elif name not in self._known:
-                close = self._problems.nearest("node", name, _Others(self._names, node.id))
+                close = self._problems.nearest("node", name, _OtherNames(self._names, node.id))
                 rest = f"did you mean {close!r}?" if close else "there are input, run and the ancestors of the node"
                 message = f"the template names {name!r}, which is no node; {rest}"
                 self._problems.add(node.path("config", *path), message, found=name, nearest=close)

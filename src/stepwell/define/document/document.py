@@ -34,7 +34,7 @@ from .nodes import (
     seconds,
 )
 from .problems import DocumentError, Unreadable
-from .text import Form, Read, read_document, read_text
+from .text import Form, ParsedText, read_document, read_text
 
 if TYPE_CHECKING:
     from ...triggers import Trigger
@@ -94,7 +94,7 @@ class Document:
         return cls._of(read, handlers, source)
 
     @classmethod
-    def _of(cls, read: Read, handlers: Handlers | None, source: str) -> Document:
+    def _of(cls, read: ParsedText, handlers: Handlers | None, source: str) -> Document:
         made = cls.__new__(cls)
         problems = Problems(read.repeated)
         with suppress(TooManyProblems):

@@ -22,7 +22,7 @@ Form = Literal["json", "yaml"]
 _FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 
-class Read(NamedTuple):
+class ParsedText(NamedTuple):
     """The content of a text."""
 
     data: Any
@@ -47,7 +47,7 @@ def read_file(path: FilePath) -> bytes:
     return data
 
 
-def read_text(data: str | bytes, form: Form | None = None) -> Read:
+def read_text(data: str | bytes, form: Form | None = None) -> ParsedText:
     """Read a text; without a form, it is JSON if it begins with a brace or a bracket, else YAML."""
     if len(data) > MAX_BYTES:
         raise _too_large(len(data))
@@ -64,13 +64,13 @@ def read_text(data: str | bytes, form: Form | None = None) -> Read:
 
         repeated: list[Path] = []
         data_and_marks = read_yaml(text, repeated)
-        found = Read(data_and_marks[0], repeated, lambda: data_and_marks[1])
+        found = ParsedText(data_and_marks[0], repeated, lambda: data_and_marks[1])
     if not text.isascii() or "\\u" in text:
         _refuse_half_characters(found)
     return found
 
 
-def read_document(path: FilePath) -> Read:
+def read_document(path: FilePath) -> ParsedText:
     """What the JSON or YAML in a file says; a DocumentError if it cannot be read."""
     try:
         return read_text(read_file(path), _FORMS.get(path.suffix.lower()))
@@ -97,7 +97,7 @@ _IN_JSON = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?|(//[^\n]*+|/\*.*?(?:\*/
 each character is looked at once."""
 
 
-def _json(text: str) -> Read:
+def _json(text: str) -> ParsedText:
     """Read JSON. That of a pipeline may have comments: those of our first users do."""
     try:
         return _plain_json(text)
@@ -117,7 +117,7 @@ def _without_comment(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0]) if has_end else found[0]
 
 
-def _plain_json(text: str) -> Read:
+def _plain_json(text: str) -> ParsedText:
     if too_many(text, MAX_VALUES, MAX_CONTAINERS):
         most = f"at most {MAX_VALUES:,} are allowed, {MAX_CONTAINERS:,} of them lists or objects"
         raise Unreadable(f"it holds too many values: {most}")
@@ -134,7 +134,7 @@ def _plain_json(text: str) -> Read:
         raise Unreadable(f"{error.word[:40]} is no JSON number", line, offset - text.rfind("\n", 0, offset)) from None
     except ValueError as error:  # a number of 5,000 digits
         raise Unreadable(f"it is not JSON: {error}") from None
-    return Read(data, list(objects.paths_in(data)), lambda: JsonMarks(text))
+    return ParsedText(data, list(objects.paths_in(data)), lambda: JsonMarks(text))
 
 
 class _NotANumber(Exception):
@@ -154,7 +154,7 @@ def _finite(word: str) -> float:
     return number
 
 
-def _refuse_half_characters(read: Read) -> None:
+def _refuse_half_characters(read: ParsedText) -> None:
     """Refuse text that UTF-8 cannot encode."""
     waiting: list[tuple[Path, Any]] = [((), read.data)]
     while waiting:

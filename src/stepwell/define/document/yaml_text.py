@@ -35,7 +35,7 @@ _MAY_BE_NUMBER = frozenset("0123456789+-.")
 def read_yaml(text: str, repeated: list[Path]) -> tuple[Any, Mark]:
     """Read a YAML text, with the places of its values; repeated keys are added to `repeated`."""
     try:
-        return _Reading(repeated).read(text)
+        return _YamlReader(repeated).read(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = ", ".join(each for each in (error.context, error.problem) if each)
@@ -52,7 +52,7 @@ def _first_forbidden(text: str) -> tuple[int, int]:
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
-class _Open:
+class _OpenCollection:
     """A list or an object that is being read."""
 
     __slots__ = ("key", "mark", "path", "value")
@@ -64,10 +64,10 @@ class _Open:
         self.key: Any = None
 
 
-class _Reading:
+class _YamlReader:
     def __init__(self, repeated: list[Path]) -> None:
         self._repeated = repeated
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenCollection] = []
         self._root: Any = None
         self._mark = Mark(1, 1)
         self._documents = 0
@@ -99,7 +99,7 @@ class _Reading:
         if self._awaits_key():
             raise _unreadable(event, "a key must be a text")
         mark, path = self._put(value, event)
-        self._stack.append(_Open(value, mark, path))
+        self._stack.append(_OpenCollection(value, mark, path))
 
     def _scalar(self, event: Any) -> None:
         if not self._awaits_key():

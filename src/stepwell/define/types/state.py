@@ -29,7 +29,7 @@ from .signatures import STATE, fields_of, hints_of, received
 Report = Callable[[str, str], None]
 
 
-class Field(NamedTuple):
+class StateField(NamedTuple):
     """One field of a state."""
 
     shape: Shape
@@ -51,7 +51,7 @@ class Field(NamedTuple):
 class StateType:
     """A class that declares a state, read once."""
 
-    def __init__(self, declared: type, fields: Mapping[str, Field]) -> None:
+    def __init__(self, declared: type, fields: Mapping[str, StateField]) -> None:
         self.declared = declared
         self.fields = fields
         self.channels = {
@@ -116,7 +116,7 @@ def state_type(declared: type, report: Report) -> StateType | None:
     if issubclass(declared, tuple | dict):  # NamedTuple, TypedDict
         report(prefix, "a plain class is needed, its annotations are the fields")
         return None
-    fields: dict[str, Field] = {}
+    fields: dict[str, StateField] = {}
     for name, annotation, default in fields_of(declared, annotations):
         field = _field(name, annotation, default, partial(report, f"{prefix}.{name}"))
         if field is not None:
@@ -139,7 +139,7 @@ def checked_state(declared: type, what: str, where: str | None = None) -> StateT
     return found
 
 
-def _field(name: str, annotation: Any, default: Any, report: Callable[[str], None]) -> Field | None:
+def _field(name: str, annotation: Any, default: Any, report: Callable[[str], None]) -> StateField | None:
     plain, reducer = annotation, last
     if get_origin(annotation) is Annotated:
         plain, *rest = get_args(annotation)
@@ -170,10 +170,10 @@ def _field(name: str, annotation: Any, default: Any, report: Callable[[str], Non
     if problems:
         return None
     stored = begun(reducer, copied(default)) if shape.codec is None else shape.codec.encode(default)
-    return Field(shape, delta, stored, reducer)
+    return StateField(shape, delta, stored, reducer)
 
 
-def _checked_after_folding(field: Field) -> Callable[[Any, str], Sequence[str]] | None:
+def _checked_after_folding(field: StateField) -> Callable[[Any, str], Sequence[str]] | None:
     """Of the built-in reducers only `add` can make an invalid value of valid ones: a sum may be too large for JSON."""
     if field.shape.codec is not None:  # it was checked as it was stored
         return None
@@ -185,7 +185,7 @@ def _unfit(shape: Shape, value: Any, name: str) -> Sequence[str]:
     return shape.problems(value, name) or (not_json(value, name) if shape.codec is None else ())
 
 
-def _view_type(declared: type, fields: Mapping[str, Field]) -> type:
+def _view_type(declared: type, fields: Mapping[str, StateField]) -> type:
     """A subclass of the declared class with read-only fields, so that annotations hold and its methods work."""
 
     def refuse(self: Any, name: str, value: object = None) -> None:
@@ -208,7 +208,7 @@ def _reader(name: str) -> property:
     return property(read)
 
 
-def _received(field: Field, name: str, value: Any) -> Any:
+def _received(field: StateField, name: str, value: Any) -> Any:
     """A copy in the type of the field."""
     return received(field.shape, copied(value), f"state.{name}")
 
@@ -230,7 +230,7 @@ def check_unchanged(view: Any, node: str) -> None:
             )
 
 
-def _stored_again(field: Field, given: Any) -> Any:
+def _stored_again(field: StateField, given: Any) -> Any:
     try:
         return field.shape.stored(given)
     except Misfit:  # it was changed into something that does not even fit

@@ -44,7 +44,7 @@ capture_for: Callable[[OutputOwner | None], object] = _owner.set
 
 def refresh_capture() -> None:
     """Before bodies begin: wrap the streams again if something has replaced them (a live display, a test that captures)."""
-    if type(sys.stdout) is not Stream or type(sys.stderr) is not Stream:
+    if type(sys.stdout) is not CapturedStream or type(sys.stderr) is not CapturedStream:
         _capture.wrap_streams()
 
 
@@ -53,7 +53,7 @@ KEPT_STREAMS = 200
 so a stream that another thread replaces meanwhile, as a closing engine or a capturing test does, must not be freed."""
 
 
-class Stream:
+class CapturedStream:
     """A text stream that passes everything on to another one, and gives the owner of the output a copy."""
 
     def __init__(self, name: str, stream: Any) -> None:
@@ -97,7 +97,7 @@ class Stream:
     def detach(self) -> Any:
         return self._stream.detach() if _owner.get() is None else self._stream.buffer
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> CapturedStream:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -118,7 +118,7 @@ class _Capture:
         self._users = 0
         self._hook: CallHandlers | None = None
         self._hooked: CallHandlers = logging.Logger.callHandlers
-        self._kept: deque[Stream] = deque(maxlen=KEPT_STREAMS)
+        self._kept: deque[CapturedStream] = deque(maxlen=KEPT_STREAMS)
 
     def open(self) -> None:
         with self._lock:
@@ -136,15 +136,15 @@ class _Capture:
             if logging.Logger.callHandlers is self._hook:
                 logging.Logger.callHandlers = self._hooked  # type: ignore[assignment, method-assign]
             for name in ("stdout", "stderr"):
-                if type(stream := getattr(sys, name)) is Stream:
+                if type(stream := getattr(sys, name)) is CapturedStream:
                     setattr(sys, name, stream._stream)
 
     def wrap_streams(self) -> None:
         with self._lock:
             for name in ("stdout", "stderr") if self._users else ():
                 stream = getattr(sys, name)
-                if stream is not None and type(stream) is not Stream:
-                    wrapped = Stream(name, stream)
+                if stream is not None and type(stream) is not CapturedStream:
+                    wrapped = CapturedStream(name, stream)
                     self._kept.append(wrapped)
                     setattr(sys, name, wrapped)
 

@@ -39,7 +39,7 @@ Answer = tuple[Raised | None, bytes | None, bytes | None]
 """The result of a body: the error or else the output, and the outcome."""
 
 
-class Request(NamedTuple):
+class BodyRequest(NamedTuple):
     """What the parent sends a child to run a body, as plain data."""
 
     target: str | None
@@ -151,7 +151,7 @@ class PipeOutput(BodyOutput):
 class ParentHost(Host):
     """Answers `ctx` in a child, from the request or by asking the parent."""
 
-    def __init__(self, pipe: Pipe, request: Request) -> None:
+    def __init__(self, pipe: Pipe, request: BodyRequest) -> None:
         self._pipe = pipe
         self._request = request
         self._output = PipeOutput(pipe)
@@ -241,7 +241,7 @@ def _die_with_the_parent() -> None:
     os._exit(1)
 
 
-def _run(connection: Connection, request: Request) -> Answer:
+def _run(connection: Connection, request: BodyRequest) -> Answer:
     hide(request.secrets)
     refresh_capture()
     pipe = Pipe(connection)

@@ -32,7 +32,7 @@ from ...define.code.handled import HandledBody, rendered_for_process
 from ...define.code.registry import is_own
 from ...errors import NotStored, StateError, Stopped, StoreError
 from .attempt import Attempt, settle
-from .child import Request, serve
+from .child import BodyRequest, serve
 from .held import Held
 from .recording import AttemptSink
 
@@ -171,14 +171,14 @@ def _children_allowed() -> Iterator[None]:
     with _STARTING:
         record = home._current_process
         if not isinstance(record, home.BaseProcess):
-            home._current_process = _Record(os.urandom(32))
+            home._current_process = _ProcessRecord(os.urandom(32))
         try:
             yield
         finally:
             home._current_process = record
 
 
-class _Record(multiprocessing.process.BaseProcess):
+class _ProcessRecord(multiprocessing.process.BaseProcess):
     """multiprocessing's record of this process, as if it were a main process."""
 
     def __init__(self, key: bytes) -> None:
@@ -246,7 +246,7 @@ class _Child:
         return f"the process of the body ended with exit code {exitcode} before the body returned"
 
 
-def _request(attempt: Attempt) -> Request:
+def _request(attempt: Attempt) -> BodyRequest:
     held, host = attempt.held, attempt.host
     spec = held.spec
     if host.bodies.restricted or spec.templated:  # the child would import whatever it is told to
@@ -259,7 +259,7 @@ def _request(attempt: Attempt) -> Request:
     node = encode(node_document(spec))
     info = host.info._replace(input=dict(facts.input))
     own = host.bodies.own_jobs() if host.bodies.own_jobs is not None and is_own(spec.job or "") else None
-    return Request(facts.target, facts.graph.state, node, info, needs, hidden(), attempt.guarded, own)
+    return BodyRequest(facts.target, facts.graph.state, node, info, needs, hidden(), attempt.guarded, own)
 
 
 def _with_what_was_noted(attempt: Attempt, outcome: bytes | None) -> bytes | None:

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.kernel import settling
 from ...core.kernel.settling import Later
 from ...core.model import AttemptStatus, Op, Settle, Settled
-from ...core.store.port import Transaction, Transactions
+from ...core.store.port import BodyTransaction, Transactions
 from ...errors import DefinitionError, RetryLater, StoreError
 from .attempt import AnyCoroutine, Attempt, FrozenAt, Pause, settle
 from .held import Held
@@ -26,7 +26,7 @@ class TransactionHost(EngineHost):
 
     def __init__(self, held: Held, services: Services) -> None:
         super().__init__(held, services)
-        self.transaction: Transaction | None = None
+        self.transaction: BodyTransaction | None = None
 
     def db(self) -> Any:
         assert self.transaction is not None, "a body begins after its transaction"
@@ -78,7 +78,7 @@ class TransactionAttempt(Attempt):
             self.held.cancel = None
             transaction.undo()
 
-    def _settled(self, transaction: Transaction, settlement: Settle) -> Settle:
+    def _settled(self, transaction: BodyTransaction, settlement: Settle) -> Settle:
         ops = self._complete(self.held, settlement)
         try:
             answer = transaction.commit(ops)

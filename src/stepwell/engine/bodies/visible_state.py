@@ -24,7 +24,7 @@ REMEMBERED = 256
 """How many states of one run are cached, the latest ones used. Each may be large."""
 
 
-class _View(NamedTuple):
+class _SeenState(NamedTuple):
     """What one attempt of a node saw."""
 
     number: int
@@ -43,7 +43,7 @@ class VisibleState:
         self._graph = graph
         self._state = state
         self._read = read
-        self._known: Recent[int, _View] = Recent(REMEMBERED)
+        self._known: Recent[int, _SeenState] = Recent(REMEMBERED)
         self._lock = threading.Lock()
 
     def by(self, index: int, number: int) -> Mapping[str, Any]:
@@ -74,12 +74,12 @@ class VisibleState:
                 values = self._fold(values, before, stored)
                 self._keep(dominator, stored, values)
             values = self._fold(values, after, stored)
-        self._known[index] = _View(number, values)
+        self._known[index] = _SeenState(number, values)
 
     def _keep(self, index: int, stored: Mapping[int, Completion], values: Mapping[str, Any]) -> None:
         """Cache what an ancestor saw, unless it was skipped: then it has no attempt."""
         if index in stored:
-            self._known[index] = _View(stored[index].number, values)
+            self._known[index] = _SeenState(stored[index].number, values)
 
     def _fold(
         self, before: Mapping[str, Any], indexes: Iterable[int], stored: Mapping[int, Completion]

@@ -54,7 +54,7 @@ class CopiedRun(NamedTuple):
     attempts: int = 0
 
 
-class Counts(NamedTuple):
+class CopiedRows(NamedTuple):
     nodes: int
     attempts: int
     journal: int
@@ -214,7 +214,7 @@ class Copying:
         if not row.status.paused:
             raise NotCopied(f"it became {row.status} meanwhile; copy it again")
 
-    def _copy_until_it_is_still(self, run_id: RunId) -> Counts:
+    def _copy_until_it_is_still(self, run_id: RunId) -> CopiedRows:
         for _ in range(TRIES):
             row = reader.require_run(self._source, run_id)
             if row.gate is GateState.HELD:
@@ -228,7 +228,7 @@ class Copying:
             self._remove_copy(run_id)
         raise NotCopied("it changes all the time; pause it first")
 
-    def _restore(self, row: RunRow) -> Counts:
+    def _restore(self, row: RunRow) -> CopiedRows:
         source, run_id = self._source, row.id
         healed = list(reader.rows(source, queries.ListJournal(run_id, kinds=("healed",)))) if row.heals else []
         former = tuple(digest for digest in map(Digest, earlier_graphs(healed)) if digest != row.digest)
@@ -250,7 +250,7 @@ class Copying:
                 self._commit([ops.Restore(row, **part)])
                 counts[min(place, 3)] += len(chunk)
         self._commit([ops.Restore(row, finish=True)])
-        return Counts(*counts)
+        return CopiedRows(*counts)
 
     def _attempts(self, run_id: RunId) -> Iterator[AttemptRow]:
         """In the order of claims, a few at a time: their outputs may be large."""
@@ -266,11 +266,11 @@ class Copying:
                 if (index, number) in rows:
                     yield rows[index, number]
 
-    def _check(self, row: RunRow, counts: Counts) -> None:
+    def _check(self, row: RunRow, counts: CopiedRows) -> None:
         """Compare the copy with the original, and audit it."""
         there = reader.require_run(self._target, row.id)
         problems = audit_run(self._target, row.id)
-        found = Counts(
+        found = CopiedRows(
             len(reader.all_nodes(self._target, row.id)),
             sum(1 for _ in reader.each_attempt(self._target, row.id, limit=ROWS)),
             len(reader.list_journal(self._target, row.id)),

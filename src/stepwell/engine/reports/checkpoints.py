@@ -128,7 +128,7 @@ def checkpoint(
     store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies, at: int | str | None, known: KnownKeys
 ) -> Checkpoint:
     """The checkpoint of a run now, at a `seq`, at a label, or with an idempotency key."""
-    history = _History(store, run_id, load, bodies)
+    history = _RunAtCheckpoints(store, run_id, load, bodies)
     if isinstance(at, str) and at.startswith(KEY_BEGINS):
         return history.with_key(at, known)
     last = history.run.seq
@@ -140,7 +140,7 @@ def checkpoint(
     return history.at(step)
 
 
-class _History:
+class _RunAtCheckpoints:
     """All that happened in a run."""
 
     def __init__(self, store: Store, run_id: RunId, load: LoadGraph, bodies: FindBodies) -> None:

@@ -18,7 +18,7 @@ SHOWN_OUTPUTS = 20
 _PAGE = 1_000
 
 
-class Source(NamedTuple):
+class RunSource(NamedTuple):
     """Where a run is read from."""
 
     store: Store
@@ -26,7 +26,7 @@ class Source(NamedTuple):
     graph_of: Callable[[RunRow], Graph]
 
 
-def compare_runs(first: Source, second: Source) -> Comparison:
+def compare_runs(first: RunSource, second: RunSource) -> Comparison:
     """Two runs, of one store or of two."""
     sides = _side(first), _side(second)
     found = compare(*sides)
@@ -43,7 +43,7 @@ def compare_runs(first: Source, second: Source) -> Comparison:
     return found._replace(pairs=tuple(pairs))
 
 
-def _side(source: Source) -> Side:
+def _side(source: RunSource) -> Side:
     store, run_id, graph_of = source
     row = reader.require_run(store, run_id)
     hashes, seconds = _attempts(store, row)

@@ -26,7 +26,7 @@ from ...history.why import Why
 from ..bodies.visible_state import final_state
 from ..checking import check_attempt, check_node_name, check_step
 from ..reports.audit import audit_run
-from ..reports.compare import Source, compare_runs
+from ..reports.compare import RunSource, compare_runs
 from ..waiting import waits_for_a_decision
 from .control import Controls, EnginePort
 from .node_outputs import all_outputs, index_of_node, result_of, typed
@@ -348,7 +348,9 @@ class Run(Controls):
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
         theirs = as_run(self._engine, other)
-        return compare_runs(*(Source(run._engine.store, run.id, run._engine.code.graphs.of) for run in (self, theirs)))
+        return compare_runs(
+            *(RunSource(run._engine.store, run.id, run._engine.code.graphs.of) for run in (self, theirs))
+        )
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all hold."""

@@ -12,9 +12,9 @@ from ...base.ids import Digest
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
-from ...core.kernel.ancestry import STANDING, Ancestry
+from ...core.kernel.ancestry import STANDING, AncestryHashes
 from ...core.model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
-from ...core.model.lines import LOG, LogLine, Mark, in_order_of_time, latest_progress
+from ...core.model.lines import LOG, LogLine, NodeProgress, in_order_of_time, latest_progress
 from ...core.store import Store, reader
 from ...errors import NodeNotFound, RunNotFound
 from ...history.measuring import RunMetrics, measure
@@ -146,7 +146,7 @@ class StoredRun:
                 break
             self._follow(run)
         known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
-        hashes = Ancestry(self.graph, known, journal) if ancestry else None
+        hashes = AncestryHashes(self.graph, known, journal) if ancestry else None
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
@@ -222,8 +222,8 @@ class StoredRun:
         row: NodeRow,
         name: str,
         attempts: Iterable[AttemptRow],
-        marks: Mapping[int, Mark],
-        hashes: Ancestry | None = None,
+        marks: Mapping[int, NodeProgress],
+        hashes: AncestryHashes | None = None,
     ) -> NodeView:
         mark = marks.get(row.index)
         progress = mark.progress if mark is not None and mark.attempt == row.attempt else None

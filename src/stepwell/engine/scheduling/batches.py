@@ -109,17 +109,17 @@ class CommitBatch:
         skip = sum(len(submission.ops) for submission in self.submissions)
         return CommitBatch(self.ops[skip:], [], self.settling, self.claims, self.lines, apart=self.apart)
 
-    def _units(self) -> list[_Unit]:
+    def _units(self) -> list[_BatchPart]:
         units, ops = [], iter(self.ops)
         for submission in self.submissions:
-            units.append(_Unit([*islice(ops, len(submission.ops))], submission=submission))
-        units += [_Unit([op], line=True) for op in islice(ops, self.lines)]
-        units += [_Unit([next(ops)], held=held) for held in self.settling]
-        units += [_Unit([next(ops)], asked=asked) for asked in self.claims]
+            units.append(_BatchPart([*islice(ops, len(submission.ops))], submission=submission))
+        units += [_BatchPart([op], line=True) for op in islice(ops, self.lines)]
+        units += [_BatchPart([next(ops)], held=held) for held in self.settling]
+        units += [_BatchPart([next(ops)], asked=asked) for asked in self.claims]
         return units
 
 
-class _Unit(NamedTuple):
+class _BatchPart(NamedTuple):
     """The smallest part of a batch, which is never split."""
 
     ops: list[Op]
@@ -129,7 +129,7 @@ class _Unit(NamedTuple):
     asked: ClaimScope | None = None
 
 
-def _joined(units: list[_Unit], apart: IsolatedOp | None) -> CommitBatch:
+def _joined(units: list[_BatchPart], apart: IsolatedOp | None) -> CommitBatch:
     return CommitBatch(
         [op for unit in units for op in unit.ops],
         [unit.submission for unit in units if unit.submission is not None],

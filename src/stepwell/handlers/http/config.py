@@ -85,19 +85,19 @@ class Sent(Strict):
         return self
 
 
-class _Where(BaseModel):
+class _WithUrl(BaseModel):
     """What comes first for people comes last among the bases of a model."""
 
     url: Annotated[str, AfterValidator(_checked_url)] = Field(description="begins with http:// or https://")
 
 
-class HttpRequest(Sent, _Where):
+class HttpRequest(Sent, _WithUrl):
     bearer: Text | None = Field(None, description="Authorization: Bearer ..., mostly secret:NAME")
     basic: tuple[Text, Text] | None = Field(None, description="user and password, mostly secret:NAME")
     redirects: int = Field(5, ge=0, le=20, description="how many are followed; each is checked as the first URL is")
 
 
-class Answer(Strict):
+class HttpResponse(Strict):
     result: Any = Field(description="the body: data if it is JSON, else text, or base64 if it is neither")
     status_code: int = Field(description="200, or another that is no failure")
     headers: dict[str, str] = Field(description="names in lower case; without cookies and credentials")

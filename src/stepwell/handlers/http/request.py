@@ -17,7 +17,7 @@ from ...core.graph import Retry
 from ...errors import NotJson, PermanentError, TransientError
 from ..access import Access
 from ..definition import Handler
-from .config import Answer, HttpRequest, Sent
+from .config import HttpRequest, HttpResponse, Sent
 from .outgoing import Outgoing, recorded
 
 RETRIED = frozenset({408, 429})
@@ -51,7 +51,7 @@ def http_request(access: Access) -> Handler:
         "http_request",
         ask,
         HttpRequest,
-        Answer,
+        HttpResponse,
         "Send an HTTP request. 408, 429, 5xx and network errors are tried again, other failures are not.",
         {"url": "{{ input.url }}", "headers": {"Accept": "application/json"}},
         retry=RETRY,

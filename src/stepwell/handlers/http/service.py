@@ -13,7 +13,7 @@ from ...base.services import Service
 from ...errors import PermanentError
 from ..access import Access
 from ..definition import Handler
-from .config import Answer, Sent
+from .config import HttpResponse, Sent
 from .outgoing import Outgoing, recorded
 from .request import RETRY, answered, sent
 
@@ -36,12 +36,12 @@ def checked_path(path: str) -> str:
     return path
 
 
-class _Where(BaseModel):
+class _WithService(BaseModel):
     service: str = Field(description="its name in the settings")
     path: Annotated[str, AfterValidator(checked_path)] = Field("", description="below the base URL of the service")
 
 
-class CallExternalService(Sent, _Where):
+class CallExternalService(Sent, _WithService):
     """A request to a service of the settings."""
 
 
@@ -54,7 +54,7 @@ def call_external_service(access: Access) -> Handler:
         "call_external_service",
         call,
         CallExternalService,
-        Answer,
+        HttpResponse,
         "Call a service of the settings, which have its base URL and credentials. Retried as http_request is.",
         {"service": "crm", "method": "POST", "path": "/contacts", "json": {"email": "{{ input.email }}"}},
         retry=RETRY,

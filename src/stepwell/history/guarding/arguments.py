@@ -21,7 +21,7 @@ _BESIDE = ("CACHE", "PRECALL", "KW_NAMES", "PUSH_NULL", "EXTENDED_ARG")
 """Instructions between an argument and its call that load nothing."""
 
 
-class _Plan(NamedTuple):
+class _ArgumentLoading(NamedTuple):
     """How the arguments of one call are found."""
 
     number: int | None
@@ -42,7 +42,7 @@ def arguments_of(frame: FrameType) -> tuple[Any, ...] | None:
 
 
 @functools.lru_cache(maxsize=512)
-def _plan(code: CodeType, at: int) -> _Plan | None:
+def _plan(code: CodeType, at: int) -> _ArgumentLoading | None:
     before = [each for each in dis.get_instructions(code) if each.offset <= at]
     if not before:
         return None
@@ -53,7 +53,9 @@ def _plan(code: CodeType, at: int) -> _Plan | None:
     while before and before[-1].opname in _BESIDE:
         joined = before.pop().is_jump_target or joined
     number = call.arg if call.opname in _CALLS else None
-    return _Plan(number, () if joined else _loads(before))  # where branches meet, it may be one of several values
+    return _ArgumentLoading(
+        number, () if joined else _loads(before)
+    )  # where branches meet, it may be one of several values
 
 
 def _loads(before: Sequence[dis.Instruction]) -> tuple[dis.Instruction, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...base.codec import MAX_DEPTH, encode, encode_checked, json_path, sha256
 from ...base.ids import RunId
 from ...core.graph import Graph
-from ...core.graph.check import Problem
+from ...core.graph.check import GraphProblem
 from ...core.graph.parse import parse
 from ...core.model import RunStatus
 from ...errors import BadCassette, GraphError, InputError, NotJson, StepwellError
@@ -40,7 +40,7 @@ def load_cassette(path: str | Path) -> RecordedRun:
 
 
 def read_cassette(data: str | bytes, source: str = "this cassette") -> RecordedRun:
-    found: list[Problem] = []
+    found: list[GraphProblem] = []
     try:
         form = parse(data, found, DEEPEST)
     except GraphError as error:

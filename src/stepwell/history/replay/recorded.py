@@ -58,7 +58,7 @@ class RecordedRun(NamedTuple):
 def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
     """Read what is recorded of a run, at one moment; `load` gives a stored graph."""
     row = reader.require_run(store, run_id)
-    found = _Reading(store, row.id, load)
+    found = _RunReading(store, row.id, load)
     row, graph = found.row, load(found.row.digest)
     nodes = sorted(found.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
     return RecordedRun(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
@@ -74,7 +74,7 @@ class _Began(NamedTuple):
     """Those that a fork shares."""
 
 
-class _Reading:
+class _RunReading:
     """One run, read at one moment."""
 
     def __init__(self, store: Store, run_id: RunId, load: LoadGraph, *, with_journal: bool = False) -> None:
@@ -152,7 +152,7 @@ class _Reading:
         origin = origin_of(self.row)
         assert origin is not None
         try:
-            found = _Reading(self._store, origin.run_id, self._load, with_journal=True)
+            found = _RunReading(self._store, origin.run_id, self._load, with_journal=True)
         except RunNotFound:
             return {}
         if found.row.purpose == "delete" or not is_origin(found.row, self.row):

@@ -13,7 +13,7 @@ from ...core.model import NodeStatus, RunRow, RunStatus
 from .nodes import why_node
 from .records import Cause, Facts
 from .runs import why_run
-from .words import Times, advice, heading, lines, shown
+from .words import StoreTimes, advice, heading, lines, shown
 
 Command = Callable[[str], str | None]
 """Turns the words of a command into what to type; None where nothing can be typed."""
@@ -48,7 +48,7 @@ class Why:
 
     def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
         """The text. `command` turns the words of a command into what to type."""
-        times = Times(self.now, zone)
+        times = StoreTimes(self.now, zone)
         head = [] if self.node is not None else [heading(self.run, self.counts, times)]
         told = lines(self.causes, times, depth=len(head))
         return "\n".join(map(shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))

@@ -59,7 +59,7 @@ _PAUSED = {
 }
 
 
-class Times(NamedTuple):
+class StoreTimes(NamedTuple):
     """Times of the store as a person reads them now."""
 
     now: int
@@ -94,7 +94,7 @@ def shown(line: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
 
 
-def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
+def lines(causes: Iterable[Cause], times: StoreTimes, depth: int = 0) -> list[str]:
     """Each cause in a line, the ones behind it indented below."""
     told = []
     for cause in causes:
@@ -105,7 +105,7 @@ def lines(causes: Iterable[Cause], times: Times, depth: int = 0) -> list[str]:
     return told
 
 
-def sentence(cause: Cause, times: Times) -> str:
+def sentence(cause: Cause, times: StoreTimes) -> str:
     """One cause, without what is behind it."""
     name, said, number = cause.name, cause.detail, cause.attempt
     match cause.kind:
@@ -201,7 +201,7 @@ def _waits_for_parents(name: str | None, said: Mapping[str, Any]) -> str:
     return f"{begin} {of} parents{first}"
 
 
-def _running(cause: Cause, times: Times) -> str:
+def _running(cause: Cause, times: StoreTimes) -> str:
     said = cause.detail
     where = f", process {said['pid']} on {said['host']}" if said.get("pid") and said.get("host") else ""
     tries = f", attempt {cause.attempt}" if (cause.attempt or 1) > 1 else ""
@@ -213,7 +213,7 @@ def _running(cause: Cause, times: Times) -> str:
     return f"{cause.name} is {running}{times.since(cause.at)}{tries}{where}{stop or limit}"
 
 
-def _waits_until(cause: Cause, times: Times) -> str:
+def _waits_until(cause: Cause, times: StoreTimes) -> str:
     said = cause.detail
     due = "" if cause.at is None else f" until {times.until(cause.at)}"
     if said["overdue"] and cause.at is not None:
@@ -248,7 +248,7 @@ def _verdict(said: Mapping[str, Any]) -> str:
             return str(unknown)
 
 
-def _attempt(cause: Cause, times: Times) -> str:
+def _attempt(cause: Cause, times: StoreTimes) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
     said = {
@@ -276,7 +276,7 @@ def _alive(workers: int, do: str) -> str:
     return f"the 1 worker that is alive {do}s" if workers == 1 else f"the {workers:,} workers that are alive {do}"
 
 
-def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: Times) -> str:
+def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: StoreTimes) -> str:
     """The status of a run in a line."""
     began = f"run {run.id} of {run.workflow}"
     nodes = _counted(counts)

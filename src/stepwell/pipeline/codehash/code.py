@@ -1,4 +1,4 @@
-"""`Code`: the hash of the code that a stage runs, its parts, and what could not be followed."""
+"""`HashedCode`: the hash of the code that a stage runs, its parts, and what could not be followed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..states.single import Stamp
 
 
 @dataclass
-class Code:
+class HashedCode:
     hash: str = ""
     parts: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The hash of each function, class and constant, and `file:line`, by `module:name`."""

@@ -21,7 +21,7 @@ from ...base.words import shown
 from ...errors import DefinitionError
 from ..states.single import stamp_of
 from . import syntax
-from .code import Code, digest
+from .code import HashedCode, digest
 from .contents import attributes_of, cells, defaults_of, items_of, parts_of, plain_text, project_code_in
 from .loaded import is_project_file, package_folder
 from .syntax import written
@@ -33,15 +33,15 @@ _BLIND = {"getattr", "globals", "eval", "exec", "__import__", "import_module", "
 
 def code_of(
     function: Any, *, version: str | None = None, uses: Iterable[Any] = (), skipped: Iterable[type] = (), home: str = ""
-) -> Code:
+) -> HashedCode:
     """Hash a function and everything of the project that it uses, or with `version` only that.
 
     `home` is the file in which the function was made a stage: its package belongs to the project, also where it is installed.
     DefinitionError if there is no code to hash: states without a code hash would never become stale.
     """
     if version is not None:
-        return Code(f"v:{version}", {"version": (version, "")}, is_static=False)
-    follower = Follower(skipped, home)
+        return HashedCode(f"v:{version}", {"version": (version, "")}, is_static=False)
+    follower = CodeCollector(skipped, home)
     follower.add(function)
     if not follower.has_code:
         follower.installed(function)
@@ -60,11 +60,11 @@ def code_of(
     return code
 
 
-class Follower:
+class CodeCollector:
     """Collects the parts of a function in `code`: the hash and place of each, by name."""
 
     def __init__(self, skipped: Iterable[type], home: str = "") -> None:
-        self.code = Code()
+        self.code = HashedCode()
         self._modules: dict[str, ast.Module | None] = {}
         self._skipped = tuple(skipped)
         self._package = package_folder(home)

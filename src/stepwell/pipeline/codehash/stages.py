@@ -16,7 +16,7 @@ from ..staleness.judge import Current
 from ..states.notes import keep_code, known_code
 from ..states.port import StateStore
 from ..states.single import is_recent, stamp_of
-from .code import Code, config_hash
+from .code import HashedCode, config_hash
 from .loaded import is_project_file, loaded
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class StageCodes:
         self._triggers = triggers
         self._store = store
         self._skipped = skipped
-        self._code: dict[str, Code] = {}
+        self._code: dict[str, HashedCode] = {}
         self._current: dict[str, Current] = {}
         loaded.look()
 
-    def of(self, stage: str) -> Code:
+    def of(self, stage: str) -> HashedCode:
         """The code of a stage: its function, and everything of the project that it uses."""
         found = self._code.get(stage)
         if found is None:
@@ -64,7 +64,7 @@ class StageCodes:
         if stage.handler is None and not is_def:
             self._find(stage)
 
-    def _find(self, stage: Stage) -> Code:
+    def _find(self, stage: Stage) -> HashedCode:
         from .follow import code_of
 
         # The body of a stage in a document says what its code is.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ...base.clock import is_seconds
 from ...base.forms.problems import Problems
 from ...define.document import DocumentError
-from ...define.document.text import Read, read_document
+from ...define.document.text import ParsedText, read_document
 from ...handlers import Handlers
 from ..definition import PipelineDefinition, checked_root, open_states
 from ..trigger import types_of_root
@@ -39,7 +39,7 @@ def is_pipeline(path: str | os.PathLike[str]) -> bool:
 
 def make_pipeline(
     make: type[Made],
-    read: Read,
+    read: ParsedText,
     source: str,
     stem: str,
     home: str,

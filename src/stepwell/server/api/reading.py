@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from ...base.codec import MAX_BYTES
-from ...core.model.wire import Unreadable, answer_to_wire, query_from_wire
+from ...core.model.wire import WireError, answer_to_wire, query_from_wire
 from ..models import Body
 from ..problems import Problem
 from ..routes import JSON, Routes
@@ -39,7 +39,7 @@ def read(body: Questions, service: Given) -> Any:
     """Ask the store. For `stepwell.Client`, which has all of a run's surface by it; others use the routes of runs."""
     try:
         asked: list[Any] = [query_from_wire(each) for each in body.queries]
-    except Unreadable as error:
+    except WireError as error:
         raise Problem(422, f"the query is refused: {error}") from None
     kinds = [type(each) for each in asked]  # records of two kinds with the same fields are equal
     once = [query for _, query in dict.fromkeys(zip(kinds, asked, strict=True))]  # the same 500 times is read once

@@ -33,7 +33,7 @@ States = dict[tuple[str, str], dict[str, Any]]
 """By stage and entity."""
 
 
-class Follower(Listener):
+class StatesStream(Listener):
     """One stream of a pipeline, and the states as they were last read."""
 
     states: States | None = None
@@ -50,7 +50,7 @@ class _Followed:
 
     def __init__(self, pipeline: Pipeline, lock: threading.Lock) -> None:
         self._lock = lock
-        self.followers: set[Follower] = set()
+        self.followers: set[StatesStream] = set()
         self.states: States | None = None
         self.stop = threading.Event()
         self._pipeline = pipeline
@@ -131,9 +131,9 @@ class StateFeed:
             return sum(len(each.followers) for each in self._followed.values())
 
     @contextlib.contextmanager
-    def following(self, pipeline: Pipeline) -> Iterator[Follower]:
+    def following(self, pipeline: Pipeline) -> Iterator[StatesStream]:
         """A stream of this pipeline. The first starts the thread, and the last stops it."""
-        follower = Follower()
+        follower = StatesStream()
         with self._lock:
             followed = self._followed.get(pipeline.name)
             begins = followed is None

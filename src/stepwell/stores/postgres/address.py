@@ -14,7 +14,7 @@ _POOLERS = ("none", "transaction")
 _SECRET = ("password", "sslpassword")
 
 
-class Address(NamedTuple):
+class PostgresAddress(NamedTuple):
     conninfo: str
     """What libpq is given."""
     schema: str
@@ -32,7 +32,7 @@ class Address(NamedTuple):
         return words.strip()
 
 
-def parse(url: str) -> Address:
+def parse(url: str) -> PostgresAddress:
     """
     >>> parse("postgresql://me:secret@db.example/app?schema=flows&sslmode=require").url
     'postgresql://me@db.example/app?schema=flows&sslmode=require'
@@ -54,7 +54,9 @@ def parse(url: str) -> Address:
     if pooler not in _POOLERS:
         raise InputError(f"store URL {public!r}: pooler={shown(pooler)} is not one of {', '.join(_POOLERS)}")
     conninfo = _joined(f"postgresql://{parts.netloc}{parts.path}", rest)
-    return Address(conninfo, schema, public, pooler == "transaction", tuple(sorted(secrets, key=len, reverse=True)))
+    return PostgresAddress(
+        conninfo, schema, public, pooler == "transaction", tuple(sorted(secrets, key=len, reverse=True))
+    )
 
 
 def _joined(address: str, pairs: list[tuple[str, str]]) -> str:

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import errors
 
 from ...errors import StoreBusy, StoreError, StoreFull, StoreReadOnly
-from .address import Address
+from .address import PostgresAddress
 from .schema import quoted
 
 KEPT = 4
@@ -45,8 +45,8 @@ def worth_repeating(error: psycopg.Error) -> bool:
     return error.sqlstate.startswith(_BROKEN)
 
 
-class Connections:
-    def __init__(self, address: Address, most: int | None = None) -> None:
+class ConnectionPool:
+    def __init__(self, address: PostgresAddress, most: int | None = None) -> None:
         """`most`: how many are used at once; whoever needs another waits for one."""
         self._address = address
         self._permits = contextlib.nullcontext() if most is None else threading.BoundedSemaphore(most)

@@ -13,7 +13,7 @@ SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'o
 """
 
 
-class Durability(NamedTuple):
+class PostgresDurability(NamedTuple):
     kind: Literal["standby", "disk", "lagging", "none"]
     """`standby`: on the disks of two servers; `disk`: of one; `lagging`: the last moments may be lost; `none`: everything."""
     words: str
@@ -25,9 +25,9 @@ class Durability(NamedTuple):
         return self.words
 
 
-def inspect(db: Any, where: str) -> Durability:
+def inspect(db: Any, where: str) -> PostgresDurability:
     fsync, whole_pages, commit, named, standbys = db.execute(_ASK).fetchone()
-    found = Durability(*_judged(fsync and whole_pages, commit, named), fsync, commit, standbys)
+    found = PostgresDurability(*_judged(fsync and whole_pages, commit, named), fsync, commit, standbys)
     level = logging.INFO if found.kind in ("standby", "disk") else logging.WARNING
     log.log(level, "store=%s durability=%s (%s), %d standby(s)", where, found.kind, found, standbys)
     return found

@@ -22,7 +22,7 @@ import psycopg
 from ...base.ids import RunId, WorkerId
 from ...core.model import Hint
 from ...core.store.rules.hints import ANYTHING, Heard, hint_of, together
-from .connections import Connections
+from .connections import ConnectionPool
 
 log = logging.getLogger("stepwell")
 
@@ -46,7 +46,7 @@ def encoded(hint: Hint) -> str:
 class Sender:
     """Sends hints from a thread of its own, which begins with the first."""
 
-    def __init__(self, connections: Connections, schema: str) -> None:
+    def __init__(self, connections: ConnectionPool, schema: str) -> None:
         self._connections, self._channel = connections, channel(schema)
         self._waiting: list[Hint] = []
         self._changed = threading.Condition()
@@ -86,10 +86,10 @@ class Sender:
             self._thread.join(5)
 
 
-class Listener:
+class HintListener:
     """Hears hints on a connection of its own; begins with the first who waits."""
 
-    def __init__(self, connections: Connections, schema: str) -> None:
+    def __init__(self, connections: ConnectionPool, schema: str) -> None:
         self._connections, self._channel = connections, channel(schema)
         self.heard = Heard()
         self._starting = threading.Lock()

@@ -12,7 +12,7 @@ Row = tuple[str | None, int, int, int, str | None, bytes | None, bytes | None, b
 """Claim, ordinal, code, number and kind of a row, and up to three payloads."""
 
 
-class Packer:
+class ArrayPacker:
     """The arrays that the rows of a batch's sets are cut from, and the large payloads of the batch."""
 
     def __init__(self) -> None:

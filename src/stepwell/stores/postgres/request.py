@@ -12,7 +12,7 @@ from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.values import refuse_values
 from ...core.store.rules.verdicts import illegal_move
-from .payloads import Packer, graph_columns, storable
+from .payloads import ArrayPacker, graph_columns, storable
 from .receipts import read
 from .restoring import restored_rows
 
@@ -20,11 +20,11 @@ _CLAIMS, _RENEWS, _ALONE = 0, 1, 2
 """How a worker's row is locked."""
 
 
-class Request:
+class BatchCall:
     """One call of the function `commit_batch`, and how its answer is read."""
 
     def __init__(self, batch: Batch) -> None:
-        self._packer = Packer()
+        self._packer = ArrayPacker()
         self._ops: list[dict[str, Any]] = []
         self._asked: list[tuple[list[int], Sequence[Op]]] = []
         self._workers: list[tuple[str, int]] = []
@@ -278,23 +278,23 @@ class Request:
         return {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
 
 
-_ADD: dict[type[Op], tuple[str, Callable[[Request, Any], dict[str, Any]]]] = {
-    ops.Claim: ("claim", Request._claim),
-    ops.Enlist: ("enlist", Request._enlist),
-    ops.Renew: ("renew", Request._renew),
-    ops.Dismiss: ("dismiss", Request._dismiss),
-    ops.Sweep: ("sweep", Request._sweep),
-    ops.AddGraph: ("add_graph", Request._add_graph),
-    ops.AddNodes: ("add_nodes", Request._add_nodes),
-    ops.Gate: ("gate", Request._gate),
-    ops.Rewrite: ("rewrite", Request._rewrite),
-    ops.SwitchGraph: ("switch_graph", Request._switch),
-    ops.Share: ("share", Request._share),
-    ops.Restore: ("restore", Request._restore),
-    ops.Delete: ("delete", Request._delete),
-    ops.DeleteGraph: ("delete_graph", Request._delete_graph),
-    versions.SaveVersion: ("save_version", Request._save_version),
-    versions.ActivateVersion: ("activate_version", Request._activate),
-    records.PutRecord: ("put_record", Request._put_record),
+_ADD: dict[type[Op], tuple[str, Callable[[BatchCall, Any], dict[str, Any]]]] = {
+    ops.Claim: ("claim", BatchCall._claim),
+    ops.Enlist: ("enlist", BatchCall._enlist),
+    ops.Renew: ("renew", BatchCall._renew),
+    ops.Dismiss: ("dismiss", BatchCall._dismiss),
+    ops.Sweep: ("sweep", BatchCall._sweep),
+    ops.AddGraph: ("add_graph", BatchCall._add_graph),
+    ops.AddNodes: ("add_nodes", BatchCall._add_nodes),
+    ops.Gate: ("gate", BatchCall._gate),
+    ops.Rewrite: ("rewrite", BatchCall._rewrite),
+    ops.SwitchGraph: ("switch_graph", BatchCall._switch),
+    ops.Share: ("share", BatchCall._share),
+    ops.Restore: ("restore", BatchCall._restore),
+    ops.Delete: ("delete", BatchCall._delete),
+    ops.DeleteGraph: ("delete_graph", BatchCall._delete_graph),
+    versions.SaveVersion: ("save_version", BatchCall._save_version),
+    versions.ActivateVersion: ("activate_version", BatchCall._activate),
+    records.PutRecord: ("put_record", BatchCall._put_record),
 }
 """How each op that stands alone is called there, and what it is given."""

@@ -19,12 +19,12 @@ from ...core.store.rules.processes import check_process
 from ...errors import StoreError
 from . import schema
 from .address import parse
-from .connections import Connections, worth_repeating
-from .durability import Durability, inspect
-from .hints import Listener, Sender
+from .connections import ConnectionPool, worth_repeating
+from .durability import PostgresDurability, inspect
+from .hints import HintListener, Sender
 from .reading import question
 from .receipts import attempts
-from .request import Request
+from .request import BatchCall
 from .schema import LIMITS, quoted
 from .transactions import BodyTransactions
 
@@ -56,7 +56,7 @@ class PostgresStore:
     embedded = False
     needs_hints = True
     limits = LIMITS
-    durability: Durability
+    durability: PostgresDurability
 
     def __init__(
         self, url: str, *, clock: Clock | None = None, make_schema: bool = True, connections: int | None = None
@@ -65,11 +65,11 @@ class PostgresStore:
         self.url = self._address.url
         self._clock = clock
         self._pid = os.getpid()
-        self._connections = Connections(self._address, connections)
+        self._connections = ConnectionPool(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
-        self._listener = Listener(self._connections, self._address.schema)
+        self._listener = HintListener(self._connections, self._address.schema)
         self.transactions = BodyTransactions(
-            self._connections, self._address.schema, lambda connection, batch: self._send(connection, Request(batch))
+            self._connections, self._address.schema, lambda connection, batch: self._send(connection, BatchCall(batch))
         )
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
         self._ahead = 0
@@ -93,12 +93,12 @@ class PostgresStore:
 
     def commit(self, batch: Batch) -> Answer:
         self._check_process()
-        request = Request(batch)
+        request = BatchCall(batch)
         if request.empty and batch:
             return Answer(request.receipts((), None), self.now())
         return self._patiently(lambda connection: self._send(connection, request), RETRY_SECONDS, commits=True)
 
-    def _send(self, connection: psycopg.Connection[Any], request: Request) -> Answer:
+    def _send(self, connection: psycopg.Connection[Any], request: BatchCall) -> Answer:
         exact, shift = self._test_clock()
         began = time.monotonic()
         row = connection.execute(

@@ -21,7 +21,7 @@ from ...base.ids import AttemptId, split_attempt_id
 from ...core.model import Answer, AttemptStatus, Batch, Refused, Settle
 from ...core.store.rules.codes import ATTEMPT_CODE, ORDINALS
 from ...errors import DefinitionError, StoreError
-from .connections import Connections, worth_repeating
+from .connections import ConnectionPool, worth_repeating
 from .schema import quoted
 
 Call = Callable[[psycopg.Connection[Any], Batch], Answer]
@@ -52,19 +52,19 @@ LOOK_SECONDS = 0.2
 
 
 class BodyTransactions:
-    def __init__(self, connections: Connections, schema: str, call: Call) -> None:
+    def __init__(self, connections: ConnectionPool, schema: str, call: Call) -> None:
         self._connections, self.call, self.translated = connections, call, connections.translated
         self._attempt = _ATTEMPT.format(schema=quoted(schema), ordinals=ORDINALS)
         self._kept: list[psycopg.Connection[Any]] = []
         self._lock = threading.Lock()
         self._closed = False
 
-    def begin(self) -> BodyTransaction:
+    def begin(self) -> PostgresTransaction:
         """In a session that nothing is left in: whatever a body does to its own ends with it."""
         try:
             connection = self._take() or self._connections.connect(" transaction", ours=False)
             try:
-                return BodyTransaction(self, connection)
+                return PostgresTransaction(self, connection)
             except BaseException:
                 connection.close()
                 raise
@@ -130,7 +130,7 @@ def _in_progress(connection: psycopg.Connection[Any], xid: str) -> bool:
     return row is not None and row[0] == "in progress"
 
 
-class BodyTransaction:
+class PostgresTransaction:
     def __init__(self, transactions: BodyTransactions, connection: psycopg.Connection[Any]) -> None:
         self._transactions = transactions
         self.connection = connection
@@ -229,7 +229,7 @@ class _Holder:
         self.connection = object()
 
 
-def _references(holder: BodyTransaction | _Holder) -> int:
+def _references(holder: PostgresTransaction | _Holder) -> int:
     return sys.getrefcount(holder.connection)
 
 

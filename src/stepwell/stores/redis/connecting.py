@@ -15,7 +15,7 @@ _OPTIONS = ("namespace", "durability", "wait", "wait_seconds", "ca", "keep_days"
 _log = logging.getLogger("stepwell.stores")
 
 
-class Address(NamedTuple):
+class RedisAddress(NamedTuple):
     """What a URL says. `shown` is the URL without the password."""
 
     shown: str
@@ -36,7 +36,7 @@ class Address(NamedTuple):
     """How long runs are kept after their end, in microseconds."""
 
 
-def read_url(url: str) -> Address:
+def read_url(url: str) -> RedisAddress:
     """
     `redis://user:password@host:6379/0`, `rediss://…` (TLS), `redis+sentinel://host:26379,host:26379/service/0`, with
     `?namespace=` (stepwell), `?durability=none`, `?wait=aof` or `?wait=replica` with `?wait_seconds=` (5), `?ca=` (a file),
@@ -88,7 +88,7 @@ def read_url(url: str) -> Address:
         keep = 0
     if keep is not None and not 0 < keep < 2**51:
         raise wrong(f"keep_days={keep_days!r} is neither a positive number of days nor 'forever'")
-    return Address(
+    return RedisAddress(
         shown,
         addresses,
         int(path[0]) if path else 0,
@@ -114,7 +114,7 @@ def _host(text: str, port: int, wrong: Any) -> tuple[str, int]:
     return host.strip("[]") or "localhost", int(number)
 
 
-def connect(address: Address, **more: Any) -> Any:
+def connect(address: RedisAddress, **more: Any) -> Any:
     """A client for the server. It connects when it is used, again after it was cut off, and to whom the sentinels say."""
     from redis import Redis, Sentinel
     from redis.backoff import ExponentialBackoff
@@ -145,7 +145,7 @@ def connect(address: Address, **more: Any) -> Any:
     return Redis(host, port, **options)
 
 
-class Durability(NamedTuple):
+class RedisDurability(NamedTuple):
     """What a server promises about what it acknowledged."""
 
     kind: Literal["always", "everysec", "no", "unknown", "snapshots", "none"]
@@ -165,7 +165,7 @@ _LOSES = {
 }
 
 
-def inspect(client: Any, address: Address) -> Durability:
+def inspect(client: Any, address: RedisAddress) -> RedisDurability:
     """Refuse a server that cannot keep runs; tell what it may lose."""
     info: dict[str, Any] = client.info()
     version = tuple(int(part) for part in str(info.get("redis_version", "0")).split(".")[:2])
@@ -203,7 +203,7 @@ def inspect(client: Any, address: Address) -> Durability:
     return found
 
 
-def _durability(client: Any, info: dict[str, Any]) -> Durability:
+def _durability(client: Any, info: dict[str, Any]) -> RedisDurability:
     from redis.exceptions import ResponseError
 
     kind: Any = "unknown"
@@ -217,4 +217,4 @@ def _durability(client: Any, info: dict[str, Any]) -> Durability:
             kind = "snapshots"
     except ResponseError:  # a user who may not ask, or a provider who does not tell
         pass
-    return Durability(kind, _LOSES[kind])
+    return RedisDurability(kind, _LOSES[kind])

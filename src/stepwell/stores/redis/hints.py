@@ -13,7 +13,7 @@ from typing import Any
 from ...base.ids import RunId, WorkerId
 from ...core.model import Hint
 from ...core.store.rules.hints import ANYTHING, Heard, hint_of
-from .connecting import Address, connect
+from .connecting import RedisAddress, connect
 
 _LOOK_SECONDS = 0.5
 
@@ -21,7 +21,7 @@ _LOOK_SECONDS = 0.5
 class Hints:
     """One thread listens for all that wait in this process; it begins with the first."""
 
-    def __init__(self, address: Address, channel: str) -> None:
+    def __init__(self, address: RedisAddress, channel: str) -> None:
         self._address = address
         self._channel = channel
         self.heard = Heard()

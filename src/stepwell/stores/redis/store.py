@@ -47,7 +47,7 @@ from ...errors import (
     StoreReadOnly,
     StoreReplaced,
 )
-from .connecting import Address, connect, inspect, read_url
+from .connecting import RedisAddress, connect, inspect, read_url
 from .decoding import Blobs, attempts_of, blobs_of, decode
 from .encoding import encode, parts_before
 from .fields import Arg, lane_of
@@ -75,7 +75,7 @@ class RedisStore:
     def __init__(
         self, url: str, *, offset: Callable[[], int] = int, clock: Clock | None = None, connections: int | None = None
     ) -> None:
-        self._address: Address = read_url(url)
+        self._address: RedisAddress = read_url(url)
         self.url = self._address.shown
         self._prefix = f"{{{self._address.namespace}}}:"
         self._marker_key = f"{self._prefix}marker"

@@ -30,7 +30,7 @@ SETTLED = 50_000_000
 """Nanoseconds after which a change of a folder gives it another time: the clock of a file system ticks every 10 ms at least."""
 
 
-class Files:
+class OpenedFiles:
     """The database, its write-ahead log and its index of the log, as they were when the store was opened.
 
     SQLite goes on writing to open files that were deleted, moved or replaced, and then no other process sees its commits.

@@ -18,7 +18,7 @@ from ...core.store.rules.processes import check_process
 from ...core.store.rules.values import refuse_values
 from ...errors import StoreError
 from .database import TROUBLE, Synchronous, boot_clock, connect, make_schema, translated
-from .files import Files, create_private
+from .files import OpenedFiles, create_private
 from .lanes import Lanes
 from .limits import LIMITS
 from .ops.claiming import claim
@@ -101,7 +101,7 @@ class SqliteStore:
         self._transaction = Transaction(self._writing, 0, self._lanes)
         """The one that writes, used again and again."""
         self._log = WriteAheadLog(self._writer)
-        self._files = Files(self.path, self._writer)
+        self._files = OpenedFiles(self.path, self._writer)
 
     def _make_folder(self) -> None:
         """Create the last folder only: if more of the path is missing, it is probably mistyped."""

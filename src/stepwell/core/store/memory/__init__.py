@@ -17,7 +17,7 @@ from ..rules.processes import check_process
 from ..rules.values import refuse_values
 from . import restoring, running, shaping, versions
 from .reading import answer
-from .state import LIMITS, State
+from .state import LIMITS, MemoryState
 
 
 class MemoryStore:
@@ -36,7 +36,7 @@ class MemoryStore:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or WallClock()
         self.limits = LIMITS
-        self._state = State()
+        self._state = MemoryState()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._version = 0

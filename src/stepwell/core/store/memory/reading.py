@@ -15,11 +15,11 @@ from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
 from ..rules.paging import page_of
 from .running import stops
-from .state import RunRecord, State
+from .state import MemoryState, RunRecord
 from .versions import answer_record, answer_version
 
 
-def answer(state: State, query: Query) -> Any:
+def answer(state: MemoryState, query: Query) -> Any:
     if isinstance(query, queries.RunQuery):
         run = state.runs.get(query.run_id)
         return _of_nothing(query) if run is None else _of_run(run, query)
@@ -182,7 +182,7 @@ def _line_cursor(line: LineRow) -> tuple[str, int]:
     return line.attempt, line.index
 
 
-def _runs(state: State, query: queries.ListRuns) -> queries.RunPage:
+def _runs(state: MemoryState, query: queries.ListRuns) -> queries.RunPage:
     found = [
         run
         for run in reversed(state.runs.values())
@@ -202,7 +202,7 @@ def _runs(state: State, query: queries.ListRuns) -> queries.RunPage:
     return queries.RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
 
 
-def _ended(state: State, query: queries.ListEnded) -> queries.Page[RunRow]:
+def _ended(state: MemoryState, query: queries.ListEnded) -> queries.Page[RunRow]:
     found = sorted(
         (run.ended_at, run.admission, run)
         for run in state.runs.values()
@@ -217,7 +217,7 @@ def _ended(state: State, query: queries.ListEnded) -> queries.Page[RunRow]:
     return queries.Page((run.row() for _, _, run in page), page.cursor)
 
 
-def _ready(state: State, query: queries.ListReady) -> tuple[RunId, ...]:
+def _ready(state: MemoryState, query: queries.ListReady) -> tuple[RunId, ...]:
     wanted = [
         run
         for run in state.runs.values()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ....base.ids import split_attempt_id
 from ...model import LOAD_LEASE, Create, GateState, Receipt, Refusal, Refused, Restore, Restored, RunRow
 from ..rules.verdicts import refuse_restore
-from .state import AttemptRecord, NodeRecord, RunRecord, State
+from .state import AttemptRecord, MemoryState, NodeRecord, RunRecord
 
 
-def restore(state: State, op: Restore, now: int) -> Receipt:
+def restore(state: MemoryState, op: Restore, now: int) -> Receipt:
     graph, run = state.graphs.get(op.run.digest), state.runs.get(op.run.id)
     if (
         run is not None
@@ -40,7 +40,7 @@ def restore(state: State, op: Restore, now: int) -> Receipt:
     return Restored(len(run.nodes), True)
 
 
-def _add(state: State, run: RunRecord, op: Restore) -> None:
+def _add(state: MemoryState, run: RunRecord, op: Restore) -> None:
     for row in op.nodes[max(0, len(run.nodes) - (op.nodes[0].index if op.nodes else 0)) :]:
         if row.index == len(run.nodes):
             fields = row._asdict() | {"layout": run.graph.rows[row.index]}

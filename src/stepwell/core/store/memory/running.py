@@ -21,10 +21,10 @@ from ...model import (
 from ...model.status import ACTIVE_NODES, FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import Conclusion
 from ..rules.verdicts import conclude as conclusion
-from .state import LIMITS, AttemptRecord, NodeRecord, RunRecord, State, WorkerRecord
+from .state import LIMITS, AttemptRecord, MemoryState, NodeRecord, RunRecord, WorkerRecord
 
 
-def settle(state: State, group: Sequence[ops.Settle], now: int) -> list[Receipt]:
+def settle(state: MemoryState, group: Sequence[ops.Settle], now: int) -> list[Receipt]:
     """A set of settlements, judged against the gates as they stand before it."""
     found = [state.attempt(*split_attempt_id(op.attempt)) for op in group]
     moving = {attempt.run.id: attempt.run.gate is GateState.OPEN for attempt in found if attempt}
@@ -133,7 +133,7 @@ def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -
     run.note(now, "gate", None, None, purpose)
 
 
-def append(state: State, group: Sequence[ops.Append], now: int) -> list[Receipt]:
+def append(state: MemoryState, group: Sequence[ops.Append], now: int) -> list[Receipt]:
     found: list[Receipt] = []
     for op in group:
         attempt = state.attempt(*split_attempt_id(op.attempt))
@@ -149,7 +149,7 @@ def append(state: State, group: Sequence[ops.Append], now: int) -> list[Receipt]
     return found
 
 
-def claim(state: State, op: ops.Claim, now: int) -> Receipt:
+def claim(state: MemoryState, op: ops.Claim, now: int) -> Receipt:
     worker = state.workers.get(op.worker)
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
@@ -166,7 +166,7 @@ def claim(state: State, op: ops.Claim, now: int) -> Receipt:
     return receipts.Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
 
 
-def _ready(state: State, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
+def _ready(state: MemoryState, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
     """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
     serves = None if op.serves is None else set(op.serves)
     for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
@@ -214,12 +214,12 @@ def output_of(run: RunRecord, index: int) -> bytes | None:
     return None
 
 
-def enlist(state: State, op: ops.Enlist, now: int) -> Receipt:
+def enlist(state: MemoryState, op: ops.Enlist, now: int) -> Receipt:
     state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info, op.lease)
     return receipts.Enlisted(now + op.lease)
 
 
-def renew(state: State, op: ops.Renew, now: int) -> Receipt:
+def renew(state: MemoryState, op: ops.Renew, now: int) -> Receipt:
     worker = state.workers.get(op.worker)
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
@@ -239,11 +239,11 @@ def renew(state: State, op: ops.Renew, now: int) -> Receipt:
     return receipts.Renewed(worker.lease_until, stops(state, op.worker), len(stray))
 
 
-def stops(state: State, worker: str) -> tuple[AttemptId, ...]:
+def stops(state: MemoryState, worker: str) -> tuple[AttemptId, ...]:
     return tuple(attempt.id for attempt in _running_under(state, worker) if attempt.run.stopping)
 
 
-def dismiss(state: State, op: ops.Dismiss, now: int) -> Receipt:
+def dismiss(state: MemoryState, op: ops.Dismiss, now: int) -> Receipt:
     held = _running_under(state, op.worker)
     for attempt in held:
         lose(attempt, now)
@@ -273,7 +273,7 @@ def lose(attempt: AttemptRecord, now: int) -> None:
     node.reason = reason
 
 
-def _running_under(state: State, worker: str) -> list[AttemptRecord]:
+def _running_under(state: MemoryState, worker: str) -> list[AttemptRecord]:
     """In the order in which they were claimed."""
     return [
         attempt
@@ -283,7 +283,7 @@ def _running_under(state: State, worker: str) -> list[AttemptRecord]:
     ]
 
 
-def sweep(state: State, op: ops.Sweep, now: int) -> Receipt:
+def sweep(state: MemoryState, op: ops.Sweep, now: int) -> Receipt:
     if op.run is None:
         _forgive_an_outage(state, now)
     runs = [run for run in state.runs.values() if op.run in (None, run.id)]
@@ -308,7 +308,7 @@ def sweep(state: State, op: ops.Sweep, now: int) -> Receipt:
 NEVER = 2**63
 
 
-def _forgive_an_outage(state: State, now: int) -> None:
+def _forgive_an_outage(state: MemoryState, now: int) -> None:
     """Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more."""
     before, state.swept_at = state.swept_at, now
     if before is not None and now - before > ops.OUTAGE:
@@ -317,7 +317,7 @@ def _forgive_an_outage(state: State, now: int) -> None:
                 worker.lease_until = now + worker.lease
 
 
-def _lose_expired(state: State, op: ops.Sweep, now: int) -> list[AttemptRecord]:
+def _lose_expired(state: MemoryState, op: ops.Sweep, now: int) -> list[AttemptRecord]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
     lost: list[AttemptRecord] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
@@ -375,7 +375,7 @@ def _left_held(runs: list[RunRecord], op: ops.Sweep, now: int) -> tuple[receipts
     return tuple(receipts.HeldGate(run.id, run.purpose or "", run.arguments) for run in left)
 
 
-def _next_due(state: State) -> int | None:
+def _next_due(state: MemoryState) -> int | None:
     times = [worker.lease_until for worker in state.workers.values()]
     for run in state.runs.values():
         if run.gate is GateState.OPEN:

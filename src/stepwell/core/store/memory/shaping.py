@@ -8,10 +8,10 @@ from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Ref
 from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
 from .running import change, close_gate, conclude, rederive
-from .state import LIMITS, AttemptRecord, GraphRecord, NodeRecord, RunRecord, State
+from .state import LIMITS, AttemptRecord, GraphRecord, MemoryState, NodeRecord, RunRecord
 
 
-def add_graph(state: State, op: ops.AddGraph, now: int) -> Receipt:
+def add_graph(state: MemoryState, op: ops.AddGraph, now: int) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None and op.start:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
@@ -29,11 +29,11 @@ def add_graph(state: State, op: ops.AddGraph, now: int) -> Receipt:
     return receipts.GraphAdded(op.digest, len(graph.rows), graph.total)
 
 
-def create(state: State, group: Sequence[ops.Create], now: int) -> list[Receipt]:
+def create(state: MemoryState, group: Sequence[ops.Create], now: int) -> list[Receipt]:
     return [_create_one(state, op, now) for op in group]
 
 
-def _create_one(state: State, op: ops.Create, now: int) -> Receipt:
+def _create_one(state: MemoryState, op: ops.Create, now: int) -> Receipt:
     existing = state.runs.get(op.run_id) or state.run_of_key(op.workflow, op.idempotency_key)
     if existing is not None:
         if (existing.created.workflow, existing.created.input) != (op.workflow, op.input):
@@ -50,7 +50,7 @@ def _create_one(state: State, op: ops.Create, now: int) -> Receipt:
     return receipts.Created(op.run_id, False, len(run.nodes), graph.total)
 
 
-def add_nodes(state: State, op: ops.AddNodes, now: int) -> Receipt:
+def add_nodes(state: MemoryState, op: ops.AddNodes, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -75,7 +75,7 @@ def _load(run: RunRecord, now: int) -> None:
             close_gate(run, "fork", now, run.created.fork)
 
 
-def arrange(state: State, op: ops.SwitchGraph, now: int) -> Receipt:
+def arrange(state: MemoryState, op: ops.SwitchGraph, now: int) -> Receipt:
     run, graph = state.runs.get(op.run_id), state.graphs.get(op.digest)
     if run is None or graph is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else f"graph {op.digest}")
@@ -99,7 +99,7 @@ def arrange(state: State, op: ops.SwitchGraph, now: int) -> Receipt:
     return receipts.GraphSwitched(len(run.nodes), graph.total)
 
 
-def share(state: State, op: ops.Share, now: int) -> Receipt:
+def share(state: MemoryState, op: ops.Share, now: int) -> Receipt:
     run, origin = state.runs.get(op.run_id), state.runs.get(op.origin)
     if run is None or origin is None:
         return Refused(Refusal.UNKNOWN, op.run_id if run is None else op.origin)
@@ -138,7 +138,7 @@ def _share_one(
         run.lines[ours.id, line.index] = line._replace(attempt=ours.id, number=1)
 
 
-def gate(state: State, op: ops.Gate, now: int) -> Receipt:
+def gate(state: MemoryState, op: ops.Gate, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -155,7 +155,7 @@ def gate(state: State, op: ops.Gate, now: int) -> Receipt:
     return receipts.GateTaken(run.news())
 
 
-def rewrite(state: State, op: ops.Rewrite, now: int) -> Receipt:
+def rewrite(state: MemoryState, op: ops.Rewrite, now: int) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return Refused(Refusal.UNKNOWN, op.run_id)
@@ -216,7 +216,7 @@ def _finish(run: RunRecord, finish: ops.Finish, now: int) -> None:
     conclude(run, now)
 
 
-def delete(state: State, op: ops.Delete) -> Receipt:
+def delete(state: MemoryState, op: ops.Delete) -> Receipt:
     run = state.runs.get(op.run_id)
     if run is None:
         return receipts.Deleted(True)
@@ -236,7 +236,7 @@ def delete(state: State, op: ops.Delete) -> Receipt:
     return receipts.Deleted(True)
 
 
-def delete_graph(state: State, op: ops.DeleteGraph) -> Receipt:
+def delete_graph(state: MemoryState, op: ops.DeleteGraph) -> Receipt:
     graph = state.graphs.get(op.digest)
     if graph is None:
         return receipts.Deleted(True)

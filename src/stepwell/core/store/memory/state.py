@@ -153,7 +153,7 @@ class WorkerRecord:
 
 
 @dataclass(slots=True)
-class State:
+class MemoryState:
     graphs: dict[str, GraphRecord] = field(default_factory=dict)
     runs: dict[str, RunRecord] = field(default_factory=dict)
     claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from psycopg import sql
 from ....base.ids import time_ordered
 from ....errors import StoreError
 from ....stores.postgres.address import parse
-from ....stores.postgres.connections import Connections
+from ....stores.postgres.connections import ConnectionPool
 from ..files.lease import being_scanned, renewing
 from .schema import statements
 
@@ -41,7 +41,7 @@ class PostgresDatabase:
         self.scratch = os.path.join(tempfile.gettempdir(), f"stepwell-{user}", own)
         os.makedirs(self.scratch, mode=0o700, exist_ok=True)
         self._lock_key = _LOCK ^ int(sha256(self.schema.encode()).hexdigest()[:8], 16)
-        self._connections = Connections(self._address)
+        self._connections = ConnectionPool(self._address)
         weakref.finalize(self, self._connections.close)  # pipelines are rarely closed by anybody
         self._make_tables()
 
@@ -75,11 +75,11 @@ class PostgresDatabase:
             return connection.execute(_own(statement), tuple(values)).fetchall()
 
     @contextmanager
-    def changing(self, *, durable: bool = True) -> Iterator[_Change]:
+    def changing(self, *, durable: bool = True) -> Iterator[_PostgresChange]:
         with self._transaction(alone=durable) as connection:
             if not durable:
                 connection.execute("SET LOCAL synchronous_commit = off")
-            yield _Change(connection)
+            yield _PostgresChange(connection)
             if durable:
                 connection.execute("SELECT nextval('state_changes')")
 
@@ -138,7 +138,7 @@ class PostgresDatabase:
         return int(found[0][0]) if found else 0
 
 
-class _Change:
+class _PostgresChange:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 

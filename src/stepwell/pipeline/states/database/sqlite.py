@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import apsw
 
 from ....stores.sqlite.database import TROUBLE, translated
-from ....stores.sqlite.files import Files, create_private
+from ....stores.sqlite.files import OpenedFiles, create_private
 from ..files.lease import hold_lease, lease_number
 from ..files.root import Root
 from .schema import statements
@@ -37,7 +37,7 @@ class SqliteDatabase:
             """A crash of the machine may undo what it wrote last; never a crash of the process."""
             for statement in statements():
                 self._connection.execute(statement)
-        self._files = Files(Path(self.path), self._connection)
+        self._files = OpenedFiles(Path(self.path), self._connection)
 
     def _connect(self, synchronous: str) -> apsw.Connection:
         connection = apsw.Connection(self.path)
@@ -65,12 +65,12 @@ class SqliteDatabase:
             raise
 
     @contextmanager
-    def changing(self, *, durable: bool = True) -> Iterator[_Change]:
+    def changing(self, *, durable: bool = True) -> Iterator[_SqliteChange]:
         with self._lock, self._translated():
             connection = self._connection if durable else self._quick
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _Change(connection)
+                yield _SqliteChange(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:  # SQLite ends it itself when the disk is full
@@ -105,7 +105,7 @@ def _switch_to_log(connection: apsw.Connection) -> None:
             time.sleep(0.002)
 
 
-class _Change:
+class _SqliteChange:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 

@@ -35,7 +35,7 @@ Changes: TypeAlias = dict[str, bytes | None]
 """New values by key, as canonical JSON; None removes a key."""
 
 
-class Written(NamedTuple):
+class UnsyncedFile(NamedTuple):
     """A file that is to be synced."""
 
     logged: Logged
@@ -94,7 +94,7 @@ class Logged:
                 values[line["key"]] = line["value"]
         return values
 
-    def write(self, changes: Changes) -> Written:
+    def write(self, changes: Changes) -> UnsyncedFile:
         """Write changes, which are durable when the caller has done the rest."""
         changed = {_inside(key): text or _NULL for key, text in changes.items()}
         log = self.root.stat(self.log_path)
@@ -103,14 +103,14 @@ class Logged:
             folder, slash, name = self.json_path.rpartition("/")
             temporary = f"{folder}{slash}{TEMPORARY}{os.urandom(6).hex()}-{name}"
             self._put(temporary, os.O_EXCL, written)
-            return Written(self, temporary, self.json_path)
+            return UnsyncedFile(self, temporary, self.json_path)
         lines = [b'{"key":"%s","value":%s}' % each for each in changed.items()]
         is_own = self._log_now() == self._own_log
         # The first newline ends a line that a crash left half written.
         self._put(self.log_path, os.O_APPEND, b"\n" + b"\n".join(lines) + b"\n")
         is_known = is_own and self._own_log != _NO_LOG
         self._own_log = self._log_now() if is_own else None
-        return Written(self, self.log_path, None, is_known)
+        return UnsyncedFile(self, self.log_path, None, is_known)
 
     def written(self) -> None:
         """After what `write` wrote has been renamed: the log is part of it."""
