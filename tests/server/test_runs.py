@@ -73,7 +73,7 @@ def test_a_key_gives_the_run_that_failed_with_it(api: httpx.Client) -> None:
 def test_an_input_that_does_not_fit_is_refused_with_its_place(api: httpx.Client) -> None:
     answer = api.post("/api/v1/workflows/add/runs", json={"input": {"a": "seven"}})
     assert answer.status_code == 422
-    assert "$.input.a: an integer is needed" in answer.json()["detail"]
+    assert "$.input.a: expected an integer" in answer.json()["detail"]
 
 
 def test_what_is_not_there_is_not_found(api: httpx.Client) -> None:

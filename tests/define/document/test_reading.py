@@ -372,6 +372,6 @@ def test_checking_is_fast_enough() -> None:
         for i in range(10_000)
     ]
     text = json.dumps({"name": "long", "nodes": nodes})
-    with processor_time.at_most(processor_time.SECOND):  # half of it is usual
+    with processor_time.at_most(2 * processor_time.SECOND):  # a quarter of it is usual
         document = Document.parse(text, HANDLERS)
     assert len(document.graph) == 10_000
