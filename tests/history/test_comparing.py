@@ -10,7 +10,8 @@ import pytest
 from stepwell.base.ids import NodeId, RunId
 from stepwell.core.graph import Graph, NodeSpec
 from stepwell.core.model import NodeStatus, RunStatus
-from stepwell.history.comparing import MOST_CHANGES, NodeFacts, Side, compare, json_changes
+from stepwell.history.comparing import NodeFacts, Side, compare
+from stepwell.history.differences import MOST_CHANGES, json_changes
 from tests.conformance.ops import graph
 
 DONE, FAILED = NodeStatus.COMPLETED, NodeStatus.FAILED
@@ -94,7 +95,10 @@ def test_nodes_that_are_defined_otherwise_are_told() -> None:
     first = graph(a="", b="")
     second = Graph([NodeSpec(NodeId("a"), "a"), NodeSpec(NodeId("b"), "b", (NodeId("a"),), args={"size": 3})])
     found = compare(side(first), side(second))
-    assert [str(change) for change in found.graph] == ['$.b.depends_on: [] / ["a"]', '$.b.args: {} / {"size":3}']
+    assert [str(change) for change in found.graph] == [
+        '$.b.args: only in the second: {"size":3}',
+        '$.b.depends_on: only in the second: ["a"]',
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_nodes_that_are_defined_otherwise_are_told() -> None:
         ([1], {"a": 1}, ['$: [1] / {"a":1}']),
         ({"a": {}}, {"a": []}, ["$.a: {} / []"]),
         (1, 1.0, ["$: 1 / 1.0"]),
-        ("x" * 200, "y", [f'$: "{"x" * 75} ... / "y"']),
+        ("x" * 200, "y", [f'$: "{"x" * 120}" … / "y"']),
     ],
 )
 def test_where_values_differ(first: Any, second: Any, changes: list[str]) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from stepwell.history.replay import checkpoint, difference
-from stepwell.history.replay.difference import SHOWN_UP_TO, differences
+from stepwell.history import differences as differences_module
+from stepwell.history.differences import MOST_CHANGES, differences
+from stepwell.history.replay import checkpoint
 
 
-@pytest.mark.parametrize("module", [difference, checkpoint])
+@pytest.mark.parametrize("module", [differences_module, checkpoint])
 def test_the_examples_are_right(module: Any) -> None:
     done = doctest.testmod(module)
     assert done.attempted
@@ -26,8 +27,8 @@ def test_the_examples_are_right(module: Any) -> None:
         (None, {}, "$: recorded null, now {}"),
         ({"a": None}, {}, "$.a: recorded null, now nothing"),
         ([[1]], [[2]], "$[0][0]: recorded 1, now 2"),
-        ([1], {"a": 1}, '$: recorded [1], now {"a": 1}'),
-        ({"a": 1}, [1], '$: recorded {"a": 1}, now [1]'),
+        ([1], {"a": 1}, '$: recorded [1], now {"a":1}'),
+        ({"a": 1}, [1], '$: recorded {"a":1}, now [1]'),
         ([1, 2], [1], "$[1]: recorded 2, now nothing"),
         ("é", "e", '$: recorded "é", now "e"'),
     ],
@@ -49,5 +50,5 @@ def test_a_long_text_is_shown_where_it_differs() -> None:
 
 def test_of_many_places_the_first_are_shown() -> None:
     lines = differences(list(range(1_000)), list(range(1, 1_001)))
-    assert len(lines) == SHOWN_UP_TO + 1
+    assert len(lines) == MOST_CHANGES + 1
     assert lines[-1] == "and more"

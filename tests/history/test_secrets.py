@@ -19,8 +19,8 @@ from stepwell.base import masking
 from stepwell.core.store import reader
 from stepwell.engine.reports.replay import replay_cassette
 from stepwell.errors import InputError, ReplayMismatch
+from stepwell.history.differences import graph_differences
 from stepwell.history.httpx import RecordingTransport
-from stepwell.history.replay.difference import graph_differences
 from stepwell.history.replay.loading import load_cassette
 from tests.engine.conftest import OpenEngine
 
@@ -189,8 +189,8 @@ def test_a_report_on_graphs_shows_no_secret() -> None:
         w.node("body", job=echo, args={"value": [token, cents]})
         graphs.append(w.graph())
     (node,) = graphs[0].order
-    assert graph_differences(graphs[0], graphs[1]) == (f"{node}: a secret in it is another one",)
-    assert graph_differences(graphs[1], graphs[2]) == (f"{node}: args.value[1]: recorded 1, now 2",)
+    assert graph_differences(graphs[0], graphs[1]) == (f"$.{node}: recorded a secret, now another secret",)
+    assert graph_differences(graphs[1], graphs[2]) == (f"$.{node}.args.value[1]: recorded 1, now 2",)
 
 
 def test_a_job_that_cannot_be_imported_tells_no_secret(

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from ..base.codec import decode, json_path, text
 from ..base.ids import NodeId, RunId
-from ..core.graph import Graph, NodeSpec
+from ..core.graph import Graph
 from ..core.model import NodeStatus, RunStatus
-from ..errors import NotJson
-
-MOST_CHANGES = 20
-"""How many places of one value are listed; then only that there are more."""
-VALUE_UP_TO = 80
-LARGEST_DECODED = 1_000_000
-"""Bytes; of a larger value only the size is shown."""
-NOTHING: Any = object()
-"""Stands where one of two values has no such place."""
-_OPTIONS = tuple(field for field in NodeSpec._fields if field not in ("id", "was"))
+from .differences import MOST_CHANGES, Difference, graph_changes, json_changes
 
 
 class NodeFacts(NamedTuple):
@@ -46,21 +35,6 @@ class Side(NamedTuple):
     graph: Graph
     nodes: Mapping[NodeId, NodeFacts]
     """Those of its present graph, in order."""
-
-
-class Difference(NamedTuple):
-    """One place in JSON that differs. Values are shown as JSON, shortened; None where there is nothing."""
-
-    path: str
-    first: str | None
-    second: str | None
-
-    def __str__(self) -> str:
-        if self.first is None or self.second is None:
-            return (
-                f"{self.path}: only in the {'second' if self.first is None else 'first'}: {self.first or self.second}"
-            )
-        return f"{self.path}: {self.first} / {self.second}"
 
 
 class Pair(NamedTuple):
@@ -128,8 +102,13 @@ def compare(first: Side, second: Side) -> Comparison:
     pairs = [_pair(node, first, second) for node in ids]
     rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}
     pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
-    graph = tuple(_bounded(_graph_changes(first.graph, second.graph)))
-    return Comparison(first, second, tuple(pairs), json_changes(first.input, second.input), graph)
+    return Comparison(
+        first,
+        second,
+        tuple(pairs),
+        json_changes(first.input, second.input),
+        graph_changes(first.graph, second.graph),
+    )
 
 
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
@@ -141,70 +120,3 @@ def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     else:
         differs += [each for each in ("status", "attempts") if getattr(one, each) != getattr(other, each)]
     return Pair(node, name, one, other, tuple(differs))
-
-
-def _graph_changes(first: Graph, second: Graph) -> Iterator[Difference]:
-    both = {} if first.digest == second.digest else second.nodes
-    for node, one in first.nodes.items():
-        other = both.get(node)
-        for option in () if other is None or one == other else _OPTIONS:
-            here, there = getattr(one, option), getattr(other, option)
-            if here != there:
-                yield Difference(json_path((node, option)), _told(here), _told(there))
-
-
-def json_changes(first: bytes | None, second: bytes | None) -> tuple[Difference, ...]:
-    """Where two values that are kept as JSON differ.
-
-    >>> [str(change) for change in json_changes(b'{"a":1,"b":[1,2]}', b'{"a":1,"b":[1,3],"c":null}')]
-    ['$.b[1]: 2 / 3', '$.c: only in the second: null']
-    """
-    if first == second:
-        return ()
-    if max(len(first or b""), len(second or b"")) > LARGEST_DECODED:
-        return (Difference("$", _size(first), _size(second)),)
-    if first is None or second is None:
-        given = [None if each is None else _told(decode(each)) for each in (first, second)]
-        return (Difference("$", *given),)
-    found = differing(decode(first), decode(second))
-    return tuple(_bounded(Difference(json_path(path), _told(one), _told(other)) for path, one, other in found))
-
-
-def differing(first: Any, second: Any) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
-    """The places where two JSON values differ, each with what stands there; NOTHING where one has no such place.
-
-    1, 1.0 and true are equal in Python, but not in JSON.
-    """
-    stack: list[tuple[tuple[str | int, ...], Any, Any]] = [((), first, second)]
-    while stack:
-        path, one, other = stack.pop()
-        if isinstance(one, dict) and isinstance(other, dict):
-            keys: Sequence[str | int] = sorted({*one, *other})
-            stack += [((*path, key), one.get(key, NOTHING), other.get(key, NOTHING)) for key in reversed(keys)]
-        elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-            places = enumerate(zip_longest(one, other, fillvalue=NOTHING))
-            stack += reversed([((*path, place), *pair) for place, pair in places])
-        elif type(one) is not type(other) or one != other:
-            yield path, one, other
-
-
-def _bounded(changes: Iterable[Difference]) -> Iterator[Difference]:
-    for number, change in enumerate(changes):
-        if number == MOST_CHANGES:
-            yield Difference("$ ...", "more", "more")
-            return
-        yield change
-
-
-def _told(value: Any) -> str | None:
-    if value is NOTHING:
-        return None
-    try:
-        told = text(dict(value) if isinstance(value, Mapping) else value)
-    except NotJson:  # an option of a node
-        told = repr(value)
-    return told if len(told) <= VALUE_UP_TO else f"{told[: VALUE_UP_TO - 4]} ..."
-
-
-def _size(value: bytes | None) -> str | None:
-    return None if value is None else f"{len(value):,} bytes"

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import typer
 
 from ...engine.runs.records import comparison_record
-from ...history.comparing import Comparison, Difference
+from ...history.comparing import Comparison
+from ...history.differences import Difference
 from ..connect import Connection
 from ..find import find_run
 from ..show.words import count, duration, plain

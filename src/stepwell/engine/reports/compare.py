@@ -11,7 +11,8 @@ from ...core.graph import Graph
 from ...core.model import AttemptStatus, RunRow
 from ...core.model.outputs import delta_of, output_of
 from ...core.store import Store, reader
-from ...history.comparing import Comparison, NodeFacts, Pair, Side, compare, json_changes
+from ...history.comparing import Comparison, NodeFacts, Pair, Side, compare
+from ...history.differences import json_changes
 
 SHOWN_OUTPUTS = 20
 """How many nodes to show with what differs in their outputs and deltas."""

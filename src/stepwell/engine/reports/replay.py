@@ -24,11 +24,11 @@ from ...define import Bodies, Finder, NotRegistered, Registry, Workflow, bodies_
 from ...define.code.bodies import load_class
 from ...errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ...handlers import Handlers
+from ...history.differences import differences, graph_differences
 from ...history.effects.record import masked_asking
 from ...history.effects.recorder import inside
 from ...history.effects.repeatable import Outside
 from ...history.replay.cassette import masked_output, parts
-from ...history.replay.difference import differences, graph_differences
 from ...history.replay.player import Player, Subject
 from ...history.replay.recorded import Given, RecordedNode, RecordedRun, read_recorded
 from ..bodies.attempt import AnyCoroutine, Course, leave_body

@@ -30,7 +30,6 @@ Secrets are masked before anything is hashed or stored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from json.encoder import encode_basestring
 from typing import Any, NamedTuple, TypeAlias
 
 from ...base.clock import SECOND
@@ -85,48 +84,33 @@ class EffectRequest(NamedTuple):
         from_attempt: int | None = None,
     ) -> list[Line]:
         """The lines of its record, payloads first. `answer` is the response or what was raised: canonical JSON, masked."""
-        asked, data, payloads = self.request.encode(), answer.encode(), []
-        request = f',"request":{self.request}'
-        response = f',"{"raised" if raised else "response"}":{answer}'
-        if len(asked) >= LARGE:
-            payloads.append((PAYLOAD, asked))
-            request = ""
-        if len(data) >= LARGE and not raised:
-            payloads.append((PAYLOAD, data))
-            response = ""
-        # Written by hand, because it is written for every effect; the last parts are JSON already.
-        line = (
-            f'{{"at":{self.at},{_AWAITED if awaited else ""}"digest":"{sha256(data)}",{_DURABLE if durable else ""}'
-            f'"duration":{(ended - self.started) // 1_000},"format":{FORMAT},'
-            f"{'' if from_attempt is None else _FROM % from_attempt}"
-            f'"index":{self.index},"key":"{sha256(asked)}",{_MASKED if masked else ""}'
-            f'"name":{encode_basestring(self.name)},"occurrence":{self.occurrence}'
-            f"{response + request if raised else request + response}}}"
-        )
-        return [*payloads, (EFFECT, line.encode())]
+        request, response = self.request.encode(), answer.encode()
+        record = self._record(ended, awaited=awaited, durable=durable, masked=masked, from_attempt=from_attempt)
+        record |= {"key": sha256(request), "digest": sha256(response)}
+        payloads = []
+        for field, data in (("request", request), ("raised" if raised else "response", response)):
+            if len(data) >= LARGE and field != "raised":
+                payloads.append((PAYLOAD, data))
+            else:
+                record[field] = decode(data)
+        return [*payloads, (EFFECT, encode_checked(record))]
 
     def left_open(self, ended: int, *, awaited: bool) -> Line:
         """Its record when the body ended without waiting for the answer."""
-        record: dict[str, Any] = {
+        record = self._record(ended, awaited=awaited, open=True)
+        return EFFECT, encode_checked(record | {"key": self.key, "request": decode(self.request)})
+
+    def _record(self, ended: int, **marks: int | None) -> dict[str, Any]:
+        """What every record has, and the marks that apply."""
+        return {
             "at": self.at,
             "duration": (ended - self.started) // 1_000,
             "format": FORMAT,
             "index": self.index,
-            "key": self.key,
             "name": self.name,
             "occurrence": self.occurrence,
-            "open": True,
-            "request": decode(self.request),
+            **{mark: value for mark, value in marks.items() if value},
         }
-        if awaited:
-            record["awaited"] = True
-        return EFFECT, encode_checked(record)
-
-
-_AWAITED = '"awaited":true,'
-_DURABLE = '"durable":true,'
-_MASKED = '"masked":true,'
-_FROM = '"from_attempt":%d,'
 
 
 class Effect(NamedTuple):
@@ -209,23 +193,23 @@ def _effect(row: LineRow, record: dict[str, Any], payloads: Mapping[str, bytes],
 
     raised, is_open = record.get("raised"), record.get("open", False)
     return Effect(
-        node,
-        row.number,
-        record["index"],
-        record["name"],
-        part("request", record["key"]),
-        part("response", record["digest"]) if raised is None and not is_open else None,
-        None if raised is None else error_of(raised),
-        record["key"],
-        record.get("digest", ""),
-        record["occurrence"],
-        record["at"] / SECOND,
-        record["duration"] / SECOND,
-        record.get("durable", False),
-        record.get("awaited", False),
-        record.get("from_attempt"),
-        record.get("masked", False),
-        is_open,
+        node=node,
+        attempt=row.number,
+        index=record["index"],
+        name=record["name"],
+        request=part("request", record["key"]),
+        response=part("response", record["digest"]) if raised is None and not is_open else None,
+        error=None if raised is None else error_of(raised),
+        request_hash=record["key"],
+        response_hash=record.get("digest", ""),
+        occurrence=record["occurrence"],
+        time=record["at"] / SECOND,
+        seconds=record["duration"] / SECOND,
+        durable=record.get("durable", False),
+        awaited=record.get("awaited", False),
+        from_attempt=record.get("from_attempt"),
+        masked=record.get("masked", False),
+        open=is_open,
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 from ...base.codec import decode, encode_checked, sha256
 from ...base.masking import mask
 from ...errors import ReplayMismatch
+from ..differences import differences
 from ..effects.exceptions import exception_of
 from ..effects.record import CLOCK, Effect, EffectRequest
 from ..effects.recorder import Asking, Call, inside
-from .difference import differences
 
 CANCELLED_WITHIN = 30.0
 """Seconds that a cancelled effect waits longer than when it was recorded."""
