@@ -59,7 +59,7 @@ def work(url: str, engines: int) -> None:
     with ExitStack() as stack:
         for _ in range(engines):
             engine = stack.enter_context(Engine(Counted(url), workflows=[Diamond], jobs=["bench.shapes"]))
-            engine.serve()
+            engine.work(wait=0)
         print("ready", flush=True)
         for _ in sys.stdin:
             print(json.dumps(Counted.told()), flush=True)

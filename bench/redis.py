@@ -29,7 +29,7 @@ def begun(started_at: float, file: str, ctx: Context) -> None:
 
 def serve(url: str) -> None:
     with Engine(url, jobs=["bench.redis"]) as engine:
-        engine.serve()
+        engine.work(wait=0)
         time.sleep(600)
 
 

@@ -175,7 +175,7 @@ def possible(tmp_path_factory: pytest.TempPathFactory) -> Possible:
 def finish_all(yard: Yard, raced: list[Race]) -> None:
     yard.flag.touch()
     with Engine(yard.engine.store.url) as worker:
-        worker.serve()
+        worker.work(wait=0)
         for race in raced:
             try:
                 finish(worker.get(race.run))
@@ -224,7 +224,7 @@ def test_two_processes(yard: Yard, possible: Possible, tmp_path: Path, start_chi
 def test_while_somebody_works_on_the_runs(yard: Yard) -> None:
     """Bodies begin and end meanwhile, so what comes of it is open; but it is consistent, and can be brought to an end."""
     with Engine(yard.engine.store.url) as worker, Engine(yard.engine.store.url) as other:
-        worker.serve()
+        worker.work(wait=0)
         for number, pair in enumerate(itertools.product(VERBS, VERBS)):
             state = ("stopped", "failed")[number % 2]
             run = worker.start(yard._graph(state))

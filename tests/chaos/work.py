@@ -242,7 +242,7 @@ def together(ledger: str, ctx: Context) -> str:
 def serve(url: str, **options: Any) -> None:
     """Work on everything until killed."""
     engine = Engine(url, **options)
-    engine.serve()
+    engine.work(wait=0)
     threading.Event().wait()
 
 
@@ -254,7 +254,7 @@ def serve_until_done(url: str, own: int, ledger: str, done: str, **options: Any)
             w.node("first", job=small, args={"ledger": ledger})
             w.node("second", job=small, args={"ledger": ledger})
             engine.start(w, run_id=f"own-{os.getpid()}-{number}")
-        engine.serve()
+        engine.work(wait=0)
         while not Path(done).exists():
             time.sleep(0.01)
 

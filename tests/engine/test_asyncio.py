@@ -216,7 +216,7 @@ def test_runs_are_compared_shown_and_started_by_triggers(opened: Open, capsys: p
     async def main() -> None:
         async with opened(workflows=[Order]) as engine:
             runs = await engine.start_many([Order(order_id=1), Order(order_id=2)])
-            assert [await engine.wait(run.id, SECONDS) for run in runs] == ["COMPLETED"] * 2
+            assert [await (await engine.wait(run.id, SECONDS)).status for run in runs] == ["COMPLETED"] * 2
             assert not (await engine.compare(runs[0], runs[1].id)).same_outputs
             await runs[0].show()
             stored = await engine.triggers.add(
@@ -458,7 +458,7 @@ def test_nothing_of_the_engine_waits_for_the_store_on_the_loop(
         for name in ("commit", "read"):
             monkeypatch.setattr(SqliteStore, name, noted(name))
         async with engine as served:
-            await served.serve([Order])
+            await served.work([Order], wait=0)
             runs = await asyncio.gather(*(served.run(Order(order_id=number)) for number in range(60)))
             assert [await run.output("ship") for run in runs] == [f"shipped {number}" for number in range(60)]
             await (await runs[0].fork("ship"))

@@ -118,7 +118,7 @@ def test_a_window_that_gave_all_it_was_asked_for_comes_again_after_the_others() 
 
 def test_a_worker_forgets_graphs_whose_runs_have_ended(open_sqlite: OpenEngine) -> None:
     server = open_sqlite()
-    server.serve()
+    server.work(wait=0)
     starter = open_sqlite(runner=None)
     for number in range(5):
         builder = Builder("once")

@@ -274,11 +274,11 @@ def test_a_run_that_a_dead_process_left_is_served_by_any_worker_that_has_its_han
         run = engine.start(Document(GREET), input={"name": "Ann"})
         other = engine.start(document(job("wait_for", "a", file=str(gate))))
     with Engine(url) as engine:
-        engine.serve()
+        engine.work(wait=0)
         assert engine.get(run.id).wait(30).output("hello") == {"result": "Hello Ann"}
         assert str(engine.get(other.id).status) == "PENDING", "its function is not allowed here"
     with Engine(url, jobs=[JOBS]) as engine:
-        engine.serve()
+        engine.work(wait=0)
         assert engine.get(other.id).wait(30).output("a") == "waited"
 
 

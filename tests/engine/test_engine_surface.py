@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +147,32 @@ def test_an_engine_without_a_runner_only_starts_and_looks(open_engine: OpenEngin
     with pytest.raises(InputError, match="only starts and looks"):
         engine.adopt("order-7")
     with pytest.raises(InputError, match="only starts and looks"):
-        engine.serve()
+        engine.work(wait=0)
+
+
+def test_working_ends_with_the_engine_and_works_on_what_others_started(open_sqlite: OpenEngine) -> None:
+    run = open_sqlite(runner=None).start(Order(order_id=7))
+    worker = open_sqlite()
+    working = threading.Thread(target=worker.work)
+    working.start()
+    assert run.wait(10).status == "COMPLETED"
+    assert working.is_alive()
+    worker.close()
+    working.join(5)
+    assert not working.is_alive()
+
+
+def test_working_returns_after_a_while_and_the_work_goes_on(open_sqlite: OpenEngine) -> None:
+    worker, looking = open_sqlite(), open_sqlite(runner=None)
+    before = time.monotonic()
+    worker.work([Order], wait=0.05)
+    assert 0.05 <= time.monotonic() - before < 5
+    assert looking.start(Order(order_id=7)).wait(10).status == "COMPLETED"
+
+
+def test_an_engine_waits_as_its_runs_do(engine: Engine) -> None:
+    run = engine.start(Order(order_id=7))
+    assert engine.wait(run).id == engine.wait(run.id, timeout=10).id == run.id
 
 
 def test_what_one_engine_starts_another_adopts(open_sqlite: OpenEngine) -> None:

@@ -75,7 +75,7 @@ def test_a_forked_child_of_a_busy_engine_is_told_at_once(
             lambda: engine.run(Quick()),
             engine.runs,
             lambda: engine.adopt(run.id),
-            lambda: engine.serve([Quick]),
+            lambda: engine.work([Quick], wait=0),
             lambda: engine.metrics,
             lambda: engine.on("run", print),
             lambda: run.status,

@@ -92,14 +92,14 @@ def test_workers_say_which_versions_they_have(open_sqlite: OpenEngine) -> None:
     engine.close()
     assert served(looking) == []
     other = open_sqlite()
-    other.serve([found])
+    other.work([found], wait=0)
     assert served(looking) == [("Many", found.graph().digest)]
 
 
 def test_one_that_serves_everything_says_what_it_finds(open_sqlite: OpenEngine) -> None:
     looking = open_sqlite(runner=None)
     run = looking.start(Sitting())
-    open_sqlite().serve()
+    open_sqlite().work(wait=0)
     eventually(lambda: served(looking) == [("Sitting", Sitting.graph().digest)], show=lambda: served(looking))
     eventually(lambda: run.node("sit").status == "RUNNING")
     run.cancel(grace_seconds=0.1).wait(20)

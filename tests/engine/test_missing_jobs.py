@@ -189,7 +189,7 @@ def test_a_worker_serves_no_run_whose_code_is_not_there(open_sqlite: Any, shop: 
     run = open_sqlite(runner=None).start(w)
     del shop.charge
     engine = open_sqlite()
-    engine.serve()
+    engine.work(wait=0)
     (needed,) = engine.store.read([ListUnfinished()])[0]
     assert engine.serving.can_serve(needed) is False
     assert "has no 'charge'" in (engine.serving.why_not(needed) or "")

@@ -102,7 +102,7 @@ def test_an_engine_serves_everything_it_has_the_code_of_and_leaves_the_rest(open
     w.node("double", job=jobs.double, args={"item": 4})
     ours, classy = starter.start(w), starter.start(Small(number=1))
     server = open_sqlite()
-    server.serve()
+    server.work(wait=0)
     assert ours.wait(10).output("double") == 8
     assert classy.wait(10).output("second") == 2
     assert theirs.status == "PENDING"
@@ -132,7 +132,7 @@ def test_one_workflow_defined_in_two_places_is_served_with_the_code_that_is_here
     local = open_sqlite(runner=None).start(Local())
     shared = open_sqlite(runner=None).start(Shared())
     server = open_sqlite()
-    server.serve()
+    server.work(wait=0)
     assert shared.wait(10).output("work") == "there"
     w = Builder("after")
     w.node("double", job=jobs.double, args={"item": 4})

@@ -55,7 +55,7 @@ def test_who_retries_it_after_the_code_changed_retries_what_was_frozen(open_sqli
 def test_an_engine_that_never_saw_the_builder_runs_what_is_stored(open_sqlite: OpenEngine) -> None:
     run = open_sqlite(runner=None).start(as_it_was())
     engine = open_sqlite()
-    engine.serve()
+    engine.work(wait=0)
     assert engine.get(run.id).wait(10).output("total") == 6
 
 

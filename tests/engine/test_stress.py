@@ -21,7 +21,7 @@ def test_small_runs_survive_engines_that_are_closed_at_random(open_sqlite: OpenE
     deadline = time.monotonic() + 240
     while True:
         engine = open_sqlite(max_concurrent_nodes=rng.choice([1, 4, 8]), queue_depth=rng.choice([0, 4, 64]))
-        engine.serve()
+        engine.work(wait=0)
         try:
             for run in waiting[:25]:
                 engine.start(drawn[run].builder, run_id=run)
@@ -87,7 +87,7 @@ def test_two_engines_that_are_closed_at_random_share_one_file(open_sqlite: OpenE
         rng = random.Random(seed)
         while starter.runs(status="RUNNING") or starter.runs(status="PENDING"):
             engine = open_sqlite(max_concurrent_nodes=4)
-            engine.serve()
+            engine.work(wait=0)
             time.sleep(rng.random() / 10)
             engine.close(0)
 

@@ -48,7 +48,7 @@ class Order(Workflow):
     def ship(self) -> None: ...
 
 
-ENGINE = """adopt close compare get metrics on run runs save serve start start_many triggers wait workflows"""
+ENGINE = """adopt close compare get metrics on run runs save start start_many triggers wait work workflows"""
 RUN = """
 audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
 logs metrics node nodes origin output outputs pause progress reattempt replay result resume retry show state status wait why

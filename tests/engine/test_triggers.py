@@ -143,7 +143,7 @@ def test_a_template_names_a_field_that_there_is() -> None:
 def test_a_class_that_only_workers_have_is_started_by_one_without_its_code(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     with Engine(url) as worker, Engine(url, runner=None) as orchestrator:
-        worker.serve([Greeting])
+        worker.work([Greeting], wait=0)
         with pytest.raises(InputError, match="who"):
             orchestrator.triggers.add(Trigger("bad", "Greeting", every=60, input={"who": 7}))
         for name, workflow in (("by-name", "Greeting"), ("by-target", Greeting.target)):

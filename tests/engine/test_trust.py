@@ -128,7 +128,7 @@ def test_a_graph_that_is_imported_while_the_run_is_worked_on_runs_nothing_either
     run = engine.start(w)
     run.import_graph(edited(run, f"{foreign.name}:wipe"))
     worker = open_sqlite()
-    worker.serve()
+    worker.work(wait=0)
     (needed,) = worker.store.read([ListUnfinished()])[0]
     assert worker.serving.can_serve(needed) is False
     assert "is not registered" in (worker.serving.why_not(needed) or "")
@@ -446,7 +446,7 @@ def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Modu
             with pytest.raises(MissingJob, match="is not registered here"):
                 engine.adopt(run.id)
             assert engine.get(run.id).nodes()[0].attempts == ()
-        engine.serve()
+        engine.work(wait=0)
         assert not any(engine.serving.can_serve(needed) for needed in store.read([ListUnfinished()])[0])
     assert not foreign.ran
     with Engine(store, workflows=[foreign_class]) as engine:

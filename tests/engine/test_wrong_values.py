@@ -142,7 +142,7 @@ def test_an_engine_takes_a_store() -> None:
 @pytest.mark.parametrize("wrong", [[5], 5, [Small()], Small])
 def test_what_is_served(wrong: Any) -> None:
     with Engine("memory://") as engine, pytest.raises(InputError, match="expected a list of Workflow classes"):
-        engine.serve(wrong)
+        engine.work(wrong, wait=0)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_which_run_is_compared(looking: Engine, value: Any) -> None:
 
 @pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
 def test_the_id_of_a_run(looking: Engine, value: Any) -> None:
-    for ask in (looking.get, looking.adopt, looking.wait, looking.requests.delete):
+    for ask in (looking.get, looking.adopt, looking.requests.delete):
         with pytest.raises(InputError, match="is no id of a run, which is a text"):
             ask(value)
 

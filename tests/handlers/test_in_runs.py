@@ -157,7 +157,7 @@ def test_a_worker_without_the_secret_spends_no_attempt_and_why_names_it(tmp_path
         with Engine(url, handlers=without) as engine:
             with pytest.raises(MissingJob, match="secret:LATER"):
                 engine.adopt(run_id)
-            engine.serve()
+            engine.work(wait=0)
             run = engine.get(run_id)
             eventually(lambda: "secret:LATER" in str(run.why()))
             assert "the 1 worker that is alive cannot run it: secret:LATER is not here" in str(run.why("node"))
@@ -252,7 +252,7 @@ def test_a_worker_goes_on_when_the_secret_is_there(tmp_path: Path, monkeypatch: 
         with Engine(url, handlers=handlers, runner=None) as engine:
             run_id = engine.start(document(node, handlers=handlers)).id
         with Engine(url, handlers=handlers) as engine:
-            engine.serve()
+            engine.work(wait=0)
             run = engine.get(run_id)
             eventually(lambda: "secret:LATER" in str(run.why()))
             (folder / "LATER").write_text("swordfish-24\n")

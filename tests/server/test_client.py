@@ -267,7 +267,7 @@ def test_coroutines_have_the_same_client(serving: Serving) -> None:
             with pytest.raises(RunFailed):
                 await (await again.wait(30)).check()
             assert run.id in [each.id for each in await client.runs(workflow="Order")]
-            assert await client.wait(run.id, 30) is RunStatus.COMPLETED
+            assert await (await client.wait(run.id, 30)).status is RunStatus.COMPLETED
             assert not (await client.compare(run, await client.run(Order(order_id=9)))).same_outputs
             assert "ship" not in [trigger.name for trigger in await client.triggers.all()]
             kinds = [event.kind async for event in client.events(run, until="ended")]
@@ -292,7 +292,7 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
         with pytest.raises(InputError, match="no workflow 'Order' is known"):
             client.start("Order")
         with Engine(url) as worker:
-            worker.serve([Order])
+            worker.work([Order], wait=0)
             workflow = client.transport.get("/api/v1/workflows/Order")
             assert (workflow["kind"], workflow["input"]["required"]) == ("class", ["order_id"])
             assert [each["name"] for each in client.transport.get("/api/v1/workflows")["items"]] == ["Order"]

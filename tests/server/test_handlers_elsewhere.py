@@ -113,7 +113,7 @@ def test_a_document_is_checked_saved_and_started_where_its_handlers_are_not(api:
     assert before.status_code == 422
     assert "there is no handler 'pack'" in before.json()["detail"]
     with Engine(f"sqlite:///{tmp_path}/parcels.db", handlers=OWN) as worker:
-        worker.serve()
+        worker.work(wait=0)
         saved = api.post("/api/v1/workflows", json=DOCUMENT)
         assert saved.status_code == 201, saved.text
         started = api.post("/api/v1/workflows/parcels/runs", json={"input": {"sku": "b", "count": 3}, "run_id": "one"})
@@ -132,7 +132,7 @@ def test_a_document_is_checked_saved_and_started_where_its_handlers_are_not(api:
 
 def test_a_config_is_checked_as_where_the_code_is(api: httpx.Client, tmp_path: Path) -> None:
     with Engine(f"sqlite:///{tmp_path}/parcels.db", handlers=OWN) as worker:
-        worker.serve()
+        worker.work(wait=0)
     with running("memory://", handlers=Handlers(OWN)) as other, client(other) as with_code:
         for document in WRONG:
             here, there = (each.post("/api/v1/workflows/check", json=document) for each in (api, with_code))
@@ -152,7 +152,7 @@ def test_what_is_registered_keeps_all_that_a_graph_needs() -> None:
 def test_a_worker_without_the_code_does_not_run_them(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/parcels.db"
     with Engine(url, handlers=OWN) as worker:
-        worker.serve()
+        worker.work(wait=0)
         worker.save(Document(DOCUMENT, Handlers(OWN)))
     with Engine(url) as other, pytest.raises(MissingJob, match="there is no handler 'pack' here"):
         other.start("parcels", input={"sku": "b", "count": 1})
@@ -161,10 +161,10 @@ def test_a_worker_without_the_code_does_not_run_them(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             starter.start("parcels", input={"sku": 7})
         with Engine(url, handlers=OWN) as worker:
-            worker.serve()
+            worker.work(wait=0)
             eventually(lambda: run.status == "COMPLETED")
 
 
 def test_a_handler_that_cannot_be_loaded_keeps_no_worker_from_starting(tmp_path: Path) -> None:
     with Engine(f"sqlite:///{tmp_path}/broken.db", handlers=["tests.server.no_such_module"]) as worker:
-        worker.serve()
+        worker.work(wait=0)

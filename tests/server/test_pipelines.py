@@ -185,7 +185,7 @@ def test_a_server_without_a_runner_scans_with_the_workers_there_are(tmp_path: Pa
         assert refused.status_code == 409
         assert "no worker is alive" in refused.json()["detail"]
         with Engine(url, pipelines=[blog]) as engine:
-            engine.serve()
+            engine.work(wait=0)
             begun = api.post(f"{BLOG}/scan")
             assert begun.status_code == 202
             told = scanned(api)["scan"]

@@ -85,7 +85,7 @@ def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             yield made
     else:
         with Engine(url) as worker:
-            worker.serve([Shop])
+            worker.work([Shop], wait=0)
             with running(url) as serving, client(serving) as made:
                 yield made
 

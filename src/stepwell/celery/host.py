@@ -206,7 +206,7 @@ class Host:
         with self._closing:
             self._engine = engine
             if not self._closed.is_set():
-                engine.serve(plan.workflows)
+                engine.work(plan.workflows, wait=0)
                 self._opened.set()
                 return
         engine.close()

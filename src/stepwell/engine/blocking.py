@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import TracebackType
@@ -59,11 +61,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("stepwell")
 
 RUNS_PER_COMMIT = 500
+LOOK_SECONDS = 1.0
+"""How often `work` looks whether the engine had to give up."""
 EventName: TypeAlias = Literal["run", "node", "backpressure", "metrics"]
 
 _OFFERED = (
-    "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "serve", "start", "start_many", "triggers",
-    "wait", "workflows",
+    "adopt", "close", "compare", "get", "metrics", "on", "run", "runs", "save", "start", "start_many", "triggers", "wait",
+    "work", "workflows",
 )  # fmt: skip
 """What people type after `engine.`; the rest is for code that builds on it."""
 
@@ -134,6 +138,7 @@ class BlockingEngine(Working, SharedCalls):
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._opener = None if runner == "celery" else os.getpid()
         self._closed = False
+        self._ended = threading.Event()
         self._started = False
         self._runner: LocalRunner | None = None
         if worker is not None:
@@ -216,6 +221,7 @@ class BlockingEngine(Working, SharedCalls):
             if self._closed:
                 return
             self._closed = True
+        self._ended.set()
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if limit is None else limit)
             self._discovering.end(5)
@@ -326,11 +332,18 @@ class BlockingEngine(Working, SharedCalls):
         """Work on an unfinished run that another process started and left."""
         return Run(self, self.requests.adopt(run_id).id)
 
-    def serve(self, workflows: Iterable[type[Workflow]] = ()) -> None:
-        """Work on every unfinished run whose code can be found here, now and until the engine is closed.
+    def work(self, workflows: Iterable[type[Workflow]] = (), *, wait: Duration | None = None) -> None:
+        """Work on every unfinished run whose code can be found here, whoever started it, until the engine is closed.
+
+        Returns when the engine is closed by another thread, or after `wait` seconds. The work itself goes on until then, so
+        `engine.work(wait=0)` only begins it. Ctrl-C ends the call like any other.
+
+            with Engine("postgresql://...") as engine:
+                engine.work([OrderWorkflow])
 
         Other workers and servers learn of these `workflows` at once, and of any other with the first run that is found.
         """
+        limit = checked_limit("wait", wait)
         given = checked_workflows(workflows)
         self.code.introduce(given)
         register_workflows(self.store, dict.fromkeys((*self.code.given.values(), *given)))
@@ -338,3 +351,6 @@ class BlockingEngine(Working, SharedCalls):
         self.serving.everything = True
         self._require_runner().announce()
         self._discover()
+        until = math.inf if limit is None else time.monotonic() + limit
+        while time.monotonic() < until and not self._ended.wait(min(LOOK_SECONDS, until - time.monotonic())):
+            self.check_works()

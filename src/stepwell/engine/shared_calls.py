@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from ..base.clock import Duration
-from ..base.ids import RunId
 from ..core.model import ListRuns, RunStatus
 from ..core.store import reader
 from ..define.document import Document
@@ -88,9 +87,9 @@ class SharedCalls(EnginePort):
         query = ListRuns(limit, workflow=workflow, statuses=statuses, prefix=prefix or None, tags=checked_tags(tag))
         return Runs.find(self, query._replace(since=checked_time("since", since)))
 
-    def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status.
+    def wait(self, run: Run | str, timeout: Duration | None = None) -> Run:
+        """Wait until a run has ended, or has paused because a person must decide; see `Run.wait`.
 
-        Somebody must be working on it: this engine if it has a runner, otherwise another.
+        A worker must be working on it: this engine if it has a runner, otherwise another.
         """
-        return self.waiting.wait(run_id, timeout).status
+        return as_run(self, run).wait(timeout)

@@ -47,7 +47,7 @@ class EngineTriggers(Triggers):
     """The triggers of a store. An engine that serves fires them; see docs/triggers.md.
 
     engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
-    engine.serve()
+    engine.work()
     """
 
     def __init__(self, engine: TriggeredEngine) -> None:

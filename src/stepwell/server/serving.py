@@ -93,7 +93,7 @@ class Serving:
         self._server.on_start = on_start
         try:
             if self.worker is not None:
-                self.worker.serve()
+                self.worker.work(wait=0)
             with _ending_quietly():
                 self._server.run(sockets=[self._listening])
         finally:

@@ -180,7 +180,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
     with _terminated_as_interrupted(), connection.worker(modules, taken, NamedPipelines(connection)) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
-            engine.serve(workflows)
+            engine.work(workflows, wait=0)
             _say_what_is_served(engine, once=once)
             while True:
                 # Asked first, so that runs that end meanwhile are still reported.

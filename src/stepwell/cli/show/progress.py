@@ -65,7 +65,7 @@ def follow(engine: Engine, row: RunRow, showing: Display) -> None:
             display.update(now)
             pause = max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME)
             try:
-                status = engine.wait(row.id, pause)
+                status = engine.wait(row.id, pause).status
             except RunStillActive:
                 continue
             # Running bodies may end and are recorded; leaving now would mean running them again.

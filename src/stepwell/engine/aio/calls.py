@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Any, Concatenate, ParamSpec
 
 from ...base.clock import Duration
-from ...base.ids import RunId
 from ...base.words import offered
-from ...core.model import RunStatus
 from ...history.comparing import Comparison
 from ...triggers.book import Triggers
 from ..blocking import BlockingEngine
 from ..checking import checked_limit
-from ..runs.run import Run
+from ..runs.run import Run, as_run
 from ..shared_calls import Runs
 from .awaited import Awaited, Wrapper, awaited, awaited_as
 from .pool import Pool
@@ -109,10 +107,9 @@ class AwaitedCalls(Wrapper[Any]):
         """What starts runs by itself, as in `Engine.triggers`; its verbs are awaited."""
         return AsyncTriggers(self.sync.triggers, self._pool)
 
-    async def wait(self, run_id: RunId, timeout: Duration | None = None) -> RunStatus:
-        """Wait until a run has ended, or has paused because somebody must decide, and give its status."""
-        status: RunStatus = (await self.sync.waiting.wait_on_loop(run_id, timeout)).status
-        return status
+    async def wait(self, run: AsyncRun | Run | str, timeout: Duration | None = None) -> AsyncRun:
+        """Wait until a run has ended, or has paused because a person must decide; see `AsyncRun.wait`."""
+        return await AsyncRun(as_run(self.sync, behind(run)), self._pool).wait(timeout)
 
     async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""

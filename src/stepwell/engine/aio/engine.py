@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+import math
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from ...base.clock import Duration
 from ...base.words import offered
+from ...define import Workflow
 from ...stores import public
-from ..blocking import BlockingEngine, EventName
+from ..blocking import LOOK_SECONDS, BlockingEngine, EventName
 from ..checking import checked_limit
 from ..worker.metrics import EngineMetrics
-from .awaited import awaited
 from .calls import AwaitedCalls
 
 CANCELLED_SECONDS = 5.0
@@ -39,6 +41,7 @@ class AsyncEngine(AwaitedCalls):
         self._bodies = engine.use_loop(asyncio.get_running_loop())
         super().__init__(engine, "stepwell-async")
         engine.waiting.use_loop()
+        self._ended = asyncio.Event()
         self._closing: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
@@ -47,7 +50,16 @@ class AsyncEngine(AwaitedCalls):
     def __dir__(self) -> list[str]:
         return offered(AsyncEngine, ("shut",), "sync")
 
-    serve = awaited(BlockingEngine.serve)
+    async def work(self, workflows: Iterable[type[Workflow]] = (), *, wait: Duration | None = None) -> None:
+        """Work on every unfinished run whose code can be found here, until the engine is closed; see `Engine.work`."""
+        limit = checked_limit("wait", wait)
+        await self._pool.call(self.sync.work, workflows, wait=0)
+        clock = asyncio.get_running_loop().time
+        until = math.inf if limit is None else clock() + limit
+        while not self._ended.is_set() and clock() < until:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), min(LOOK_SECONDS, until - clock()))
+            self.sync.check_works()
 
     def on(
         self,
@@ -80,6 +92,7 @@ class AsyncEngine(AwaitedCalls):
         limit = checked_limit("timeout", timeout)
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._pool.call(self.sync.close, limit))
+        self._ended.set()
         await asyncio.shield(self._closing)
         self.sync.tell_unfinished()
         if self._bodies is not None:
