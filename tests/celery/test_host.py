@@ -22,7 +22,7 @@ from stepwell.celery.install import EndPipe
 from stepwell.engine.broker_app import make_app
 from stepwell.engine.reports.workers import describe_workers
 from stepwell.server.metrics import metrics_text
-from stepwell.server.service import Service
+from stepwell.server.service import ServerProcess
 from tests.celery import work
 from tests.engine.ledger import noted
 from tests.engine.waiting import eventually
@@ -70,7 +70,7 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
         assert end_asked.wait(30)
         (worker,) = describe_workers(engine.store)
         assert worker.idle
-        assert "\nstepwell_workers_idle 1\n" in metrics_text(Service(engine.store))
+        assert "\nstepwell_workers_idle 1\n" in metrics_text(ServerProcess(engine.store))
         end_asked.clear()
         before = time.monotonic()
         assert end_asked.wait(30)
@@ -81,7 +81,7 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     with fleet.engine() as engine:
         (worker,) = describe_workers(engine.store)
         assert not worker.idle
-        assert "\nstepwell_workers_idle 0\n" in metrics_text(Service(engine.store))
+        assert "\nstepwell_workers_idle 0\n" in metrics_text(ServerProcess(engine.store))
     time.sleep(0.6)
     assert not end_asked.is_set()
 

@@ -18,7 +18,7 @@ import pytest
 from stepwell.errors import PipelineBusy, UnsafePath
 from stepwell.pipeline.states.notes import change_failures, keep_code, known_code, read_failures
 from stepwell.pipeline.states.port import Draft, Publication, StateStore
-from stepwell.pipeline.states.records import Failure, Record, content_hash, members_hash
+from stepwell.pipeline.states.records import Record, StageFailure, content_hash, members_hash
 
 Open = Callable[[], StateStore]
 
@@ -153,7 +153,7 @@ class StateStoreConformance:
         store.records.change({"out/a.txt": None})
         assert open_states().snapshot(everything).records == {}
         assert store.files.read("out/a.txt") == b"by hand"
-        failure = Failure("boom", "ValueError", 2, 1.0, 2.0, None, "code:config:inputs", "run")
+        failure = StageFailure("boom", "ValueError", 2, 1.0, 2.0, None, "code:config:inputs", "run")
         change_failures(store.notes, "p", {"stage a": failure, "stage b": failure, "stage": failure})
         change_failures(store.notes, "q", {"stage a": failure._replace(attempts=1)})
         change_failures(store.notes, "p", {"stage b": None, "stage c": None})

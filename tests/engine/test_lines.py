@@ -19,7 +19,7 @@ from stepwell.engine.bodies.log_lines import (
     TAKEN_UP_TO,
     UNFINISHED_UP_TO,
     AttemptOutput,
-    Lines,
+    UnstoredLines,
 )
 from tests.engine.schedulers import facts
 
@@ -32,8 +32,8 @@ def texts(ops: list[Append]) -> list[str]:
     return [LogLine.of(op.data).text for op in ops if op.kind == "log"]
 
 
-def made() -> tuple[Lines, AttemptOutput]:
-    lines = Lines()
+def made() -> tuple[UnstoredLines, AttemptOutput]:
+    lines = UnstoredLines()
     output = lines.of(held())
     assert output is not None
     return lines, output
@@ -144,7 +144,7 @@ def test_of_too_many_bytes_the_first_are_kept() -> None:
 
 def test_what_all_attempts_together_keep_waiting_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WAITING_UP_TO", 10_000)
-    lines = Lines()
+    lines = UnstoredLines()
     attempts = [held(f"c.{number}") for number in range(10)]
     for each in attempts:
         output = lines.of(each)
@@ -186,7 +186,7 @@ def test_after_the_end_nothing_is_kept() -> None:
 
 
 def test_an_attempt_that_is_over_gets_no_voice_any_more() -> None:
-    lines, late = Lines(), held()
+    lines, late = UnstoredLines(), held()
     late.over = True
     assert lines.of(late) is None
 
@@ -242,7 +242,7 @@ def test_a_fraction_is_between_nothing_and_all(progress: Progress, fraction: flo
 
 def test_whoever_waits_wakes_the_pulse_once_and_is_taken_when_ripe() -> None:
     woken: list[int] = []
-    lines = Lines(wake=lambda: woken.append(1))
+    lines = UnstoredLines(wake=lambda: woken.append(1))
     output = lines.of(held())
     assert output is not None
     for _ in range(3):
@@ -256,7 +256,7 @@ def test_whoever_waits_wakes_the_pulse_once_and_is_taken_when_ripe() -> None:
 
 
 def test_one_commit_takes_a_part_and_the_next_ones_the_rest() -> None:
-    lines = Lines()
+    lines = UnstoredLines()
     for number in range(4):
         output = lines.of(held(f"c.{number}"))
         assert output is not None

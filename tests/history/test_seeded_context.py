@@ -16,7 +16,7 @@ from stepwell.core.graph import Arranged
 from stepwell.define import Bodies
 from stepwell.engine.bodies.held import Held, RunFacts
 from stepwell.engine.bodies.host import EngineHost, Services
-from stepwell.engine.bodies.log_lines import Lines
+from stepwell.engine.bodies.log_lines import UnstoredLines
 from tests.engine.ledger import noted
 from tests.history import bodies
 from tests.history.test_effects import ISOLATIONS, run_one
@@ -69,7 +69,7 @@ def test_a_renamed_node_draws_as_before() -> None:
 
     def drawn_by(graph: Graph) -> list[Any]:
         facts = RunFacts(RunId("r"), "w", None, graph, b"{}", 7, Bodies())
-        ctx = Context(EngineHost(Held(AttemptId("c.0"), facts, 0, 1, 0, ()), Services(lambda *_: {}, Lines())))
+        ctx = Context(EngineHost(Held(AttemptId("c.0"), facts, 0, 1, 0, ()), Services(lambda *_: {}, UnstoredLines())))
         return [ctx.random.random(), ctx.uuid(), ctx.idempotency_key]
 
     assert drawn_by(pay) == drawn_by(charge)

@@ -22,7 +22,7 @@ from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.jobs import _Job, produce_many
 from stepwell.pipeline.building.made import Made, Source, UnitMade, many_settled, read_many
-from stepwell.pipeline.building.report import Tally
+from stepwell.pipeline.building.report import BuildTally
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.looking import View
 from stepwell.pipeline.staleness.judge import Current
@@ -272,7 +272,7 @@ def test_nothing_is_published_after_a_build_was_given_up(root: Path, engine: Eng
         may_end.wait(30)
         return content
 
-    def give_up(_: Tally) -> None:
+    def give_up(_: BuildTally) -> None:
         raise ZeroDivisionError
 
     pipeline = Pipeline("p", root=root)

@@ -8,7 +8,7 @@ import pytest
 
 from stepwell.pipeline.staleness.judge import Current, OutputFacts, UnitFacts, Upstream, identity, judge
 from stepwell.pipeline.staleness.standing import FRESH, Cause, Standing
-from stepwell.pipeline.states.records import MANY_INPUTS, Failure, Record, inputs_hash
+from stepwell.pipeline.states.records import MANY_INPUTS, Record, StageFailure, inputs_hash
 
 NOW = 1_000.0
 CURRENT = Current("code", "config", "check", 10)
@@ -31,8 +31,8 @@ def facts(**changed: Any) -> UnitFacts:
     return UnitFacts(**given | changed)
 
 
-def failure(due: float | None, what: str = identity(CURRENT, INPUTS)) -> Failure:
-    return Failure("boom\nand more", "ValueError", 2, 1.0, 2.0, due, what, "run-7")
+def failure(due: float | None, what: str = identity(CURRENT, INPUTS)) -> StageFailure:
+    return StageFailure("boom\nand more", "ValueError", 2, 1.0, 2.0, due, what, "run-7")
 
 
 def above(status: Any, due: float | None = None, *causes: Cause) -> Upstream:

@@ -12,7 +12,7 @@ import pytest
 
 from stepwell import Builder, Engine
 from stepwell.server.api import events
-from stepwell.server.service import Service
+from stepwell.server.service import ServerProcess
 from stepwell.server.streams import feed
 from stepwell.stores import open_store
 from tests.server.running import SECONDS, client, running
@@ -83,7 +83,7 @@ def test_who_breaks_off_in_the_middle_of_what_came_together_misses_nothing(
     monkeypatch.setattr(feed, "SLACK", 0)
     monkeypatch.setattr(events, "SLACK", 0)
     store = open_store(f"sqlite:///{tmp_path}/broken.db")
-    service = Service(store)
+    service = ServerProcess(store)
 
     async def read(stream: AsyncIterator[bytes]) -> list[tuple[str, str | None, Any]]:
         text = (await asyncio.wait_for(anext(stream), SECONDS)).decode()

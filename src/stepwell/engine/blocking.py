@@ -38,7 +38,7 @@ from .checking import (
 )
 from .code.code import Code
 from .code.registering import KnownHandlers, register_handlers, register_workflows
-from .code.serving import Serving
+from .code.serving import ServedVersions
 from .code.versions import Versions
 from .documents import Documents
 from .events import Events, ObservedStore
@@ -134,7 +134,9 @@ class BlockingEngine(Working, SharedCalls):
         self.checkpoint_keys: Recent[str, int] = Recent(20_000)
         """The steps of checkpoints by their keys, as far as they are known."""
         self._versions = Versions(self.store, self.code, worker)
-        self.serving = Serving(self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce)
+        self.serving = ServedVersions(
+            self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce
+        )
         self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._opener = None if runner == "celery" else os.getpid()
         self._closed = False

@@ -21,7 +21,7 @@ from ..core.store.rules.processes import check_process
 from ..errors import EngineClosed, InputError, RunStillActive, StepwellError, StoreError
 from .bodies.held import RunFacts
 from .code.code import Code, Outdated
-from .code.serving import Serving
+from .code.serving import ServedVersions
 from .code.versions import Versions
 from .events import Events
 from .reports.explain import served_by
@@ -49,7 +49,7 @@ class Working:
 
     store: Store
     code: Code
-    serving: Serving
+    serving: ServedVersions
     events: Events
     _watch: Watch
     _versions: Versions

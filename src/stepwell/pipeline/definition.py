@@ -23,7 +23,7 @@ from .states.files.store import FileStates
 if TYPE_CHECKING:
     from ..define.options import JobOptions
     from ..handlers import Handlers
-    from .building.arguments import Signature
+    from .building.arguments import BodyParameters
     from .patterns.pattern import Pattern
     from .states.port import StateStore
     from .trigger import StateTrigger, Watched
@@ -72,7 +72,7 @@ class PipelineDefinition:
         self._watched: dict[str, Watched] = {}
         self.connections = Connections((), {})
         self.root = checked_root(os.fspath(root))
-        self.signatures: dict[str, Signature] = {}
+        self.signatures: dict[str, BodyParameters] = {}
         """What the body of each stage takes."""
         # It does not know the pipeline, so that a pipeline nobody holds any more is freed at once.
         self._states = functools.cache(functools.partial(open_states, self.root, name))
@@ -137,7 +137,7 @@ class PipelineDefinition:
             self.add(*handled_stage(name, handler, self.handlers, given))
         return add
 
-    def add(self, stage: Stage, signature: Signature | None = None) -> None:
+    def add(self, stage: Stage, signature: BodyParameters | None = None) -> None:
         """Add a stage that was made elsewhere, such as from a document."""
         from .building.arguments import signature_of
 

@@ -11,7 +11,7 @@ from ..errors import InputError
 from .definition import PipelineDefinition
 from .patterns.paths import checked_path
 from .states.notes import change_failures, read_failures
-from .states.records import MANY_INPUTS, Failure, Record, inputs_hash
+from .states.records import MANY_INPUTS, Record, StageFailure, inputs_hash
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -124,7 +124,7 @@ class Pipeline(PipelineDefinition):
         """Let the next scan try failed states again, whatever their back-off: all of them, or those named."""
         failures = read_failures(self.store.notes, self.name)
         wanted = {unit.id for unit in self.view().find_all(targets)} if targets else set(failures)
-        changed: dict[str, Failure | None] = {name: None for name in failures if name in wanted}
+        changed: dict[str, StageFailure | None] = {name: None for name in failures if name in wanted}
         if changed:
             change_failures(self.store.notes, self.name, changed)
         return list(changed)

@@ -17,7 +17,7 @@ from .api import parts
 from .counting import RequestCounts
 from .problems import add_problems
 from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
-from .service import Service
+from .service import ServerProcess
 
 DESCRIPTION = """Workflows, their runs and what can be asked of them.
 
@@ -25,7 +25,7 @@ Everything needs a token, `Authorization: Bearer sw_...`, of a scope that each o
 those before it: """ + ", ".join(f"`{scope}` ({told})" for scope, told in MEANINGS.items())
 
 
-def make_app(service: Service, *, hosts: Collection[str] = ()) -> ASGIApp:
+def make_app(service: ServerProcess, *, hosts: Collection[str] = ()) -> ASGIApp:
     """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses."""
 
     @asynccontextmanager

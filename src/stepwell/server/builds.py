@@ -14,7 +14,7 @@ from ..engine import Engine
 from ..errors import StepwellError
 from ..pipeline import Pipeline
 from ..pipeline.building.build_once import build_once
-from ..pipeline.building.report import BuildReport, Tally
+from ..pipeline.building.report import BuildReport, BuildTally
 from .problems import public_text
 
 log = logging.getLogger("stepwell")
@@ -33,7 +33,7 @@ class Build:
             build_once, pipeline, targets, engine=engine, force=force, existing=existing, progress=self._note
         )
         self.running = True
-        self._progress: Tally | None = None
+        self._progress: BuildTally | None = None
         self._report: BuildReport | None = None
         self._error: str | None = None
 
@@ -50,7 +50,7 @@ class Build:
         finally:
             self.running = False
 
-    def _note(self, tally: Tally) -> None:
+    def _note(self, tally: BuildTally) -> None:
         self._progress = tally
 
     def to_json(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..triggers.kinds import Webhook
 from ..triggers.rendering import Start
 from ..triggers.state import RECORD, TriggerState
 from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
-from .problems import Problem, log
+from .problems import HttpProblem, log
 
 WRONG_PER_MINUTE = 60
 """Refused requests from one address to one webhook per minute, before it is blocked there for a while."""
@@ -60,7 +60,9 @@ class Hooks:
             if error.status == 401:
                 self._wrong.admit(guesser, WRONG_PER_MINUTE)
             headers_of = {} if error.retry_after is None else {"Retry-After": str(max(1, round(error.retry_after)))}
-            raise Problem(error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of) from None
+            raise HttpProblem(
+                error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of
+            ) from None
 
     def _find(self, name: str) -> tuple[Trigger, TriggerState, Webhook] | None:
         store = self._engine.store

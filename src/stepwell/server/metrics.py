@@ -11,7 +11,7 @@ from ..core.store.living import living
 from ..engine.reports.workers import is_idle
 from ..engine.worker.metrics import ByKind, EngineMetrics
 from .counting import BUCKETS, RequestCounts
-from .service import Service
+from .service import ServerProcess
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTED_UP_TO = 10_000
@@ -20,11 +20,11 @@ _NOW = frozenset({"active", "queued", "most_queued", "step_seconds", "ops_per_co
 """Metrics of an engine that can fall (gauges); the others are counters."""
 
 
-def metrics_text(service: Service) -> str:
+def metrics_text(service: ServerProcess) -> str:
     return "\n".join(_lines(service)) + "\n"
 
 
-def _lines(service: Service) -> Iterator[str]:
+def _lines(service: ServerProcess) -> Iterator[str]:
     yield from _head("stepwell_runs", "gauge", f"Unfinished runs by status, counted up to {COUNTED_UP_TO}.")
     for status in RunStatus:
         if status in UNFINISHED_RUNS:

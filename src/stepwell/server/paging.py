@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 
 from ..base.codec import encode
 from .models import Page
-from .problems import Problem
+from .problems import HttpProblem
 
 MAX_PAGE = 1_000
 
@@ -40,7 +40,7 @@ def read(text: str | None, kind: Any, default: Any = None) -> Any:
         found = None if text is None else _reader(kind).validate_json(_decoded(text), strict=True)
     except ValueError:
         message = "the cursor is not one of this server: take `next` of the page before, as it is"
-        raise Problem(400, message) from None
+        raise HttpProblem(400, message) from None
     return default if found is None else found
 
 

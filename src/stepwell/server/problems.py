@@ -43,7 +43,7 @@ RETRY_AFTER = {409: "1", 429: "1", 503: "2"}
 """Seconds, for problems that may pass."""
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """Raised by a route to answer with this status and detail."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Problem(Exception):
         self.more = more
 
 
-def problem_response(problem: Problem, path: str = "") -> Response:
+def problem_response(problem: HttpProblem, path: str = "") -> Response:
     status = problem.status
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -74,21 +74,21 @@ def problem_response(problem: Problem, path: str = "") -> Response:
     return Response(encode_checked(body | problem.more), status, problem.headers, MEDIA_TYPE)
 
 
-def problem_of(error: BaseException) -> Problem:
+def problem_of(error: BaseException) -> HttpProblem:
     """The problem that an error is reported as."""
-    if isinstance(error, Problem):
+    if isinstance(error, HttpProblem):
         return error
     if isinstance(error, TriggerError):
         found = [{"path": each.path, "message": clean(each.message)} for each in error.problems]
-        return Problem(422, clean(error.public_message), problems=found)
+        return HttpProblem(422, clean(error.public_message), problems=found)
     if isinstance(error, DocumentError | errors.GraphError):
-        return Problem(422, clean(error.public_message), problems=_listed(error.problems))
+        return HttpProblem(422, clean(error.public_message), problems=_listed(error.problems))
     if isinstance(error, ValidationError):  # of what a route made of its parameters
         message = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
-        return Problem(422, clean(f"the request is refused: {message}"))
+        return HttpProblem(422, clean(f"the request is refused: {message}"))
     if isinstance(error, errors.RunNotFound):
         message = f"{error.public_message}; GET /api/v1/runs lists those there are"
-        return Problem(404, clean(message), error="RunNotFound", run_id=clean(error.run_id))
+        return HttpProblem(404, clean(message), error="RunNotFound", run_id=clean(error.run_id))
     for kind, status in _STATUS:
         if isinstance(error, kind):
             more = {"run_id": clean(error.run_id)} if isinstance(error, errors.RunError) else {}
@@ -97,9 +97,9 @@ def problem_of(error: BaseException) -> Problem:
             if isinstance(error, errors.StoreError):
                 log.warning("a request failed: %s: %s", short_name(type(error)), message_of(error))
             detail = clean(error.public_message)
-            return Problem(status, detail, error=short_name(type(error)), headers=headers, **more)
+            return HttpProblem(status, detail, error=short_name(type(error)), headers=headers, **more)
     log.error("a request failed: %s: %s", short_name(type(error)), message_of(error), exc_info=error)
-    return Problem(500, "an error in Stepwell itself; the log of the server has more")
+    return HttpProblem(500, "an error in Stepwell itself; the log of the server has more")
 
 
 def public_text(error: BaseException) -> str:
@@ -133,7 +133,7 @@ def add_problems(app: FastAPI) -> None:
             405: f"{request.url.path} does not take {request.method}",
         }
         detail = told.get(error.status_code, str(error.detail))
-        return problem_response(Problem(error.status_code, detail, headers=error.headers), request.url.path)
+        return problem_response(HttpProblem(error.status_code, detail, headers=error.headers), request.url.path)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -142,9 +142,9 @@ def add_problems(app: FastAPI) -> None:
             for each in error.errors()[:MAX_PROBLEMS]
         ]
         told = "; ".join(f"{each['path']}: {each['message']}" for each in found[:3])
-        return problem_response(Problem(422, f"the request is refused: {told}", problems=found), request.url.path)
+        return problem_response(HttpProblem(422, f"the request is refused: {told}", problems=found), request.url.path)
 
-    app.add_exception_handler(Problem, known)
+    app.add_exception_handler(HttpProblem, known)
     app.add_exception_handler(errors.StepwellError, known)
     app.add_exception_handler(HTTPException, by_status)
     app.add_exception_handler(RequestValidationError, invalid)

@@ -11,7 +11,7 @@ from fastapi import Response
 from ..base.codec import sha256
 from ..core.graph import Graph, to_dot, to_mermaid
 from ..errors import InputError
-from .problems import Problem
+from .problems import HttpProblem
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 Format: TypeAlias = Literal["json", "mermaid", "dot", "svg"]
@@ -32,7 +32,7 @@ def ranged(data: bytes, headers: Mapping[str, str]) -> Response:
     else:
         first, last = int(asked[1]), min(size - 1, int(asked[2] or size))
     if first > last:
-        raise Problem(416, f"the output has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
+        raise HttpProblem(416, f"the output has {size} bytes", headers={"Content-Range": f"bytes */{size}"})
     more["Content-Range"] = f"bytes {first}-{last}/{size}"
     return Response(data[first : last + 1], 206, more, "application/json")
 

@@ -21,14 +21,14 @@ from ..define.document.problems import Unreadable
 from ..define.document.text import read_text
 from .access.guard import PRINCIPAL, Principal
 from .access.tokens import SCOPES, Scope, allows
-from .problems import MEDIA_TYPE, Problem
-from .service import Given, Service
+from .problems import MEDIA_TYPE, HttpProblem
+from .service import Given, ServerProcess
 
 JSON = "application/json"
 
 
 def bound(
-    endpoint: Callable[..., Any], service: Service, options: dict[str, Any], *, commits: bool
+    endpoint: Callable[..., Any], service: ServerProcess, options: dict[str, Any], *, commits: bool
 ) -> Callable[..., Any]:
     """The function that FastAPI calls for an endpoint: it has the same parameters except the service."""
     hints = get_type_hints(endpoint, include_extras=True)
@@ -108,10 +108,10 @@ class StrictRequest(Request):
             read = read_text(await self.body(), "json")
         except Unreadable as error:
             place = f" (line {error.line}, column {error.column})" if error.line else ""
-            raise Problem(400, f"the body is refused: {error.message}{place}") from None
+            raise HttpProblem(400, f"the body is refused: {error.message}{place}") from None
         if read.repeated:
             named = ".".join(map(str, read.repeated[0]))
-            raise Problem(400, f"the body is refused: the key {named[:200]!r} is there more than once")
+            raise HttpProblem(400, f"the body is refused: the key {named[:200]!r} is there more than once")
         return read.data
 
 
@@ -139,16 +139,16 @@ def _check_type(request: Request) -> None:
     sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     if sends and kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         given = f"not as {kind[:100]!r}" if kind else "and say so"
-        raise Problem(415, f"send the body as JSON, {given}: Content-Type: application/json")
+        raise HttpProblem(415, f"send the body as JSON, {given}: Content-Type: application/json")
 
 
 def require(request: Request, needed: Scope) -> Principal:
     principal: Principal | None = request.scope.get(PRINCIPAL)
     if principal is None:
-        raise Problem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+        raise HttpProblem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
     if not allows(principal.scopes, needed):
         problem = f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}"
-        raise Problem(403, f"{problem}; `stepwell token create --scope {needed}` makes a token that may")
+        raise HttpProblem(403, f"{problem}; `stepwell token create --scope {needed}` makes a token that may")
     return principal
 
 
@@ -176,7 +176,7 @@ class Routes:
     routes = Routes("runs")
 
     @routes.get("/runs/{run_id}", "read")
-    def show(run_id: str, service: Service) -> RunModel: ...
+    def show(run_id: str, service: ServerProcess) -> RunModel: ...
     """
 
     def __init__(self, tag: str, prefix: str = "/api/v1") -> None:

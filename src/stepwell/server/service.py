@@ -19,7 +19,7 @@ from ..handlers import Handlers
 from .access.callers import Callers
 from .builds import Builds
 from .hooks import Hooks
-from .problems import Problem
+from .problems import HttpProblem
 from .readiness import Readiness
 from .streams.states import StateFeed
 
@@ -35,7 +35,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Service:
+class ServerProcess:
     """One server process. `worker` runs bodies here, if there is one; `engine` reads, and leaves its requests to workers."""
 
     def __init__(
@@ -100,8 +100,8 @@ class Service:
         try:
             return run.index_of(node)
         except KeyError as error:
-            raise Problem(404, str(error.args[0]), run_id=run.row.id) from None
+            raise HttpProblem(404, str(error.args[0]), run_id=run.row.id) from None
 
 
-Given = Annotated[Service, "given"]
+Given = Annotated[ServerProcess, "given"]
 """The service, for a route that names it as a parameter; see `routes.py`."""

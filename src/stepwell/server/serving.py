@@ -20,7 +20,7 @@ from ..handlers import Handlers
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app
-from .service import Service
+from .service import ServerProcess
 from .streams.feed import WatchedStore
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Serving:
             if worker is None
             else Engine(watched, handlers=handlers or (), jobs=jobs, pipelines=pipelines, **worker)
         )
-        self.service = Service(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
+        self.service = ServerProcess(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
         watched.on_commit = self.service.feed.poke
         watched.on_record = self.service.record_put
         watched.on_replaced = self._give_up
@@ -181,7 +181,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: ServerProcess) -> None:
         super().__init__(config)
         self._service = service
         self.on_start: Callable[[], None] = lambda: None

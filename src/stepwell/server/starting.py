@@ -19,8 +19,8 @@ from ..engine import Engine
 from ..engine.code import registering
 from ..engine.starting import create_op
 from ..errors import InputError, MissingJob
-from .problems import Problem
-from .service import Service
+from .problems import HttpProblem
+from .service import ServerProcess
 
 
 class StartRequest(BaseModel):
@@ -48,7 +48,7 @@ class StartInline(StartRequest):
     workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
 
 
-def start_run(service: Service, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
+def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
     """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
     documents = service.engine.documents
     version = reader.get_version(service.store, "document", *parted(name))
@@ -68,12 +68,14 @@ def start_run(service: Service, name: str, asked: StartRequest, key: str | None)
         missing = (
             f"the graph of {name} is not here any more: it is stored again when a worker that has the class starts"
         )
-        raise Problem(503, missing, headers={"Retry-After": "30"})
+        raise HttpProblem(503, missing, headers={"Retry-After": "30"})
     definition = registering.registered_definition(service.store, registered, asked.input)
     return _start(service, service.engine, definition, asked, key)
 
 
-def start_document(service: Service, document: Document, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
+def start_document(
+    service: ServerProcess, document: Document, asked: StartRequest, key: str | None
+) -> tuple[RunRow, bool]:
     """A run of a document, stored or not. If its nodes need something that is not here, other workers run it."""
     worker = service.worker
     if worker is not None:
@@ -86,7 +88,7 @@ def start_document(service: Service, document: Document, asked: StartRequest, ke
     return _start(service, service.engine, definition, asked, key)
 
 
-def start_given(service: Service, asked: StartInline, key: str | None) -> tuple[RunRow, bool]:
+def start_given(service: ServerProcess, asked: StartInline, key: str | None) -> tuple[RunRow, bool]:
     """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
     document, graph, workflow = asked.document, asked.graph, asked.workflow
     if (document is None) == (graph is None):
@@ -111,7 +113,7 @@ def start_given(service: Service, asked: StartInline, key: str | None) -> tuple[
 
 
 def _start(
-    service: Service, engine: Engine, definition: Definition, asked: StartRequest, key: str | None
+    service: ServerProcess, engine: Engine, definition: Definition, asked: StartRequest, key: str | None
 ) -> tuple[RunRow, bool]:
     chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
@@ -128,8 +130,8 @@ def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
         raise InputError(f"{workflow.workflow_name}: {error}") from None
 
 
-def unknown_workflow(service: Service, name: str) -> Problem:
+def unknown_workflow(service: ServerProcess, name: str) -> HttpProblem:
     names = [row.name for row in reader.all_names(service.store, "document")]
     names += [each.name for each in registering.registered_workflows(service.store, None, 1_000)]
     meant = suggestion(name, names, "GET /api/v1/workflows lists what there is")
-    return Problem(404, f"no workflow {name[:200]!r} is known here; {meant}")
+    return HttpProblem(404, f"no workflow {name[:200]!r} is known here; {meant}")

@@ -16,7 +16,7 @@ from ...errors import DefinitionError
 from ...history.effects.recorder import Recorder
 from ...history.effects.repeatable import Outside
 from .held import Held
-from .log_lines import AttemptOutput, BodyOutput, Lines
+from .log_lines import AttemptOutput, BodyOutput, UnstoredLines
 from .outputs import Outputs, StoredOutputs
 from .recording import AttemptSink, Ledger
 from .visible_state import ReadOutputs, VisibleState
@@ -91,7 +91,7 @@ class Services(NamedTuple):
     """What a worker provides to its attempts."""
 
     read: ReadOutputs
-    lines: Lines
+    lines: UnstoredLines
     ledger: Ledger | None = None
     transactions: Transactions | None = None
 

@@ -140,7 +140,7 @@ class BodyOutput:
 class AttemptOutput(BodyOutput):
     """The output of an attempt of this worker, including what a child process sends."""
 
-    def __init__(self, lines: Lines, attempt: AttemptId) -> None:
+    def __init__(self, lines: UnstoredLines, attempt: AttemptId) -> None:
         super().__init__()
         self._all = lines
         self._attempt = attempt
@@ -231,7 +231,7 @@ class HasOutput(Protocol):
     printed: AttemptOutput | None
 
 
-class Lines:
+class UnstoredLines:
     """What the bodies of one worker have printed and is not stored yet."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:

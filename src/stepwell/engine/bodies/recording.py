@@ -14,7 +14,7 @@ from .held import Held, RecordedLines
 
 if TYPE_CHECKING:
     from ...history.effects.record import Line
-    from .log_lines import AttemptOutput, Lines
+    from .log_lines import AttemptOutput, UnstoredLines
 
 TRY_AGAIN_SECONDS = 0.25
 Found = TypeVar("Found")
@@ -65,7 +65,7 @@ class AttemptSink:
 
     __slots__ = ("_held", "_ledger", "_lines", "_recorded")
 
-    def __init__(self, held: Held, lines: Lines, ledger: Ledger | None) -> None:
+    def __init__(self, held: Held, lines: UnstoredLines, ledger: Ledger | None) -> None:
         self._held = held
         self._lines = lines
         self._ledger = ledger

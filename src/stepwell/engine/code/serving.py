@@ -30,7 +30,7 @@ LOOK_AGAIN_SECONDS = 1.0
 Pairs = dict[tuple[str, str], frozenset[Lane]]
 
 
-class Serving:
+class ServedVersions:
     def __init__(
         self,
         store: Store,

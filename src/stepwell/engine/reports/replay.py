@@ -34,7 +34,7 @@ from ...history.replay.recorded import Given, RecordedNode, RecordedRun, read_re
 from ..bodies.attempt import AnyCoroutine, Course, leave_body
 from ..bodies.held import Held, RunFacts
 from ..bodies.host import EngineHost, Services
-from ..bodies.log_lines import Lines
+from ..bodies.log_lines import UnstoredLines
 from ..bodies.raised import Raised
 from ..bodies.visible_state import ReadOutputs
 from ..checking import checked_modules
@@ -159,7 +159,7 @@ class _Replay:
         self._bodies = bodies
         self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
         self._facts: dict[tuple[str, str, Given], RunFacts] = {}
-        self._lines = Lines()
+        self._lines = UnstoredLines()
         self._loop = _Loop()
 
     def perform(self, started: float) -> Replayed:

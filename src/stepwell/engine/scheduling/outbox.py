@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...base.ids import AttemptId, RunId
 from ...core.model import Op, Settle, StoreLimits
 from ..bodies.held import Held
-from ..bodies.log_lines import Lines
+from ..bodies.log_lines import UnstoredLines
 from .batches import CommitBatch, Submission
 from .rejected_ops import Isolation
 
@@ -17,7 +17,7 @@ class Outbox:
     def __init__(self, takes: StoreLimits) -> None:
         self._takes = takes
         """How much the store takes in one commit."""
-        self.lines = Lines()
+        self.lines = UnstoredLines()
         """What bodies have logged and printed and no batch has taken yet."""
         self.submissions: deque[Submission] = deque()
         self.settlements: deque[tuple[Held, Settle]] = deque()

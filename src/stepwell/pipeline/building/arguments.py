@@ -14,7 +14,7 @@ from ..entity import Entity
 from ..stage import RESERVED, SOLE, Stage
 
 
-class Taken(NamedTuple):
+class InputParameter(NamedTuple):
     """How one parameter takes an input."""
 
     input: str
@@ -23,16 +23,16 @@ class Taken(NamedTuple):
     """Path, str, bytes, or the type of JSON data."""
 
 
-class Signature(NamedTuple):
+class BodyParameters(NamedTuple):
     """The parameters of a body."""
 
-    inputs: Mapping[str, Taken]
+    inputs: Mapping[str, InputParameter]
     special: frozenset[str]
     """Of `RESERVED`: entity, entities, out, ctx, config."""
     is_async: bool
 
 
-def signature_of(stage: Stage) -> Signature:
+def signature_of(stage: Stage) -> BodyParameters:
     """What the function of a stage asks for, or a DefinitionError: checked when the stage is written."""
     function = stage.function
     assert function is not None
@@ -41,7 +41,7 @@ def signature_of(stage: Stage) -> Signature:
     hints = _hints(function)
     special = frozenset(name for name in parameters if name in RESERVED)
     named = [name for name in parameters if name not in RESERVED]
-    inputs: dict[str, Taken] = {}
+    inputs: dict[str, InputParameter] = {}
     sole = stage.inputs.get(SOLE)
     for name in named:
         if sole is not None and len(named) == 1:
@@ -58,7 +58,7 @@ def signature_of(stage: Stage) -> Signature:
                 where=where,
             )
         inputs[name] = _taken(stage, source, name, hints.get(name), where)
-    return Signature(inputs, special, _is_async(function))
+    return BodyParameters(inputs, special, _is_async(function))
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, bool]:
@@ -97,12 +97,12 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | None) -> Taken:
+def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | None) -> InputParameter:
     pattern = stage.inputs[source]
     collected = any(variable in stage.collect for variable in pattern.variables)
     many = (pattern.has_glob and not pattern.is_directory) or collected
     if annotation is None:
-        return Taken(source, many, Path)
+        return InputParameter(source, many, Path)
     form = annotation
     if many:
         if typing.get_origin(annotation) in (list, Sequence) or annotation is list:
@@ -115,7 +115,7 @@ def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | N
     if form in (Path, str, bytes):
         if pattern.is_directory and form is not Path:
             raise DefinitionError(f"stage {stage.name!r}: {name}: a directory is given as Path", where=where)
-        return Taken(source, many, form)
+        return InputParameter(source, many, form)
     from ...base.types.misfit import Unsupported
     from ...base.types.shapes import shape_of
 
@@ -125,7 +125,7 @@ def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | N
         raise DefinitionError(
             f"stage {stage.name!r}: {name}: Path, str and bytes, or JSON: {problem}", where=where
         ) from None
-    return Taken(source, many, form)
+    return InputParameter(source, many, form)
 
 
 def converted(content: bytes, form: Any, path: str) -> Any:

@@ -25,7 +25,7 @@ from ..staleness.units import filled_inputs, input_formats, split_entity, unit_i
 from ..states.port import Draft
 from ..states.records import EXISTS
 from ..states.single import Stamp
-from .arguments import Signature, converted, entities_of
+from .arguments import BodyParameters, converted, entities_of
 from .found import GivenPipelines
 from .made import FilesMade, Source, UnitMade, files_settled, many_settled, one_settled
 from .outputs import checked_hash, described, file_content, store_result
@@ -202,7 +202,7 @@ class _Job:
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]
-        self.signature: Signature = pipeline.signatures[stage]
+        self.signature: BodyParameters = pipeline.signatures[stage]
         self.ctx = ctx
         self.excluded = {each.name: each.excluded for each in pipeline.connections.readings[stage]}
         self.formats = input_formats(self.stage)

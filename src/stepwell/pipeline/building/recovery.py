@@ -12,7 +12,7 @@ from ...core.model import UNPAUSED_RUNS
 from ...errors import StepwellError
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
-from ..states.records import Failure
+from ..states.records import StageFailure
 from .made import is_own_run, node_units, results_of
 from .work import Runs
 
@@ -110,7 +110,7 @@ class Recovery:
         """Record failures that the process which started the run did not live to record, so that they back off."""
         if not self._failed:
             return
-        notes: dict[str, Failure | None] = {}
+        notes: dict[str, StageFailure | None] = {}
         for unit in view.model.all_units():
             found = self._failed.get(unit.id)
             if found is not None and self._counts(unit, view, found[1]):

@@ -29,7 +29,7 @@ class BuildReport(NamedTuple):
         return {name: list(value) if isinstance(value, tuple) else value for name, value in self._asdict().items()}
 
 
-class Tally(NamedTuple):
+class BuildTally(NamedTuple):
     done: int
     failed: int
     running: int

@@ -19,7 +19,7 @@ from ..staleness.shortcuts import Published, is_plainly_missing
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .made import Made
-from .report import Outcome, Tally
+from .report import BuildTally, Outcome
 from .work import Open, Runs
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
 """If there are MANY units that take at most FAST_SECONDS each, a node has several (TOGETHER: at least and at most), enough for
 TOGETHER_SECONDS. Otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
-Progress = Callable[[Tally], None]
+Progress = Callable[[BuildTally], None]
 
 
 @contextmanager
@@ -219,7 +219,7 @@ class Wave:
         if self.progress is not None:
             waiting = sum(len(run.units) for run in self.runs.open)
             ready = sum(map(len, self._ready.values()))
-            self.progress(Tally(len(self.outcome.produced), len(self.outcome.failed), waiting, ready))
+            self.progress(BuildTally(len(self.outcome.produced), len(self.outcome.failed), waiting, ready))
 
 
 def _outputs(units: Iterable[Unit]) -> list[str]:

@@ -19,7 +19,7 @@ from ..staleness.units import Unit, filled_inputs, input_formats
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
 from ..states.port import Publication
-from ..states.records import EXISTS, Failure, Record
+from ..states.records import EXISTS, Record, StageFailure
 from ..states.snapshot import Snapshot
 from .jobs import produce, produce_async, produce_many
 from .made import Made, Results, node_name, results_of
@@ -206,7 +206,7 @@ class Runs:
             self.paused |= {
                 unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
             }
-        failures: dict[str, Failure | None] = {}
+        failures: dict[str, StageFailure | None] = {}
         for unit in ended.units if failed else ():
             if unit.id in failed:
                 failures[unit.id] = self.failure(unit, view, failed[unit.id], ended.run.id)
@@ -234,7 +234,7 @@ class Runs:
             for run in self.open
         ]
 
-    def note(self, failures: Mapping[str, Failure | None], view: View) -> None:
+    def note(self, failures: Mapping[str, StageFailure | None], view: View) -> None:
         """Record what failed; None removes a failure."""
         if failures:
             change_failures(self.pipeline.store.notes, self.pipeline.name, failures)
@@ -311,7 +311,7 @@ class Runs:
             snapshot.changed(path, stamp(path), digest)
         snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
 
-    def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> Failure:
+    def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> StageFailure:
         """Count one more failure, and set when it is tried again: by the schedule, as long as nothing else changed."""
         facts = view.model.facts(unit)
         what = identity(facts.current, facts.inputs)
@@ -322,7 +322,7 @@ class Runs:
         schedule = unit.stage.back_off
         due = now + schedule[attempts - 1] if attempts <= len(schedule) else None
         first = former.first_failed_at if former is not None and again else now
-        return Failure(error[1], error[0], attempts, first, now, due, what, run_id)
+        return StageFailure(error[1], error[0], attempts, first, now, due, what, run_id)
 
 
 def _ids_of(units: Sequence[Unit]) -> str:

@@ -14,7 +14,7 @@ from ...base.templates import TemplateError, compile_config
 from ...base.words import shown
 from ...errors import DefinitionError
 from ...handlers import Handler, Handlers
-from ..building.arguments import Signature, Taken
+from ..building.arguments import BodyParameters, InputParameter
 from ..entity import Entity
 from ..patterns.pattern import Pattern
 from ..stage import Stage, make_stage
@@ -127,7 +127,7 @@ def _one_or_all(inputs: Mapping[str, Any]) -> Any:
 
 def handled_stage(
     name: str | None, handler: str, handlers: Handlers | None, given: Mapping[str, Any]
-) -> tuple[Stage, Signature]:
+) -> tuple[Stage, BodyParameters]:
     """Make a stage as written in Python. Templates in its config call a single input `input`, several by their names."""
     where = str(given["place"])
     if name is None or not isinstance(handler, str):
@@ -144,14 +144,14 @@ def handled_stage(
     return stage._replace(function=body), handler_signature(stage)
 
 
-def handler_signature(stage: Stage) -> Signature:
+def handler_signature(stage: Stage) -> BodyParameters:
     """A handler gets its inputs as texts, except directories and gates."""
     taken = {
-        name: Taken(name, pattern.has_glob or not set(stage.collect).isdisjoint(pattern.variables), str)
+        name: InputParameter(name, pattern.has_glob or not set(stage.collect).isdisjoint(pattern.variables), str)
         for name, pattern in stage.inputs.items()
         if not pattern.is_directory and name not in stage.gates
     }
-    return Signature(taken, frozenset({"entity", "ctx"}), False)
+    return BodyParameters(taken, frozenset({"entity", "ctx"}), False)
 
 
 def found_handlers(given: Handlers | None) -> Callable[[], Handlers]:

@@ -24,7 +24,7 @@ from ...define.code.registry import ForData
 from ...errors import DefinitionError
 from ...handlers import Handlers
 from ...triggers.filters import compile_filter
-from ..building.arguments import Signature
+from ..building.arguments import BodyParameters
 from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import FILTERS, Stage, make_stage
@@ -39,7 +39,7 @@ _GATES = ("state_check", "state_gate")
 _READS = ("state_read", *_GATES)
 
 
-class Node(NamedTuple):
+class StageNode(NamedTuple):
     id: str
     type: str
     name: str
@@ -71,7 +71,7 @@ class Nodes:
         self.above = self._connections(document.get("connections", []))
         self.patterns: dict[str, Pattern] = {}
         """What each node finds or writes, by id."""
-        self.stages: list[tuple[Stage, Signature]] = []
+        self.stages: list[tuple[Stage, BodyParameters]] = []
         self.state_types: dict[str, str] = {}
         self.triggers: list[dict[str, Any]] = []
         for node in self._in_order():
@@ -86,11 +86,11 @@ class Nodes:
 
     # Structure
 
-    def _nodes(self, given: Any) -> dict[str, Node]:
+    def _nodes(self, given: Any) -> dict[str, StageNode]:
         if not isinstance(given, list) or not given:
             self.problems.expected(("nodes",), "a list of nodes", given)
             return {}
-        found: dict[str, Node] = {}
+        found: dict[str, StageNode] = {}
         names: set[str] = set()
         for at, each in enumerate(given):
             path = ("nodes", at)
@@ -119,7 +119,7 @@ class Nodes:
             for key in data:
                 if key not in DATA[kind]:
                     self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), DATA[kind])
-            found[node_id] = Node(node_id, kind, name, data, (*path, "data"))
+            found[node_id] = StageNode(node_id, kind, name, data, (*path, "data"))
         return found
 
     def _connections(self, given: Any) -> dict[str, list[str]]:
@@ -139,11 +139,11 @@ class Nodes:
                 above[ends[1]].append(ends[0])
         return above
 
-    def _in_order(self) -> list[Node]:
+    def _in_order(self) -> list[StageNode]:
         if cycle := find_cycle(self.above):
             self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
-        order: dict[str, Node] = {}
+        order: dict[str, StageNode] = {}
 
         def place(node_id: str) -> None:
             if node_id not in order:
@@ -158,7 +158,7 @@ class Nodes:
 
     # Nodes
 
-    def _read(self, node: Node) -> None:
+    def _read(self, node: StageNode) -> None:
         if node.type == "state_scan":
             self._pattern(node, "pattern", node.data.get("pattern"))
             if node.data.get("filter") not in (None, *FILTERS):
@@ -171,7 +171,7 @@ class Nodes:
         else:
             self._trigger(node)
 
-    def _scope(self, node: Node) -> dict[str, dict[str, str]]:
+    def _scope(self, node: StageNode) -> dict[str, dict[str, str]]:
         """What the patterns of a node can refer to: every node above it, and the entity."""
         scope: dict[str, dict[str, str]] = {}
         waiting, seen = list(self.above[node.id]), set()
@@ -190,7 +190,7 @@ class Nodes:
             scope["entity"] = scan
         return scope
 
-    def _pattern(self, node: Node, key: str, text: Any) -> Pattern | None:
+    def _pattern(self, node: StageNode, key: str, text: Any) -> Pattern | None:
         path = (*node.path, key)
         if not isinstance(text, str) or not text:
             self.problems.expected(path, "a pattern of paths", text)
@@ -203,7 +203,7 @@ class Nodes:
         self.patterns[node.id] = made
         return made
 
-    def _state(self, node: Node) -> Pattern | None:
+    def _state(self, node: StageNode) -> Pattern | None:
         """A state by its path, or by its type: the node that makes it, here or in another pipeline of the root, or
         `type/{entity}`.
         """
@@ -224,7 +224,7 @@ class Nodes:
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
-    def _inputs(self, node: Node, above: list[Node]) -> tuple[dict[str, str], dict[str, str]]:
+    def _inputs(self, node: StageNode, above: list[StageNode]) -> tuple[dict[str, str], dict[str, str]]:
         """The pattern that each parameter of a stage reads, and the name of the node it comes from."""
         given = node.data.get("input")
         inputs: dict[str, str] = {}
@@ -251,7 +251,7 @@ class Nodes:
                 inputs[each.name], names[each.name] = self.patterns[each.id].text, each.name
         return inputs, names
 
-    def _stage(self, node: Node) -> None:
+    def _stage(self, node: StageNode) -> None:
         data = node.data
         above = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
         inputs, names = self._inputs(node, above)
@@ -289,7 +289,7 @@ class Nodes:
             return
         self.stages.append((stage, handler_signature(stage)))
 
-    def _body(self, node: Node, names: Mapping[str, str]) -> FunctionBody | HandlerBody | TextBody | None:
+    def _body(self, node: StageNode, names: Mapping[str, str]) -> FunctionBody | HandlerBody | TextBody | None:
         path, writes = node.path, node.type == "state_write"
         transform = node.data.get("transform")
         given = node.data.get("config", {})
@@ -322,7 +322,7 @@ class Nodes:
             return None
         return HandlerBody(transform, self.handlers, config)
 
-    def _trigger(self, node: Node) -> None:
+    def _trigger(self, node: StageNode) -> None:
         data = node.data
         pattern = self._state(node)
         workflow = data.get("workflow")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...base.clock import utc_text
 from ...base.words import count, one_line
-from ..states.records import MANY_INPUTS, Failure, Record, inputs_hash
+from ..states.records import MANY_INPUTS, Record, StageFailure, inputs_hash
 from .standing import FRESH, Cause, Standing
 
 
@@ -49,7 +49,7 @@ class UnitFacts(NamedTuple):
     missing_inputs: Sequence[str]
     """Patterns shared by all entities that nothing matches."""
     upstream: Sequence[Upstream]
-    failure: Failure | None
+    failure: StageFailure | None
     quiet_until: float | None
     newest_input: str
     clash: str | None
@@ -152,7 +152,7 @@ def _blocked(upstream: Upstream) -> Cause:
     return Cause("blocked", text, upstream.path)
 
 
-def _failed(failure: Failure) -> Cause:
+def _failed(failure: StageFailure) -> Cause:
     error = one_line(f"{failure.error_type}: {failure.error}")
     due = failure.next_retry_at
     again = "it stays failed until `retry`" if due is None else f"it is tried again at {utc_text(due)}"

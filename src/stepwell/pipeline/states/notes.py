@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .port import Notes
-from .records import Failure, failure_from
+from .records import StageFailure, failure_from
 
 
-def read_failures(notes: Notes, pipeline: str) -> dict[str, Failure]:
+def read_failures(notes: Notes, pipeline: str) -> dict[str, StageFailure]:
     """What failed of one pipeline, by stage and entity."""
     own = f"{pipeline}#"
     return {
@@ -19,7 +19,7 @@ def read_failures(notes: Notes, pipeline: str) -> dict[str, Failure]:
     }
 
 
-def change_failures(notes: Notes, pipeline: str, changes: Mapping[str, Failure | None]) -> None:
+def change_failures(notes: Notes, pipeline: str, changes: Mapping[str, StageFailure | None]) -> None:
     written = {unit: None if failure is None else failure.to_json() for unit, failure in changes.items()}
     notes.change("failures", {f"{pipeline}#{unit}": failure for unit, failure in written.items()})
 

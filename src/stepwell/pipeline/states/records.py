@@ -103,7 +103,7 @@ def _are_hashes(value: object) -> bool:
     return isinstance(value, dict) and _TEXTS.issuperset(map(type, value.values()))
 
 
-class Failure(NamedTuple):
+class StageFailure(NamedTuple):
     """What went wrong with one stage of one entity, and when it is tried again."""
 
     error: str
@@ -121,10 +121,10 @@ class Failure(NamedTuple):
         return dict(zip(_keys(self), self, strict=True))
 
 
-def failure_from(written: Mapping[str, Any]) -> Failure | None:
+def failure_from(written: Mapping[str, Any]) -> StageFailure | None:
     """Read a failure from its JSON; it need not have a run. None if it is not one: then it is tried again at once."""
     try:
-        failure = Failure._make([*(written[key] for key in _keys(Failure)[:-1]), written.get("runId", "")])
+        failure = StageFailure._make([*(written[key] for key in _keys(StageFailure)[:-1]), written.get("runId", "")])
         numbers = (failure.attempts, failure.first_failed_at, failure.last_failed_at, failure.next_retry_at or 0.0)
         texts = (failure.error, failure.error_type, failure.identity, failure.run_id)
         is_sound = all(type(each) in (int, float) and -1e12 < each < 1e12 for each in numbers)
@@ -133,7 +133,7 @@ def failure_from(written: Mapping[str, Any]) -> Failure | None:
         return None
 
 
-def _keys(kind: Record | Failure | type[Record | Failure]) -> list[str]:
+def _keys(kind: Record | StageFailure | type[Record | StageFailure]) -> list[str]:
     """The names of the fields in JSON: `codeHash` is `code_hash`."""
     return [re.sub("_([a-z])", lambda found: found[1].upper(), name) for name in kind._fields]
 

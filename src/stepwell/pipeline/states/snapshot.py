@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .records import Failure, Record
+from .records import Record, StageFailure
 from .single import Stamp, is_recent
 
 
@@ -17,7 +17,7 @@ class Snapshot:
         self.records: dict[str, Record] = {}
         self.publishing: set[str] = set()
         """Addresses of states that are recorded and may not be renamed yet."""
-        self.failures: dict[str, Failure] = {}
+        self.failures: dict[str, StageFailure] = {}
         self.hashes: dict[str, str] = {}
         self.problems: list[tuple[str, str]] = []
         """Paths that are left out, and why."""

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..problems import Problem, problem_of, problem_response
+from ..problems import HttpProblem, problem_of, problem_response
 from .callers import Caller, Callers
 from .sessions import COOKIE
 from .tokens import SCOPES, Token
@@ -69,8 +69,8 @@ class Guard:
         if scope["type"] != "http":  # there are no websockets
             await send({"type": "websocket.close", "code": 1008})
             return
-        body = _Body(receive)
-        answer = _Answer(send)
+        body = _LimitedBody(receive)
+        answer = _ResponseHeaders(send)
         try:
             headers = Headers(scope=scope)
             self._check_host(headers)
@@ -90,10 +90,10 @@ class Guard:
         if name is None or not (name in self._hosts or (_is_address(name) and name not in ("0.0.0.0", "::"))):
             unknown = f"this server does not answer to the name {given[0][:100]!r}" if given else ""
             advice = "start it with --allow-host to have it do so"
-            raise Problem(421, f"{unknown}; {advice}" if unknown else "the request has no Host header")
+            raise HttpProblem(421, f"{unknown}; {advice}" if unknown else "the request has no Host header")
 
     async def _who(self, scope: Scope, headers: Headers) -> Principal:
-        """The caller; a Problem if it has no valid token."""
+        """The caller; an HttpProblem if it has no valid token."""
         given = headers.getlist("authorization")
         if len(given) > 1:
             raise _unknown("more than one Authorization header")
@@ -105,7 +105,9 @@ class Guard:
         cookie = _cookie(headers)
         if cookie is not None:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
-                raise Problem(403, "a request with a cookie that changes something needs an Origin header; use a token")
+                raise HttpProblem(
+                    403, "a request with a cookie that changes something needs an Origin header; use a token"
+                )
             return _valid(await self._callers.by_session(cookie), by_cookie=True)
         client = scope.get("client")
         forwarded = any(name.startswith(FORWARDING) for name in headers)
@@ -128,8 +130,8 @@ def _valid(caller: Caller | None, *, by_cookie: bool) -> Principal:
     return Principal(token.name or token.id, token.scopes, token, by_cookie)
 
 
-def _unknown(detail: str) -> Problem:
-    return Problem(401, detail, headers={"WWW-Authenticate": "Bearer"})
+def _unknown(detail: str) -> HttpProblem:
+    return HttpProblem(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 def host_name(text: str) -> str | None:
@@ -166,10 +168,10 @@ def own_names() -> set[str]:
 def _check_origin(method: str, headers: Headers) -> None:
     origins = headers.getlist("origin")
     if len(origins) > 1 or (origins and _netloc(origins[0]) != headers.get("host", "").lower()):
-        raise Problem(403, f"a page of {origins[0][:200]!r} may not use this server: only its own pages may")
+        raise HttpProblem(403, f"a page of {origins[0][:200]!r} may not use this server: only its own pages may")
     navigates = method in SAFE and headers.get("sec-fetch-mode") == "navigate"
     if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not navigates:
-        raise Problem(403, "pages of other sites may not use this server")
+        raise HttpProblem(403, "pages of other sites may not use this server")
 
 
 def _netloc(origin: str) -> str | None:
@@ -203,7 +205,7 @@ def _cookie(headers: Headers) -> str | None:
     return None
 
 
-class _Body:
+class _LimitedBody:
     """Refuses a body that is too large."""
 
     def __init__(self, receive: Receive) -> None:
@@ -213,7 +215,7 @@ class _Body:
     def check_length(self, headers: Headers) -> None:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
-            raise Problem(400, "Content-Length must be a number")
+            raise HttpProblem(400, "Content-Length must be a number")
         if len(length) > 18 or int(length) > MAX_BODY:
             raise _too_large()
 
@@ -225,11 +227,11 @@ class _Body:
         return message
 
 
-def _too_large() -> Problem:
-    return Problem(413, f"a request has at most {MAX_BODY:,} bytes")
+def _too_large() -> HttpProblem:
+    return HttpProblem(413, f"a request has at most {MAX_BODY:,} bytes")
 
 
-class _Answer:
+class _ResponseHeaders:
     """Adds the headers that every answer has, and remembers whether it has begun."""
 
     def __init__(self, send: Send) -> None:

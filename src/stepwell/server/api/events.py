@@ -22,10 +22,10 @@ from ...engine.runs.stored import SLACK, NewLines
 from ..access.guard import PRINCIPAL, Principal
 from ..access.sessions import COOKIE, find_session
 from ..access.tokens import get_token
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import Routes
-from ..service import Given, Service
-from ..streams.feed import AT_ONCE, MAX_CHANGED, Watcher, pages_of_ended, pages_of_unfinished
+from ..service import Given, ServerProcess
+from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream, pages_of_ended, pages_of_unfinished
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event, moved, written_event
 from .nodes import journal_entry
 
@@ -45,7 +45,7 @@ LastEventId = Annotated[
 class Visitor:
     """The listener of a stream, which ends with the token or the session it was opened with."""
 
-    def __init__(self, service: Service, request: Request) -> None:
+    def __init__(self, service: ServerProcess, request: Request) -> None:
         self._service = service
         principal: Principal | None = request.scope.get(PRINCIPAL)
         self._token = None if principal is None else principal.token
@@ -71,7 +71,7 @@ def _place(last: str | None) -> int | None:
     if last is None or last == "":
         return None
     if not (last.isascii() and last.isdigit()) or len(last) > 18:
-        raise Problem(400, "Last-Event-ID is not one of this server")
+        raise HttpProblem(400, "Last-Event-ID is not one of this server")
     return int(last)
 
 
@@ -97,7 +97,7 @@ async def follow_run(
 
 
 async def _run_events(
-    service: Service, row: RunRow, place: int, visitor: Visitor, *, until_ended: bool
+    service: ServerProcess, row: RunRow, place: int, visitor: Visitor, *, until_ended: bool
 ) -> AsyncIterator[bytes]:
     yield BEGIN
     if place > row.seq:
@@ -123,7 +123,7 @@ async def _run_events(
 class _Journal:
     """The journal of a run, as far as one stream has sent it."""
 
-    def __init__(self, service: Service, row: RunRow, place: int, watcher: Watcher) -> None:
+    def __init__(self, service: ServerProcess, row: RunRow, place: int, watcher: FeedStream) -> None:
         self._service, self.row, self._place, self._watcher = service, row, place, watcher
         self.behind = True
         """There may be more entries in the store than the feed has sent."""
@@ -163,7 +163,7 @@ async def follow_all(service: Given, request: Request, last_event_id: LastEventI
     return EventStream(service.feed.room(), _all_events(service, _place(last_event_id), Visitor(service, request)))
 
 
-async def _all_events(service: Service, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
+async def _all_events(service: ServerProcess, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
     """Ids of this stream are times by which all ended runs were sent. So an id is sent, without an event, after each batch."""
     yield BEGIN
     with service.feed.watching(None) as watcher:
@@ -191,14 +191,14 @@ async def _all_events(service: Service, since: int | None, visitor: Visitor) -> 
                 yield HEARTBEAT
 
 
-def _missed(service: Service, since: int | None) -> Iterator[list[RunRow]]:
+def _missed(service: ServerProcess, since: int | None) -> Iterator[list[RunRow]]:
     """What is sent first, page by page: unfinished runs, and runs that ended since then."""
     yield from pages_of_unfinished(service.store)
     if since is not None:
         yield from pages_of_ended(service.store, since - SLACK)
 
 
-def _written(service: Service, row: RunRow) -> str:
+def _written(service: ServerProcess, row: RunRow) -> str:
     """The JSON of a run, shared by all streams."""
     key = row.id, row.created_at, row.seq
     found = service.feed.written.get(key)
@@ -241,7 +241,7 @@ async def follow_logs(
 
 
 async def _log_events(
-    service: Service, lines: NewLines, visitor: Visitor, *, until_ended: bool
+    service: ServerProcess, lines: NewLines, visitor: Visitor, *, until_ended: bool
 ) -> AsyncIterator[bytes]:
     yield BEGIN
     run_id: RunId = lines.run.row.id

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Response
 
 from ..metrics import MEDIA_TYPE, metrics_text
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given
 
@@ -24,7 +24,7 @@ async def healthz() -> dict[str, str]:
 def readyz(service: Given) -> dict[str, str]:
     """The store takes what is committed: requests can be served."""
     if not service.readiness.check():
-        raise Problem(503, "the store takes no commits", headers={"Retry-After": "2"})
+        raise HttpProblem(503, "the store takes no commits", headers={"Retry-After": "2"})
     return {"status": "ready"}
 
 

@@ -22,11 +22,11 @@ from ...errors import InputError
 from ...history.replay.checkpoint import effect_data
 from .. import paging
 from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..report_models import CheckpointModel, EffectModel, FrozenGraph, LabelModel
 from ..responses import Format, drawn, ranged
 from ..routes import Routes
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 
 routes = Routes("nodes")
 
@@ -116,7 +116,7 @@ def _attempt(attempt: AttemptView) -> dict[str, Any]:
     }
 
 
-def _outputs(service: Service, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
+def _outputs(service: ServerProcess, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
     found = reader.get_outputs(service.store, run.row.id, indexes)
     specs = run.graph.in_order
     return [
@@ -162,7 +162,7 @@ def get_output(run_id: str, node: Node, service: Given, request: Request) -> Res
     index = service.index_of(run, node)
     found = reader.get_outputs(service.store, run.row.id, (index,))
     if index not in found:
-        raise Problem(404, f"node {node[:200]!r} of run {run.row.id} has not completed", run_id=run.row.id)
+        raise HttpProblem(404, f"node {node[:200]!r} of run {run.row.id} has not completed", run_id=run.row.id)
     return ranged(found[index], request.headers)
 
 

@@ -20,9 +20,9 @@ from .. import paging
 from .. import pipeline_models as models
 from ..builds import Build
 from ..models import Page
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import Routes
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event
 from ..streams.states import States
 from .events import Visitor
@@ -33,11 +33,11 @@ CLOSING_SECONDS = 0.5
 """How soon a stream that has nothing to tell sees that the server is closing."""
 
 
-def _pipeline(service: Service, name: str) -> Pipeline:
+def _pipeline(service: ServerProcess, name: str) -> Pipeline:
     found = service.pipelines.get(name)
     if found is None:
         known = ", ".join(service.pipelines) or "none: name them with --pipeline, or `pipelines` in stepwell.toml"
-        raise Problem(404, f"no pipeline {name[:200]!r} is served here; there are: {known}")
+        raise HttpProblem(404, f"no pipeline {name[:200]!r} is served here; there are: {known}")
     return found
 
 
@@ -158,7 +158,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
         before = [_pipeline(service, each) for each in given.after]
         return pipeline.plan(given.targets, force=given.force, after=before).to_json()
     if service.worker is None and not living(service.store):
-        raise Problem(409, "this server has no runner, and no worker is alive that could make states: start one")
+        raise HttpProblem(409, "this server has no runner, and no worker is alive that could make states: start one")
     if given.targets:
         pipeline.view().chosen(given.targets)  # which refuses unknown targets before the scan begins
     engine = service.worker or service.engine
@@ -167,7 +167,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
         running = service.builds.last(name)
         hint = "" if running is None else f"; GET scans/{running.id} tells of it"
         busy = f"a scan of {name} is running already{hint}"
-        raise Problem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
+        raise HttpProblem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
     response.status_code = 202
     return models.BuildModel.model_validate(build.to_json())
 
@@ -178,7 +178,7 @@ def get_scan(name: str, scan: Annotated[str, Path(max_length=100)], service: Giv
     pipeline = _pipeline(service, name)
     build = service.builds.get(pipeline.name, scan)
     if build is None:
-        raise Problem(404, f"no scan {scan[:100]!r} of {name} is known: only the latest are kept")
+        raise HttpProblem(404, f"no scan {scan[:100]!r} of {name} is known: only the latest are kept")
     return models.BuildModel.model_validate(build.to_json())
 
 
@@ -216,7 +216,7 @@ async def follow_pipeline(name: str, service: Given, request: Request) -> Stream
     return EventStream(service.feed.room(), _state_events(service, _pipeline(service, name), Visitor(service, request)))
 
 
-async def _state_events(service: Service, pipeline: Pipeline, visitor: Visitor) -> AsyncIterator[bytes]:
+async def _state_events(service: ServerProcess, pipeline: Pipeline, visitor: Visitor) -> AsyncIterator[bytes]:
     yield BEGIN
     seen: States = {}
     quiet = 0.0

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from ...base.codec import MAX_BYTES
 from ...core.model.wire import WireError, answer_to_wire, query_from_wire
 from ..models import Body
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import JSON, Routes
 from ..service import Given
 
@@ -40,7 +40,7 @@ def read(body: Questions, service: Given) -> Any:
     try:
         asked: list[Any] = [query_from_wire(each) for each in body.queries]
     except WireError as error:
-        raise Problem(422, f"the query is refused: {error}") from None
+        raise HttpProblem(422, f"the query is refused: {error}") from None
     kinds = [type(each) for each in asked]  # records of two kinds with the same fields are equal
     once = [query for _, query in dict.fromkeys(zip(kinds, asked, strict=True))]  # the same 500 times is read once
     most = MAX_ROWS // max(1, sum(hasattr(each, "limit") for each in once))
@@ -48,9 +48,9 @@ def read(body: Questions, service: Given) -> Any:
     written: dict[Any, bytes] = {}
     for query, given, answer in zip(limited, once, service.store.read(limited), strict=True):
         if given != query and getattr(answer, "cursor", None) is not None:
-            raise Problem(413, f"{type(query).__name__} finds more than {most:,} rows: ask for pages of them")
+            raise HttpProblem(413, f"{type(query).__name__} finds more than {most:,} rows: ask for pages of them")
         written[type(given), given] = to_json(answer_to_wire(answer))
     answers = [written[each] for each in zip(kinds, asked, strict=True)]
     if len(answers) > 1 and sum(map(len, answers)) > MAX_BYTES:
-        raise Problem(413, f"the answers have more than {MAX_BYTES:,} bytes: ask for fewer at once")
+        raise HttpProblem(413, f"the answers have more than {MAX_BYTES:,} bytes: ask for fewer at once")
     return Response(b'{"answers":[%b],"now":%d}' % (b",".join(answers), service.store.now()), media_type=JSON)

@@ -20,7 +20,7 @@ from .. import paging
 from ..models import Body, Page, RunDetail, RunModel
 from ..report_models import AuditModel, ComparisonModel, MetricsModel, Results, WhyModel
 from ..routes import Routes
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 from ..starting import StartInline, StartRequest, start_given, start_run
 
 routes = Routes("runs")
@@ -83,7 +83,7 @@ def run_model(run: StoredRun) -> dict[str, Any]:
     return {**run_record(run), "seq": run.row.seq}
 
 
-def listed(service: Service, row: RunRow) -> dict[str, Any]:
+def listed(service: ServerProcess, row: RunRow) -> dict[str, Any]:
     return run_model(StoredRun(service.store, row, lambda digest: service.graph(digest, row.id)))
 
 
@@ -111,7 +111,7 @@ def start_named(
     return _started(service, response, *start_run(service, name, body or StartRequest(), idempotency_key))
 
 
-def _started(service: Service, response: Response, run: RunRow, is_new: bool) -> dict[str, Any]:
+def _started(service: ServerProcess, response: Response, run: RunRow, is_new: bool) -> dict[str, Any]:
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)

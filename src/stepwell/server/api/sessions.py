@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from ..access.guard import PRINCIPAL, Principal
 from ..access.sessions import COOKIE, close_session, open_session
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given
 
@@ -41,7 +41,7 @@ async def begin_session(request: Request, service: Given, response: Response) ->
     """Exchange a token, sent as Authorization: Bearer, for a cookie that scripts cannot read and other sites cannot send."""
     principal: Principal = request.scope[PRINCIPAL]
     if principal.token is None or principal.by_cookie:
-        raise Problem(409, "a session begins with a token: send it as Authorization: Bearer TOKEN")
+        raise HttpProblem(409, "a session begins with a token: send it as Authorization: Bearer TOKEN")
     text, seconds = await service.commit(open_session, service.store, principal.token)
     forwarded = request.headers.get("x-forwarded-proto", "")
     secure = request.url.scheme == "https" or forwarded == "https"

@@ -14,9 +14,9 @@ from ...engine.runs.control import Touched
 from ...errors import InputError, RunConflict, StepwellError
 from .. import paging
 from ..models import Body, RunModel, Steered, SteeredMany, SteeredOne
-from ..problems import Problem, problem_of
+from ..problems import HttpProblem, problem_of
 from ..routes import Routes
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 from .nodes import Node
 from .runs import RunFilter, listed
 
@@ -73,7 +73,7 @@ class Bulk(Body):
     )
 
 
-def _asked(service: Service, run_id: str, verb: Verb, body: Ask, *given: str) -> Steered:
+def _asked(service: ServerProcess, run_id: str, verb: Verb, body: Ask, *given: str) -> Steered:
     """Ask a run for what a body says: its fields are the options of the verb."""
     run = service.run(run_id)
     touched: list[Touched] = getattr(run, verb)(*given, **body.model_dump())
@@ -149,7 +149,7 @@ def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> Ste
     allowed = RUN_VERBS[verb].allowed
     statuses = tuple(status for status in asked.statuses if status in allowed) if asked.statuses else allowed
     if not statuses:
-        raise Problem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
+        raise HttpProblem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
     before = paging.read(body.cursor, paging.Number, -1)
     asked = asked._replace(statuses=statuses, limit=body.limit, before=None if before < 0 else before)
     page = reader.list_runs(service.store, asked)
@@ -167,7 +167,7 @@ def steer_many(verb: Annotated[Verb, Path()], body: Bulk, service: Given) -> Ste
     )
 
 
-def _steer(service: Service, row: RunRow, verb: Verb, body: Bulk) -> SteeredOne:
+def _steer(service: ServerProcess, row: RunRow, verb: Verb, body: Bulk) -> SteeredOne:
     run = Run(service.engine, row.id)
     try:
         if body.dry_run:

@@ -22,9 +22,9 @@ from ...triggers.webhook import MAX_BODY
 from .. import paging
 from ..hooks import start_by
 from ..models import Body, Page, version_data
-from ..problems import Problem
+from ..problems import HttpProblem
 from ..routes import Routes, described_body
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 
 routes = Routes("triggers")
 hooks = Routes("webhooks", prefix="")
@@ -103,10 +103,10 @@ _EXAMPLE = {
 }
 
 
-def _triggers(service: Service, name: str | None = None) -> Triggers:
+def _triggers(service: ServerProcess, name: str | None = None) -> Triggers:
     """The triggers; 404 if there is none of this name."""
     if name is not None and reader.get_record(service.store, RECORD, name) is None:
-        raise Problem(404, f"there is no trigger {name[:100]!r}; GET /api/v1/triggers lists those there are")
+        raise HttpProblem(404, f"there is no trigger {name[:100]!r}; GET /api/v1/triggers lists those there are")
     return (service.worker or service.engine).triggers
 
 
@@ -227,7 +227,7 @@ async def receive_webhook(name: str, request: Request, service: Given, response:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY:
-            raise Problem(413, f"a webhook takes at most {MAX_BODY:,} bytes")
+            raise HttpProblem(413, f"a webhook takes at most {MAX_BODY:,} bytes")
     headers = {key.lower(): value for key, value in request.headers.items()}
     client = request.client.host if request.client is not None else ""
     query = dict(request.query_params)

@@ -19,10 +19,10 @@ from ...engine.runs.records import graph_record
 from ...errors import InputError
 from .. import paging
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
-from ..problems import Problem, problem_of
+from ..problems import HttpProblem, problem_of
 from ..responses import Format, drawn
 from ..routes import Routes, described_body
-from ..service import Given, Service
+from ..service import Given, ServerProcess
 from ..starting import unknown_workflow
 
 routes = Routes("workflows")
@@ -33,12 +33,12 @@ _EXAMPLE = {"name": "summarise", "nodes": [_FETCH, {**_SIZE, "dependencies": ["f
 _DOCUMENT = described_body(_EXAMPLE, **{"application/yaml": {"schema": {"type": "string"}}})
 
 
-async def _document(request: Request, service: Service) -> Document:
+async def _document(request: Request, service: ServerProcess) -> Document:
     """The document in the body of a request: JSON, or YAML if its type says so."""
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind not in ("application/json", "application/yaml", "application/x-yaml", "text/yaml"):
-        raise Problem(415, f"a document is application/json or application/yaml, not {kind[:100]}")
+        raise HttpProblem(415, f"a document is application/json or application/yaml, not {kind[:100]}")
     form: Form = "json" if kind == "application/json" else "yaml"
     return await run_in_threadpool(Document.parse, body, service.handlers, form=form)
 
@@ -129,12 +129,12 @@ def get_workflow(
     )
 
 
-def _version(service: Service, name: str, number: int | None) -> VersionRow:
+def _version(service: ServerProcess, name: str, number: int | None) -> VersionRow:
     row = reader.get_version(service.store, "document", name, number)
     if row is not None:
         return row
     if number is not None and reader.get_version(service.store, "document", name) is not None:
-        raise Problem(404, f"there is no version {number} of {name[:200]!r}")
+        raise HttpProblem(404, f"there is no version {number} of {name[:200]!r}")
     raise unknown_workflow(service, name)
 
 

@@ -34,7 +34,7 @@ from ...engine.events import Events, ObservedStore
 from ...engine.recent import Recent
 from ...engine.runs.stored import SLACK
 from ...errors import StoreError, StoreReplaced
-from ..problems import Problem
+from ..problems import HttpProblem
 from .sse import Listener
 
 log = logging.getLogger("stepwell")
@@ -57,7 +57,7 @@ MAX_CHANGED = 10_000
 """Changed runs that one poll reports; if there are more, streams of all runs are reset."""
 
 
-class Taken(NamedTuple):
+class FeedItems(NamedTuple):
     """What waited for a stream."""
 
     rows: list[JournalRow | RunRow]
@@ -67,7 +67,7 @@ class Taken(NamedTuple):
     """When the look at all runs began that brought the last of it: of what had ended by then, nothing is missing."""
 
 
-class Watcher(Listener):
+class FeedStream(Listener):
     """One stream, and what waits for it."""
 
     def __init__(self, run_id: RunId | None) -> None:
@@ -89,9 +89,9 @@ class Watcher(Listener):
                 self.waiting += rows
         self.wake()
 
-    def take(self) -> Taken:
+    def take(self) -> FeedItems:
         with self._lock:
-            taken = Taken(self.waiting, self.overflowed, self._as_of)
+            taken = FeedItems(self.waiting, self.overflowed, self._as_of)
             self.waiting, self.overflowed = [], False
         return taken
 
@@ -101,7 +101,7 @@ class Feed:
         self._store = store
         self.graph = graph
         self._lock = threading.Lock()
-        self._watchers: set[Watcher] = set()
+        self._watchers: set[FeedStream] = set()
         self._places: dict[RunId, int] = {}
         """For every run that is followed: the last entry of its journal that was read."""
         self._seen: Recent[RunId, tuple[int, int]] = Recent(100_000)
@@ -122,11 +122,11 @@ class Feed:
 
     @contextlib.contextmanager
     def room(self) -> Iterator[None]:
-        """The place of one stream of any kind, from before its answer begins until it ends; a Problem if there is none."""
+        """The place of one stream of any kind, from before its answer begins until it ends; an HttpProblem if there is none."""
         with self._lock:
             if self.closed or self.streams >= MAX_STREAMS:
                 many = f"{MAX_STREAMS} streams are open, and no more are allowed"
-                raise Problem(503, "the server is closing" if self.closed else many, headers={"Retry-After": "2"})
+                raise HttpProblem(503, "the server is closing" if self.closed else many, headers={"Retry-After": "2"})
             self.streams += 1
         try:
             yield
@@ -154,9 +154,9 @@ class Feed:
             self._poked.set()
 
     @contextlib.contextmanager
-    def watching(self, run_id: RunId | None, place: int = 0) -> Iterator[Watcher]:
+    def watching(self, run_id: RunId | None, place: int = 0) -> Iterator[FeedStream]:
         """A stream of a run, from after this entry of its journal on; of all runs if None is named."""
-        watcher = Watcher(run_id)
+        watcher = FeedStream(run_id)
         with self._lock:
             watcher.closed = self.closed
             if run_id is None and not any(each.run_id is None for each in self._watchers):

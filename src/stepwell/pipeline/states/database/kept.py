@@ -17,7 +17,7 @@ from ..files.drafts import DraftFiles
 from ..files.root import Root
 from ..listing import Folder
 from ..port import Draft, NoteKind
-from ..records import Failure, Record, failure_from
+from ..records import Record, StageFailure, failure_from
 from ..snapshot import Snapshot
 from .port import Change, Database, rows_of
 from .schema import (
@@ -107,7 +107,7 @@ class DatabaseNotes:
         if kind == "failures":
             rows = self._database.rows(f"SELECT {FAILURE_KEY}, {FAILURE_COLUMNS} FROM state_failures")
             return {
-                f"{pipeline}#{stage} {entity}" if entity else f"{pipeline}#{stage}": Failure(*values).to_json()
+                f"{pipeline}#{stage} {entity}" if entity else f"{pipeline}#{stage}": StageFailure(*values).to_json()
                 for pipeline, stage, entity, *values in rows
             }
         rows = self._database.rows("SELECT key, value FROM state_notes WHERE kind = ?", (kind,))
