@@ -16,6 +16,7 @@ from celery.utils.dispatch import Signal
 from stepwell import InputError
 from stepwell.celery import install
 from stepwell.celery.host import WorkerPlan
+from stepwell.celery.install import run_worker
 from stepwell.engine.broker_app import POOLS, check_pool, make_app, problems
 from stepwell.engine.hint_sender import broker_queue
 from tests.celery import work
@@ -173,6 +174,28 @@ def test_a_worker_of_ours_has_settings_that_are_safe_for_hints() -> None:
         "worker_cancel_long_running_tasks_on_connection_loss": False,
     }
     assert {name: app.conf[name] for name in safe} == safe
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [(None, "stepwell-{pid}@"), ("w1@build-3", "w1@build-3"), ("w@%h", "w@")],
+)
+def test_two_workers_of_one_machine_have_two_names(
+    name: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of workers with one name Celery takes the second for the first."""
+    opened: list[dict[str, object]] = []
+
+    def worker(**options: object) -> SimpleNamespace:
+        opened.append(options)
+        return SimpleNamespace(start=lambda: None, exitcode=0)
+
+    for pid in (41, 42):
+        monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
+        installed = SimpleNamespace(plan=SimpleNamespace(app=SimpleNamespace(Worker=worker), queues=[]), exit_code=0)
+        run_worker(installed, concurrency=1, pool="solo", name=name, log_level="INFO")  # type: ignore[arg-type]
+        assert str(opened[-1]["hostname"]).startswith(expected.format(pid=pid))
+        assert "%" not in str(opened[-1]["hostname"])
 
 
 @pytest.mark.parametrize("pool", ["celery.concurrency.gevent:TaskPool", "eventlet", "custom"])

@@ -439,7 +439,7 @@ def test_what_a_target_names(root: Path) -> None:
     view = blog.view()
 
     def named(target: str) -> list[str]:
-        return sorted(unit.id for unit in view.find(target))
+        return sorted(unit.id for unit in view.find_all([target]))
 
     assert named(f"summary {A}") == named(f"daily/{A}/summary.txt") == [f"summary {A}"]
     assert named("summary") == named("daily/*/summary.txt") == [f"summary {A}", f"summary {B}"]
@@ -450,7 +450,7 @@ def test_what_a_target_names(root: Path) -> None:
     assert [unit.id for unit in view.find_all([A, f"digest {A}", "index"])].count(f"digest {A}") == 1
     for nothing in ("nothing", "", "Summary", "final/*.txt"):
         with pytest.raises(InputError, match="stages are summary, digest, index, site"):
-            view.find(nothing)
+            view.find_all([nothing])
     chosen = view.chosen([f"digest {A}"])
     assert {unit.id for unit in view.model.all_units() if id(unit) in (chosen or ())} == {f"digest {A}", f"summary {A}"}
     assert view.chosen([]) is None
@@ -490,3 +490,20 @@ def test_a_scanner_knows_when_something_becomes_stale_by_itself(root: Path, engi
 
 def _boom(text: str) -> str:
     raise ValueError("boom")
+
+
+def test_looking_for_targets_takes_a_limited_time(root: Path) -> None:
+    """Also those of a request: a glob is compared with every path, and an unclosed bracket with all that follows it."""
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt", version="1")(_same)
+    for number in range(300):
+        write(root, f"in/{number}.txt", "text")
+    view = pipeline.view()
+    began = time.process_time()
+    every = [f"same {number}" for number in range(300)] * 30
+    assert len(view.find_all(every)) == 300
+    assert len(view.find_all(["out/*.txt", "same", *every])) == 300
+    for targets in (["["] * 3 + ["out/["], ["[" * 1_001], ["*a" * 600], [f"*{number}*" for number in range(101)]):
+        with pytest.raises(InputError, match="is no stage, entity or state|may have globs"):
+            view.find_all(targets)
+    assert time.process_time() - began < 5

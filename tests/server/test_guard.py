@@ -44,6 +44,10 @@ def test_loopback_needs_no_token_until_one_is_made(serving: Serving) -> None:
             "Via",
             "CF-Connecting-IP",
             "True-Client-IP",
+            "X-Original-Forwarded-For",
+            "X-Cluster-Client-IP",
+            "Fastly-Client-IP",
+            "X-Envoy-External-Address",
         ):
             assert api.get(RUNS, headers={header: "1.2.3.4"}).status_code == 401, header
         text, token = create_token(serving.service.store, ["read"])
@@ -189,6 +193,28 @@ def test_a_stream_ends_when_its_browser_logs_out(serving: Serving) -> None:
                 pass
             assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
             eventually(lambda: serving.service.feed.streams == 1)  # that of the token goes on
+
+
+def test_of_several_cookies_one_is_the_session_everywhere(serving: Serving) -> None:
+    """A browser sends all that it has for a path. What a stream began with is what logging out ends, and what it ends with."""
+    store = serving.service.store
+    cookies = []
+    for scope in ("read", "run"):
+        with client(serving, create_token(store, [scope])[0]) as api:  # type: ignore[list-item]
+            cookies.append(api.post("/api/v1/session").cookies[sessions.COOKIE])
+    both = {"Cookie": "; ".join(f"{sessions.COOKIE}={each}" for each in cookies), "Origin": serving.url}
+    with client(serving) as browser:
+        assert browser.get("/api/v1/session", headers=both).json()["scopes"] == ["read"]
+        with browser.stream("GET", "/api/v1/events", headers=both) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 2000"
+            assert browser.delete("/api/v1/session", headers=both).status_code == 204
+            began = time.monotonic()
+            for _ in lines:
+                pass
+            assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
+        assert browser.get("/api/v1/session", headers=both).status_code == 401
+        assert sessions.find_session(store, cookies[1]) is not None
 
 
 def test_a_token_opens_so_many_sessions_and_then_the_oldest_ends(

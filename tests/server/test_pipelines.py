@@ -239,3 +239,22 @@ def test_an_author_makes_a_server_import_no_module_and_read_no_file(
             assert each["id"] == run["id"] or '"attempts":0' in nodes or each["status"] == "PENDING", (each, nodes)
     assert "never_named" not in sys.modules
     assert not any("password in a key" in text or "it was imported" in text for text in told)
+
+
+def test_what_is_named_many_times_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "root", "in/a", "text")
+    pipeline = Pipeline("p", root=tmp_path / "root")
+    pipeline.stage("same", input="in/{x}", output="out/{x}", version="1")(_same)
+    with running("memory://", pipelines=[pipeline]) as serving, client(serving) as api:
+        once = api.get("/api/v1/pipeline-links", params={"name": "p"})
+        assert once.json() == api.get("/api/v1/pipeline-links?" + "&".join(["name=p"] * 50)).json()
+        views: list[str] = []
+        view = Pipeline.view
+        monkeypatch.setattr(Pipeline, "view", lambda self: views.append(self.name) or view(self))
+        scan = "/api/v1/pipelines/p/scan"
+        plan = api.post(scan, json={"dry_run": True, "after": ["p"], "targets": ["same"]})
+        before = len(views)
+        again = api.post(scan, json={"dry_run": True, "after": ["p"] * 100, "targets": ["same"] * 9_999})
+        assert (again.status_code, again.json()) == (200, plan.json())
+        assert len(views) == 2 * before
+        assert api.post(scan, json={"dry_run": True, "targets": ["x" * 4_001]}).status_code == 422

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import gc
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.words import shown
 from ..errors import InputError
 from .codehash.code import changed_parts
 from .foreseen import Foreseen
@@ -25,6 +26,9 @@ from .states.snapshot import Snapshot
 if TYPE_CHECKING:
     from .definition import PipelineDefinition
 
+MAX_GLOBS, MAX_GLOB = 100, 1_000
+"""Each glob is compared with all paths, in time that grows with the square of its length."""
+_GLOB = frozenset("*?[")
 TRUSTED_CHANGES = 5_000
 """With more changes, judging everything again takes no longer."""
 
@@ -248,25 +252,47 @@ class View:
         return [maker for path in unit.input_paths() if (maker := self.model.producer.get(path)) is not None]
 
     def find_all(self, targets: Iterable[str]) -> list[Unit]:
-        """Return the units that any of the targets names, each once."""
-        return list(dict.fromkeys(unit for target in targets for unit in self.find(target)))
+        """Return the units that any of the targets names, each once.
 
-    def find(self, target: str) -> list[Unit]:
-        """Return the units that a stage, an entity, `stage entity`, or a path (with globs) names."""
-        units = list(self.model.all_units())
-        for test in (
-            lambda unit: unit.id == target,
-            lambda unit: unit.stage.name == target,
-            lambda unit: unit.entity == target and unit.key,
-            lambda unit: target in unit.outputs.values() or f"{target}/" in unit.outputs.values(),
-            lambda unit: any(fnmatch.fnmatchcase(address, target) for address in unit.outputs.values()),
-        ):
-            if found := [unit for unit in units if test(unit)]:
-                return found
-        raise InputError(
-            f"{target!r} is no stage, entity or state of pipeline {self.pipeline.name!r}; its stages are "
-            f"{', '.join(self.pipeline.stages)}"
-        )
+        A target is a stage, an entity, `stage entity`, or a path, which may have globs.
+        """
+        wanted = dict.fromkeys(targets)
+        if not wanted:
+            return []
+        names, globs = self._units_by_name(), 0
+        found: dict[Unit, None] = {}
+        for target in wanted:
+            units = next((of[target] for of in names if target in of), None)
+            if units is None and not _GLOB.isdisjoint(target):
+                globs += 1
+                if globs > MAX_GLOBS or len(target) > MAX_GLOB:
+                    raise InputError(
+                        f"at most {MAX_GLOBS} targets may have globs, of at most {MAX_GLOB:,} characters each: name stages, "
+                        f"entities or paths instead"
+                    )
+                units = [
+                    unit for address, of in names[-1].items() if fnmatch.fnmatchcase(address, target) for unit in of
+                ]
+            if not units:
+                raise InputError(
+                    f"{shown(target)} is no stage, entity or state of pipeline {self.pipeline.name!r}; its stages are "
+                    f"{', '.join(self.pipeline.stages)}"
+                )
+            found.update(dict.fromkeys(units))
+        return list(found)
+
+    def _units_by_name(self) -> tuple[dict[str, list[Unit]], ...]:
+        """The units by id, by stage, by entity, and by the paths of their outputs: in this order a target is looked for."""
+        by_id, by_stage, by_entity, by_path = names = tuple(defaultdict(list) for _ in range(4))
+        for unit in self.model.all_units():
+            by_id[unit.id].append(unit)
+            by_stage[unit.stage.name].append(unit)
+            if unit.key:
+                by_entity[unit.entity].append(unit)
+            for address in unit.outputs.values():
+                for name in {address, address.removesuffix("/")}:
+                    by_path[name].append(unit)
+        return names
 
     def plan(self, targets: Iterable[str] = (), *, force: bool = False) -> BuildPlan:
         given = list(targets)
@@ -327,7 +353,7 @@ class View:
         unit = unit or next((each for each in self.model.all_units() if state in each.outputs.values()), None)
         if unit is None and self.snapshot.content_hash(state) is not None:  # a source
             return Explanation(state, None, "", FRESH, None, (), {}, ())
-        unit = unit or self.find(state)[0]
+        unit = unit or self.find_all([state])[0]
         address = state if state in unit.outputs.values() else next(iter(unit.outputs.values()))
         found = self.snapshot.records.get(address)
         standing = self.model.standing(unit)

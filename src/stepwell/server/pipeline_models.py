@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -119,7 +119,7 @@ class EntityModel(BaseModel):
 class Targets(Body):
     """States, entities or stages."""
 
-    targets: list[str] = Field(default_factory=list, max_length=10_000)
+    targets: list[Annotated[str, Field(max_length=4_000)]] = Field(default_factory=list, max_length=10_000)
 
 
 class Invalidate(Targets):

@@ -74,7 +74,7 @@ class Wave:
         self.targets = targets
         self.outcome = Outcome()
         self.progress = progress
-        self._forced = {unit.id for target in targets for unit in view.find(target)} if force else set()
+        self._forced = {unit.id for unit in view.find_all(targets)} if force else set()
         if force and not targets:
             self._forced = {unit.id for unit in view.model.all_units()}
         self._chosen = view.chosen(targets)

@@ -23,7 +23,17 @@ from .tokens import Scope as Right
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-FORWARDING = ("forwarded", "x-forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip", "via")
+FORWARDING = (
+    *("forwarded", "x-forwarded", "x-original-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "via"),
+    *(
+        "true-client-ip",
+        "cf-connecting-ip",
+        "fastly-client-ip",
+        "fly-client-ip",
+        "x-azure-clientip",
+        "x-envoy-external",
+    ),
+)
 """How headers begin that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
@@ -102,7 +112,7 @@ class Guard:
             if kind.lower() != "bearer" or not text.strip():
                 raise _unknown("Authorization: Bearer TOKEN is needed")
             return _valid(await self._callers.by_token(text.strip()), by_cookie=False)
-        cookie = _cookie(headers)
+        cookie = session_cookie(headers)
         if cookie is not None:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
                 raise HttpProblem(
@@ -196,7 +206,8 @@ def is_loopback(address: str) -> bool:
     return (inner or found).is_loopback
 
 
-def _cookie(headers: Headers) -> str | None:
+def session_cookie(headers: Headers) -> str | None:
+    """The cookie of the session: the first, if a browser sends several of this name."""
     for line in headers.getlist("cookie"):
         for part in line.split(";"):
             name, _, value = part.strip().partition("=")

@@ -140,7 +140,7 @@ def list_failures(name: str, service: Given) -> models.Failures:
 @routes.get("/pipeline-links", "read")
 def get_links(service: Given, name: Annotated[list[str] | None, Query(max_length=100)] = None) -> models.Links:
     """Which stages read what others write, within these pipelines and between them; without a name of all there are."""
-    chosen = [_pipeline(service, each) for each in name or service.pipelines]
+    chosen = [_pipeline(service, each) for each in dict.fromkeys(name or service.pipelines)]
     found = [link._asdict() for link in links(chosen)]
     return models.Links.model_validate({"links": found, "mermaid": drawing(chosen)})
 
@@ -155,7 +155,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: models.Sc
     """Produce what is missing or stale, as runs of this store; with dry_run only say what would run."""
     given, pipeline = body or models.Scan(), _pipeline(service, name)
     if given.dry_run:
-        before = [_pipeline(service, each) for each in given.after]
+        before = [_pipeline(service, each) for each in dict.fromkeys(given.after)]
         return pipeline.plan(given.targets, force=given.force, after=before).to_json()
     if service.worker is None and not living(service.store):
         raise HttpProblem(409, "this server has no runner, and no worker is alive that could make states: start one")

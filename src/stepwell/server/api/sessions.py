@@ -6,7 +6,7 @@ from fastapi import Response
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from ..access.guard import PRINCIPAL, Principal
+from ..access.guard import PRINCIPAL, Principal, session_cookie
 from ..access.sessions import COOKIE, close_session, open_session
 from ..problems import HttpProblem
 from ..routes import Routes
@@ -52,8 +52,8 @@ async def begin_session(request: Request, service: Given, response: Response) ->
 @routes.delete("/session", "read", status_code=204)
 async def end_session(request: Request, service: Given) -> Response:
     """End the session of the cookie that comes with this request."""
-    cookie = request.cookies.get(COOKIE)
-    if cookie:
+    cookie = session_cookie(request.headers)
+    if cookie is not None:
         await service.commit(close_session, service.store, cookie)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
