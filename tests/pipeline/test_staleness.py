@@ -504,6 +504,6 @@ def test_looking_for_targets_takes_a_limited_time(root: Path) -> None:
     assert len(view.find_all(every)) == 300
     assert len(view.find_all(["out/*.txt", "same", *every])) == 300
     for targets in (["["] * 3 + ["out/["], ["[" * 1_001], ["*a" * 600], [f"*{number}*" for number in range(101)]):
-        with pytest.raises(InputError, match="is no stage, entity or state|may have globs"):
+        with pytest.raises(InputError, match=r"is no stage, entity or state|may have globs"):
             view.find_all(targets)
     assert time.process_time() - began < 5
