@@ -71,6 +71,8 @@ def test_messages_and_options_and_another_model():
         messages = [{"role": "user", "content": "hi"}]
         got = served(server).call("llm_service", service="llm", messages=messages, model="big", options={"top_p": 0.5})
     assert got["result"] == "ab"
+    with Server(lambda asked: said("x", finish_reason={"type": "stop"})) as odd:
+        assert served(odd).call("llm_service", service="llm", prompt="x")["finish_reason"] is None
     assert server.asked[0].json() == {"model": "big", "messages": messages, "top_p": 0.5}
 
 

@@ -55,6 +55,8 @@ def test_a_handler_is_described_by_its_function():
     assert geocode.config_schema()["properties"]["zoom"]["maximum"] == 20
     assert geocode.output_schema()["required"] == ["result"]
     assert handler("bare")(lambda ctx, config: None).output_schema() is None
+    for said in ("Where is it?", ""):
+        assert handler("other", description=said)(geocode.function).description == said
 
 
 def test_all_problems_of_a_config_are_told_each_with_its_path():

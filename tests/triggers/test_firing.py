@@ -382,3 +382,22 @@ def test_a_new_schedule_leaves_out_what_the_old_one_would_while_its_run_is_activ
         world.add(cron="5 * * * *", overlap="skip")  # what was due at 20 is decided by the old one
         settled(world)
         assert world.runs.times("t") == texts(*fires)
+
+
+@pytest.mark.parametrize("was_paused", [False, True])
+@pytest.mark.parametrize("paused", [None, False, True])
+def test_a_new_version_is_paused_as_asked_and_otherwise_as_the_one_before(
+    was_paused: bool, paused: bool | None
+) -> None:
+    world = World()
+    world.triggers.add(Trigger("t", "report", every=60), paused=was_paused)
+    added = world.triggers.add(Trigger("t", "report", every=120), paused=paused)
+    assert added.paused is world.triggers.get("t").paused is (was_paused if paused is None else paused)
+
+
+def test_a_key_has_at_most_80_characters() -> None:
+    world = World()
+    world.add(every=60)
+    assert world.triggers.fire("t", key="k" * 80) == world.triggers.fire("t", key="k" * 80) == f"t:{'k' * 80}"
+    with pytest.raises(InputError, match="at most 80 characters"):
+        world.triggers.fire("t", key="k" * 81)

@@ -229,6 +229,8 @@ def test_the_refusal_says_what_to_do():
         "GET http://intranet.test:8080/x: intranet.test is at 10.1.2.3, which may not be reached: it is a private network. "
         'If documents should reach it, add it to the settings: private_networks = ["10.1.2.3:8080"], or name it as a service'
     )
+    with pytest.raises(PermanentError, match=r'private_networks = \["\[fd00::7\]:8080"\]'):
+        Bench(resolve=gives(["fd00::7"])[0]).call("http_request", url="http://intranet.test:8080/x")
 
 
 def test_one_private_address_among_public_ones_is_enough_to_refuse():

@@ -60,6 +60,8 @@ def test_json_becomes_data_and_credentials_of_the_other_side_are_left_out():
         (b"gr\xfcn", "text/plain; charset=ISO-8859-1", "grün", "text"),
         (b"gr\xfcn", "text/plain", "Z3L8bg==", "base64"),
         (b"gr\xfcn", "text/plain; charset=rot13", "Z3L8bg==", "base64"),
+        (b"a+AOQ-", "text/plain; charset=utf-7", "a+AOQ-", "text"),
+        (b"gr\xc3\xbcn", "text/plain; charset=cp500", "grün", "text"),
         (b"\x89PNG\xff", "image/png", "iVBOR/8=", "base64"),
         (b"", "application/json", None, "json"),
         (b"", "", "", "text"),
