@@ -1,12 +1,14 @@
 """`python -m bench.compare OLD_CHECKOUT`: this code beside another checkout of it, in turn, as ratios.
 
 Both are measured in the same minutes on the same servers, each measurement in a process of its own, so that what else the
-machine does hits both. The other checkout needs its own environment (`scripts/setup dev`).
+machine does hits both. Both run on the packages of this environment.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import statistics
 import subprocess
 import sys
@@ -17,13 +19,12 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from tests.postgres_server import PostgresServer
 from tests.servers.redis_server import RedisServer
 
 from .floors import bare_commits
-from .one_case import CASES
+from .one_case import CASES, ON
 from .postgres import bare_commit
 from .redis import bare_calls
 
@@ -39,30 +40,48 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=HERE, prefix=".bench-") as folder, ExitStack() as stack:
         stores = {name: stack.enter_context(STORES[name](Path(folder))) for name in asked.stores}
-        work = [(number, store, case) for number in range(asked.rounds) for store in stores for case in asked.cases]
-        seconds: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+        work = [
+            (number, store, case)
+            for number in range(asked.rounds)
+            for store in stores
+            for case in asked.cases
+            if store in ON.get(case, stores)
+        ]
+        measured: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
         for number, store, case in track(work, "in turn", console=Console(stderr=True)):
             new_url, floor = stores[store]
             checkouts = [asked.old.resolve(), HERE]
-            measured = {path: _measure(path, case, new_url()) for path in checkouts[:: 1 if number % 2 else -1]}
-            seconds.setdefault((store, case), []).append((*map(measured.__getitem__, checkouts), floor()))
-    Console().print(_table(seconds))
+            numbers = {path: _measure(path, case, new_url()) for path in checkouts[:: 1 if number % 2 else -1]}
+            bare = floor() * 1e6
+            for label, now in numbers[HERE].items():
+                measured.setdefault((store, label), []).append((numbers[checkouts[0]][label], now, bare))
+    print("\n".join(_lines(measured)))
     return 0
 
 
-def _measure(checkout: Path, case: str, url: str) -> float:
-    command = [checkout / ".venv" / "bin" / "python", Path(__file__).with_name("one_case.py"), case, url]
-    return float(subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.PIPE).stdout)
+def _measure(checkout: Path, case: str, url: str) -> dict[str, float]:
+    command = [sys.executable, Path(__file__).with_name("one_case.py"), case, url]
+    environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
+    told = subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.PIPE).stdout
+    numbers: dict[str, float] = json.loads(told)
+    return numbers
 
 
-def _table(seconds: dict[tuple[str, str], list[tuple[float, float, float]]]) -> Table:
-    table = Table("store", "case", "old", "now", "old / now (median, least to most)", "now / floor")
-    for (store, case), rounds in seconds.items():
-        ratios = [old / now for old, now, _ in rounds]
+def _lines(measured: dict[tuple[str, str], list[tuple[float, float, float]]]) -> Iterator[str]:
+    """A table as the pages of this folder have it."""
+    yield "| store | what | before | now | before / now (least to most) | now / floor |"
+    yield "|---|---|---|---|---|---|"
+    for (store, label), rounds in measured.items():
+        ratios = [old / now for old, now, _ in rounds if now]
         old, now, floor = (statistics.median(column) for column in zip(*rounds, strict=True))
-        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        table.add_row(store, case, f"{old * 1e6:,.0f} µs", f"{now * 1e6:,.0f} µs", spread, f"{now / floor:.1f} x")
-    return table
+        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
+        unit, _, what = label.partition(" ")
+        floors = f"{now / floor:.1f}" if unit == "µs" else ""
+        yield f"| {store} | {what} | {_rounded(old)} {unit} | {_rounded(now)} {unit} | {spread} | {floors} |"
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 Opened = tuple[Callable[[], str], Callable[[], float]]
