@@ -11,7 +11,6 @@ import pytest
 
 from stepwell.cli.commands.checkpoints import ROWS, _show
 from stepwell.cli.commands.handlers import fields, kind_of
-from stepwell.cli.commands.triggers import when
 from stepwell.cli.documents import likeliest, named_values
 from stepwell.cli.exits import code_for, raised_at
 from stepwell.cli.inputs import import_module
@@ -274,7 +273,7 @@ WHEN: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("fields", "text"), WHEN, ids=[next(iter(each)) for each, _ in WHEN])
 def test_when_a_trigger_fires(fields: dict[str, Any], text: str) -> None:
-    assert when(Trigger("t", "w", **fields)) == text
+    assert Trigger("t", "w", **fields).form.words == text
 
 
 def test_the_bar_has_only_what_there_is() -> None:

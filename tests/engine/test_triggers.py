@@ -188,7 +188,8 @@ def test_triggers_are_read_from_files_with_everything_that_is_wrong(tmp_path: Pa
     one.write_text("name: nightly\nworkflow: report\ncron: 30 25 * * *\ntimezone: Berlin\n")
     with pytest.raises(TriggerError) as refused:
         load_triggers(one)
-    assert [problem.place for problem in refused.value.problems] == [("timezone",), ("cron",)]
+    assert [problem.place for problem in refused.value.problems] == [("cron",), ("timezone",)]
+    assert [problem.line for problem in refused.value.problems] == [3, 4]
     one.write_text("name: a\nname: b\nworkflow: w\nevery: 5s")
     with pytest.raises(InputError, match="more than once"):
         load_triggers(one)
@@ -251,7 +252,7 @@ def test_a_document_tells_what_is_wrong_with_its_triggers() -> None:
     with pytest.raises(DocumentError) as refused:
         report(triggers=[{"cron": "0 25 * * *", "overlap": "no"}, {"name": "b", "workflow": "x", "every": 5}, 7])
     assert [problem.path for problem in refused.value.problems if isinstance(problem, Problem)] == [
-        "$.triggers[0].name",
+        "$.triggers[0]",
         "$.triggers[0].cron",
         "$.triggers[0].overlap",
         "$.triggers[1].workflow",

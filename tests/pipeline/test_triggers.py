@@ -16,8 +16,7 @@ from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.finding import load_pipeline
 from stepwell.pipeline.states.records import content_hash
-from stepwell.triggers.definition import Trigger
-from stepwell.triggers.kinds import TriggerError
+from stepwell.triggers.definition import Trigger, TriggerError
 from tests.pipeline.blog import make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from stepwell import Client, Document
-from stepwell.triggers.reading import moment
+from stepwell.triggers.times import moment
 from tests.conformance.audit import audit
 from tests.engine.waiting import eventually
 from tests.server.test_flow import FLOW, Outside

@@ -13,8 +13,8 @@ from itertools import takewhile
 from stepwell.base.clock import SECOND
 from stepwell.triggers import Trigger
 from stepwell.triggers import firing as firing_room
-from stepwell.triggers.rendering import time_text
 from stepwell.triggers.schedule import Cron, Every
+from stepwell.triggers.times import time_text
 from tests.triggers.processes import START, World, settled
 
 

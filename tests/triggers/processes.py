@@ -13,7 +13,8 @@ from stepwell.core.store.memory import MemoryStore
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.definition import Trigger
 from stepwell.triggers.firing import Firing
-from stepwell.triggers.rendering import Start, time_text
+from stepwell.triggers.rendering import Start
+from stepwell.triggers.times import time_text
 from tests.conformance import ops
 
 START = 1_767_225_600  # 2026-01-01T00:00:00Z

@@ -13,8 +13,9 @@ from stepwell.core.model import PutRecord
 from stepwell.errors import InputError, StoreCorrupt
 from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
-from stepwell.triggers.rendering import Start, time_text
+from stepwell.triggers.rendering import Start
 from stepwell.triggers.state import RECORD, TriggerState
+from stepwell.triggers.times import time_text
 from tests.triggers.processes import MINUTE, START, Real, World, end, settled, texts
 
 

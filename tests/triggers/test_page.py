@@ -12,9 +12,10 @@ import pytest
 
 from stepwell.cli.app import app
 from stepwell.triggers.definition import Trigger
-from stepwell.triggers.reading import ENDED, FIELDS
+from stepwell.triggers.kinds import FORMS, RunFinished, Webhook
 from stepwell.triggers.schedule import NICKNAMES
 from stepwell.triggers.schemes import SCHEMES
+from tests.tables import field_rows, rows_below
 
 PAGE = (Path(__file__).parents[2] / "docs" / "triggers.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(yaml|console|python|json)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -59,9 +60,13 @@ def test_the_json_of_the_page_is_a_trigger() -> None:
     assert Trigger.of(found).kind == "webhook"
 
 
+def test_the_table_of_fields_is_made_from_the_kinds() -> None:
+    assert rows_below("## The fields of a trigger", PAGE) == field_rows(*FORMS.values())
+
+
 def test_the_tables_name_everything_there_is() -> None:
-    for name in {name for fields in FIELDS.values() for name in fields} | set(SCHEMES) | set(ENDED[:1]):
-        assert f"`{name}`" in PAGE or name in ENDED, name
+    for name in {*Webhook.model_fields, *RunFinished.model_fields, *SCHEMES}:
+        assert re.search(rf'[`"{{ ]{re.escape(name)}[`":]', PAGE), name
     for name in NICKNAMES:
         assert f"`{name}`" in PAGE or name in ("@midnight", "@annually")
     for scheme in SCHEMES.values():

@@ -11,8 +11,8 @@ import pytest
 from stepwell.base.clock import SECOND
 from stepwell.triggers import Trigger
 from stepwell.triggers import firing as firing_room
-from stepwell.triggers.rendering import time_text
 from stepwell.triggers.schedule import Cron
+from stepwell.triggers.times import time_text
 from tests.triggers.processes import START, World, settled
 
 YEAR = 365 * 86_400
@@ -28,8 +28,9 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 
 def expected_times(world: World, name: str, end: int) -> Iterator[str]:
     trigger = Trigger(name, "report", **SCHEDULES[name])
-    if isinstance(trigger.when, Cron):
-        times = trigger.when.after(START * SECOND)
+    schedule = trigger.schedule(0)
+    if isinstance(schedule, Cron):
+        times = schedule.after(START * SECOND)
     else:
         times = iter(range((START + 31 * 3_600) * SECOND, end + 1, 31 * 3_600 * SECOND))
     return map(time_text, takewhile(lambda time: time <= end, times))

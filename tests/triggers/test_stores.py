@@ -14,7 +14,7 @@ from stepwell.core.store import Store, reader
 from stepwell.stores import open_store
 from stepwell.triggers.book import Triggers
 from stepwell.triggers.firing import Firing
-from stepwell.triggers.rendering import time_text
+from stepwell.triggers.times import time_text
 from tests.postgres_server import PostgresServer
 from tests.servers.redis_server import RedisServer
 

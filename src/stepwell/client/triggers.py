@@ -7,8 +7,7 @@ from typing import Any
 
 from ..base.clock import SECOND
 from ..triggers.definition import Trigger
-from ..triggers.reading import moment
-from ..triggers.rendering import time_text
+from ..triggers.times import moment, time_text
 from .transport import Transport, path_of
 
 

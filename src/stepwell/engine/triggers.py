@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.clock import SECOND
+from ..base.forms.problems import Problems
 from ..base.words import shown
 from ..core.model import Create, parted
 from ..core.store import Store, reader
@@ -17,7 +18,7 @@ from ..define.document.inputs import checked_input
 from ..define.types.input_schema import input_schema
 from ..errors import DefinitionError, InputError, MissingJob, RunConflict
 from ..triggers.book import StoredTrigger, Triggers, calendar_clock
-from ..triggers.definition import Trigger
+from ..triggers.definition import Trigger, TriggerError
 from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
 from ..triggers.state import TriggerState
@@ -62,7 +63,7 @@ class EngineTriggers(Triggers):
 
     def add(self, trigger: Trigger, *, paused: bool | None = None, declared_in: str | None = None) -> StoredTrigger:
         if isinstance(trigger, Trigger):
-            (self._check_input if trigger.is_schedule else self._check_template)(trigger)
+            (self._check_template if trigger.scheduled is None else self._check_input)(trigger)
         return super().add(trigger, paused=paused, declared_in=declared_in)
 
     def _check_input(self, trigger: Trigger) -> None:
@@ -177,5 +178,15 @@ def load_triggers(file: str | os.PathLike[str]) -> list[Trigger]:
     read = read_document(Path(file))
     if read.repeated:
         raise InputError(f"{file}: the key {read.repeated[0][-1]!r} is there more than once")
-    given = read.data["triggers"] if isinstance(read.data, dict) and set(read.data) == {"triggers"} else read.data
-    return [Trigger.of(each) for each in (given if isinstance(given, list) else [given])]
+    listed = isinstance(read.data, dict) and set(read.data) == {"triggers"}
+    forms = read.data["triggers"] if listed else read.data
+    triggers = []
+    for number, form in enumerate(forms if isinstance(forms, list) else [forms]):
+        try:
+            triggers.append(Trigger.of(form))
+        except TriggerError as error:
+            at = (*(("triggers",) if listed else ()), *((number,) if isinstance(forms, list) else ()))
+            problems = Problems()
+            problems += [each._replace(place=(*at, *each.place)) for each in error.problems]
+            raise TriggerError(error.name, problems.placed(read.marks())) from None
+    return triggers

@@ -4,7 +4,6 @@
 `book` adds and changes triggers, `webhook` receives requests.
 """
 
-from .definition import Trigger
-from .kinds import TriggerError
+from .definition import Trigger, TriggerError
 
 __all__ = ["Trigger", "TriggerError"]

@@ -7,19 +7,18 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ..base.clock import SECOND, WallClock
-from ..base.ids import time_ordered
+from ..base.ids import checked_run_id, time_ordered
 from ..base.words import shown, suggestion
 from ..core.model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
 from ..core.store import Store, reader
 from ..errors import InputError, StoreCorrupt
-from .deciding import decide, schedule_of
+from .deciding import decide
 from .definition import Trigger
 from .firing import NotHere, Starter
-from .kinds import RunFinished
-from .reading import checked_key
-from .rendering import Start, make_start, tags_of, time_text
+from .rendering import Start, make_start, tags_of
 from .schedule import next_fires
 from .state import RECORD, Backfill, TriggerState
+from .times import time_text
 
 MAX_BACKFILL = 10_000
 MAX_BACKFILLS = 10
@@ -57,7 +56,7 @@ class StoredTrigger(NamedTuple):
 
     def next_fires(self, count: int = 1) -> list[float]:
         """When it fires next, in seconds since 1970; nothing if it is paused or no schedule."""
-        schedule = None if self.paused else schedule_of(self.trigger, self.state)
+        schedule = None if self.paused else self.trigger.schedule(self.state.added_at)
         return [] if schedule is None else [time / SECOND for time in next_fires(schedule, self.at, count)]
 
     def as_json(self, count: int = 5) -> dict[str, Any]:
@@ -142,15 +141,15 @@ class Triggers:
         if state.digest == trigger.digest:
             return state
         known = self._stored(trigger.name, state, now).trigger
-        if known.when != trigger.when:
-            if known.is_schedule:
+        if known.form.occasion != trigger.form.occasion:
+            if known.scheduled is not None:
                 state = decide(known, state, now, busy=self._is_active(state.last_run)).state
             state = state.changed(mark=now, since=now, backfills=())
         return state.changed(version=version, digest=trigger.digest, error=None, tried_at=0)
 
     def _time_for(self, trigger: Trigger) -> int:
         """Ends of runs go by the clock of the store, everything else by the calendar."""
-        return self._store.now() if isinstance(trigger.when, RunFinished) else self._now()
+        return self._store.now() if trigger.kind == "run_finished" else self._now()
 
     def _is_active(self, run_id: str | None) -> bool:
         row = None if run_id is None else reader.get_run(self._store, run_id)
@@ -214,7 +213,7 @@ class Triggers:
         else:
             start = make_start(trigger, found.state, run_id, now)
         self._start(start)
-        if trigger.is_schedule:
+        if trigger.scheduled is not None:
             self._change(name, lambda state, _: state.changed(last_run=run_id))
         return run_id
 
@@ -224,7 +223,7 @@ class Triggers:
         A time that has a run keeps it. With overlap `skip` or `queue` they follow one another.
         """
         found = self.get(name)
-        schedule = schedule_of(found.trigger, found.state)
+        schedule = found.trigger.schedule(found.state.added_at)
         if schedule is None:
             raise InputError(f"trigger {name!r} is no schedule: only cron and every have times that can be filled in")
         if not 0 <= start < end <= self._now():
@@ -269,6 +268,14 @@ class Triggers:
 
 
 _TRIES = 100
+
+
+def checked_key(text: str) -> str:
+    """A key for a fire, which becomes a part of the run id."""
+    checked_run_id(text)
+    if len(text) > 80:
+        raise InputError(f"key {shown(text)}: expected at most 80 characters")
+    return text
 
 
 def _with_backfill(state: TriggerState, wanted: Backfill) -> TriggerState:

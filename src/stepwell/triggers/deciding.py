@@ -8,13 +8,15 @@ starting twice is harmless.
 from __future__ import annotations
 
 from itertools import islice, takewhile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.clock import SECOND
 from .definition import Trigger
-from .kinds import Interval
-from .schedule import Cron, Every, Schedule
+from .schedule import Schedule
 from .state import TriggerState
+
+if TYPE_CHECKING:
+    from .kinds import Scheduled
 
 AT_ONCE = 100
 """Times that are decided and started together."""
@@ -38,27 +40,18 @@ class Decision(NamedTuple):
     clock_moved: bool = False
 
 
-def schedule_of(trigger: Trigger, state: TriggerState) -> Schedule | None:
-    match trigger.when:
-        case Cron() as cron:
-            return cron
-        case Interval(every, start):
-            return Every(every, state.added_at - state.added_at % SECOND if start is None else start)
-        case _:
-            return None
-
-
 def decide(trigger: Trigger, state: TriggerState, now: int, *, busy: bool) -> Decision:
     """Which times fire. `busy`: the run that it started last has not ended."""
-    schedule = schedule_of(trigger, state)
-    if schedule is None or state.paused or state.pending:
+    scheduled = trigger.scheduled
+    if scheduled is None or state.paused or state.pending:
         return Decision(state)
+    schedule = scheduled.schedule(state.added_at)
     if state.mark > now + CLOCK_SET_BACK:
         return Decision(state.changed(mark=now), clock_moved=True)
-    due, missed = _due(trigger, schedule, state.mark, now)
+    due, missed = _due(scheduled, schedule, state.mark, now)
     mark = max(state.mark, due[-1] if due else 0, missed[1] if missed else 0)
     made = state.changed(mark=mark) if mark != state.mark else state
-    match trigger.overlap:
+    match scheduled.overlap:
         case "allow":
             return Decision(_with_backfill(made.changed(pending=tuple(due)) if due else made, schedule), missed)
         case "skip":
@@ -73,19 +66,19 @@ def decide(trigger: Trigger, state: TriggerState, now: int, *, busy: bool) -> De
             return Decision(_next_in_turn(made, schedule, busy), missed, left)
 
 
-def _due(trigger: Trigger, schedule: Schedule, mark: int, now: int) -> tuple[list[int], tuple[int, int] | None]:
+def _due(policy: Scheduled, schedule: Schedule, mark: int, now: int) -> tuple[list[int], tuple[int, int] | None]:
     """The times after the mark that fire now, as `catch_up` says, and the first and last that are left out."""
-    if trigger.catch_up == "all":
+    if policy.catch_up == "all":
         return list(islice(takewhile(lambda time: time <= now, schedule.after(mark)), AT_ONCE)), None
     first = next(iter(schedule.after(mark)), None)
     if first is None or first > now:
         return [], None
-    on_time = max(mark, now - trigger.grace - 1)  # a grace of 60 s includes what was due 60 s ago
+    on_time = max(mark, now - policy.grace - 1)  # a grace of 60 s includes what was due 60 s ago
     due = list(islice(takewhile(lambda time: time <= now, schedule.after(on_time)), AT_ONCE))
     last = schedule.latest(on_time, mark)  # the last of those that were missed
     if last is None:
         return due, None
-    if trigger.catch_up == "last" and not due:
+    if policy.catch_up == "last" and not due:
         before = schedule.latest(last - 1, mark)
         return [last], None if before is None else (first, before)
     return due, (first, last)
@@ -123,7 +116,7 @@ def _of_backfill(state: TriggerState, schedule: Schedule, count: int) -> tuple[T
 
 def next_look(trigger: Trigger, state: TriggerState, now: int, *, busy: bool) -> int | None:
     """When there is something to do again; None: not before something changes."""
-    schedule = schedule_of(trigger, state)
+    schedule = trigger.schedule(state.added_at)
     if state.pending:
         return state.tried_at + RETRY_AFTER if state.error else now
     if schedule is None or state.paused:

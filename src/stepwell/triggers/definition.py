@@ -6,20 +6,32 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..base.clock import SECOND, Duration
+from ..base.clock import Duration
 from ..base.codec import decode, encode_checked, sha256
-from ..base.forms.problems import Problem
+from ..base.forms.problems import Path, Problem, Problems
 from ..base.templates import Config, compile_config
 from ..base.types.codecs import encoded_by_type
 from ..base.words import shown
-from ..errors import NotJson
-from .kinds import KINDS, CatchUp, Interval, Kind, Overlap, Path, TriggerError, When
-from .reading import read
-from .schedule import Cron
+from ..errors import DefinitionError, NotJson
+
+if TYPE_CHECKING:
+    from .kinds import AnyTrigger, CatchUp, Kind, Overlap, Scheduled
+    from .schedule import Schedule
 
 MAX_DECLARED = 100
+
+
+class TriggerError(DefinitionError):
+    """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, name: object, problems: list[Problem]) -> None:
+        self.name = name
+        self.problems = tuple(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"trigger {name!r} has {count}:\n{lines}")
 
 
 class Trigger:
@@ -55,13 +67,13 @@ class Trigger:
         tags: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> None:
-        given = {key: value for key, value in locals().items() if key not in ("self", "workflow") and value is not None}
-        given |= {key: _as_data(given[key]) for key in ("every", "start", "grace_seconds", "webhook") if key in given}
+        fields = {key: value for key, value in locals().items() if key != "self" and value is not None}
+        fields["workflow"] = getattr(workflow, "target", workflow)
         if run_finished is not None:
             after = dict(run_finished) if isinstance(run_finished, Mapping) else {"workflow": run_finished}
-            named = after.get("workflow")
-            given["run_finished"] = {**after, "workflow": getattr(named, "workflow_name", named)}
-        self._read({**given, "workflow": getattr(workflow, "target", workflow)})
+            ended = after.get("workflow")
+            fields["run_finished"] = {**after, "workflow": getattr(ended, "workflow_name", ended)}
+        self._read({key: value if key == "input" else _as_data(value) for key, value in fields.items()})
 
     @classmethod
     def of(cls, data: Any) -> Trigger:
@@ -75,42 +87,39 @@ class Trigger:
         return cls.of(decode(body))
 
     def _read(self, data: Any) -> None:
-        problems: list[Problem] = []
-        named = data.get("name") if isinstance(data, Mapping) else None
+        problems = Problems()
         try:
-            copied = decode(encoded_by_type(dict(data) if isinstance(data, Mapping) else data))
-            found = read(copied, problems)
+            form = read_trigger(decode(encoded_by_type(dict(data) if isinstance(data, Mapping) else data)), problems)
         except NotJson as error:
             problems.append(Problem((), str(error)))
-            found = None
-        if problems or found is None:
-            raise TriggerError(named, problems)
-        self.__dict__.update(found)
-
-    name: str
-    workflow: str
-    when: When
-    input: Any
-    catch_up: CatchUp
-    overlap: Overlap
-    grace_seconds: float
-    priority: int
-    tags: dict[str, str]
-    description: str | None
-    canonical: dict[str, Any]
-    """Its one form as data: nothing that is at its default."""
+            form = None
+        if problems or form is None:
+            raise TriggerError(data.get("name") if isinstance(data, Mapping) else None, problems)
+        self.form = form
+        """Its fields, as an instance of the class of its kind."""
+        self.name, self.workflow = form.name, form.workflow
+        self.input: Any = form.input
+        self.priority, self.tags, self.description = form.priority, form.tags, form.description
 
     @property
     def kind(self) -> Kind:
-        return KINDS[type(self.when)]
+        return self.form.kind
 
-    @property
-    def is_schedule(self) -> bool:
-        return isinstance(self.when, Cron | Interval)
+    @cached_property
+    def scheduled(self) -> Scheduled | None:
+        """Its fields, if it fires at times."""
+        from .kinds import Scheduled
 
-    @property
-    def grace(self) -> int:
-        return int(self.grace_seconds * SECOND)
+        return self.form if isinstance(self.form, Scheduled) else None
+
+    def schedule(self, added_at: int) -> Schedule | None:
+        """The times at which it fires, if it has any."""
+        return None if self.scheduled is None else self.scheduled.schedule(added_at)
+
+    @cached_property
+    def canonical(self) -> dict[str, Any]:
+        """Its one form as data: nothing that is at its default, so that a new option changes no digest."""
+        return self.form.written_fields
 
     @cached_property
     def template(self) -> Config:
@@ -143,6 +152,22 @@ class Trigger:
         return f"<Trigger {self.name!r} of {self.workflow!r}, {self.kind}>"
 
 
+def read_trigger(data: Any, problems: Problems) -> AnyTrigger | None:
+    """Read the form of a trigger; its kind is the field that says when it fires."""
+    from ..base.forms.reading import read_form
+    from .kinds import FORMS, TriggerForm
+
+    if not isinstance(data, dict):
+        problems.expected((), TriggerForm.contents, data)
+        return None
+    kinds = [kind for kind in FORMS if kind in data]
+    if len(kinds) != 1:
+        what = " and ".join(kinds) if kinds else "none of them"
+        problems.add((), f"expected one of {', '.join(FORMS)}, which says when it fires, got {what}")
+        return None
+    return read_form(FORMS[kinds[0]], data, problems)
+
+
 def _as_data(value: Any) -> Any:
     """What Python has a type for and a document writes as text or seconds."""
     match value:
@@ -157,32 +182,36 @@ def _as_data(value: Any) -> Any:
             return value
 
 
-def read_declared(given: Any, workflow: str, named: str, report: Callable[[Path, str], None]) -> tuple[Trigger, ...]:
+def read_declared(
+    data: Any, workflow: str, default_name: str, report: Callable[[Path, str], None]
+) -> tuple[Trigger, ...]:
     """The triggers that a workflow declares. A single one may have no name: it gets that of the workflow."""
-    if not isinstance(given, list | tuple) or len(given) > MAX_DECLARED:
-        report((), f"a list of at most {MAX_DECLARED} triggers is needed, not {shown(given)}")
+    if not isinstance(data, list | tuple) or len(data) > MAX_DECLARED:
+        report((), f"expected a list of at most {MAX_DECLARED} triggers, got {shown(data)}")
         return ()
-    found: list[Trigger] = []
-    for place, each in enumerate(given):
-        if not isinstance(each, Mapping):
-            report((place,), f"expected an object with cron, every, webhook, run_finished or state, got {shown(each)}")
+    triggers: dict[str, Trigger] = {}
+    for place, fields in enumerate(data):
+        if not isinstance(fields, Mapping):
+            report(
+                (place,), f"expected an object with cron, every, webhook, run_finished or state, got {shown(fields)}"
+            )
             continue
-        if "workflow" in each:
+        if "workflow" in fields:
             report((place, "workflow"), "it starts the workflow that declares it: leave this out")
             continue
-        data = {**each, "workflow": workflow}
-        if len(given) == 1 and "name" not in each:
-            data["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip("-._")[:100]
+        own = {"workflow": workflow}
+        if len(data) == 1:
+            own["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", default_name).strip("-._")[:100]
         try:
-            trigger = Trigger.of(data)
+            trigger = Trigger.of({**own, **fields})
         except TriggerError as error:
             for problem in error.problems:
                 report((place, *problem.place), problem.message)
             continue
-        if any(trigger.name == other.name for other in found):
+        if trigger.name in triggers:
             report((place, "name"), f"{trigger.name!r} is the name of another one already")
-        found.append(trigger)
-    return tuple(found)
+        triggers[trigger.name] = trigger
+    return tuple(triggers.values())
 
 
 def declared_form(trigger: Trigger) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..base.clock import SECOND
 from ..base.codec import decode
@@ -21,9 +21,12 @@ from ..core.store import Store, reader
 from ..errors import InputError, StepwellError, StoreError
 from .deciding import RETRY_AFTER, Decision, decide, next_look
 from .definition import Trigger
-from .kinds import RunFinished
-from .rendering import Start, make_start, run_id_at, time_text
+from .rendering import Start, make_start, run_id_at
 from .state import RECORD, TriggerState
+from .times import time_text
+
+if TYPE_CHECKING:
+    from .kinds import RunFinished
 
 LOOK_BACK = 30 * SECOND
 """How much later than its time the end of a run may become visible."""
@@ -79,7 +82,7 @@ class EndedRuns:
         now = self._store.now()
         first = max(state.since, max(state.mark, self._looked.get(trigger, 0)) - LOOK_BACK)
         seen = self._seen.setdefault(trigger, set())
-        statuses = tuple(map(RunStatus, when.statuses))
+        statuses = tuple(map(RunStatus, when.status))
         self._looked[trigger] = now
         for row in reader.rows(self._store, ListEnded(first, when.workflow, statuses)):
             ended = EndedRun(self._store, row)
@@ -171,8 +174,8 @@ class Firing:
             state = TriggerState.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
-            if isinstance(trigger.when, RunFinished):
-                return 0, self._after_runs(current, trigger, trigger.when, state)
+            if trigger.form.kind == "run_finished":
+                return 0, self._after_runs(current, trigger, trigger.form.run_finished, state)
             if state.pending:
                 if state.error is not None and now < (again := next_look(trigger, state, now, busy=False) or now):
                     return current.version, again
@@ -209,7 +212,9 @@ class Firing:
 
     def _is_busy(self, trigger: Trigger, state: TriggerState, now: int) -> bool:
         """Whether the run that was started last has not ended. Only asked where it matters."""
-        if trigger.overlap == "allow" or state.last_run is None or state.paused:
+        if trigger.scheduled is None or trigger.scheduled.overlap == "allow":
+            return False
+        if state.last_run is None or state.paused:
             return False
         if not (state.queue or state.backfills):
             due = next_look(trigger, state, now, busy=False)
@@ -281,14 +286,16 @@ class Firing:
         return one_line(f"{what}: {error.public_message}")
 
     def _explain(self, trigger: Trigger, decision: Decision) -> None:
+        policy = trigger.scheduled
+        assert policy is not None
         if decision.clock_moved:
             log.warning("trigger %s: the clock was set back; it goes on from now", trigger.name)
         if decision.missed is not None:
             first, last = (time_text(time) for time in decision.missed)
             told = first if first == last else f"{first} to {last}"
-            log.warning("trigger %s: missed %s, left out (catch_up=%s)", trigger.name, told, trigger.catch_up)
+            log.warning("trigger %s: missed %s, left out (catch_up=%s)", trigger.name, told, policy.catch_up)
         if decision.skipped:
-            what = "the run before is still active" if trigger.overlap == "skip" else "too many wait for the run before"
+            what = "the run before is still active" if policy.overlap == "skip" else "too many wait for the run before"
             log.info("trigger %s: %s times left out, %s", trigger.name, decision.skipped, what)
 
     def _tell(self, name: str, message: str) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from typing import Any, NamedTuple
 
 from ..base.clock import SECOND
 from ..base.words import shown
 from ..errors import InputError
-from .deciding import schedule_of
 from .definition import Trigger
-from .schedule import Cron, time_zone
+from .schedule import Cron
 from .state import TriggerState
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from .times import EPOCH, time_text
 
 
 class Start(NamedTuple):
@@ -25,15 +23,6 @@ class Start(NamedTuple):
     input: dict[str, Any]
     priority: int
     tags: dict[str, str]
-
-
-def time_text(time: int) -> str:
-    """
-    >>> time_text(1_768_473_000_000_000), time_text(1_768_473_000_500_000)
-    ('2026-01-15T10:30:00Z', '2026-01-15T10:30:00.500000Z')
-    """
-    moment = _EPOCH + timedelta(microseconds=time)
-    return moment.isoformat(timespec="microseconds" if time % SECOND else "seconds").replace("+00:00", "Z")
 
 
 def run_id_at(trigger: str, time: int) -> str:
@@ -50,10 +39,10 @@ def make_start(
         "fire": _fire(trigger, state, time),
         **(names or {}),
     }
-    given = trigger.template.render(scope, make_secret=lambda name: f"secret:{name}")
-    if not isinstance(given, dict):
-        raise InputError(f"the input of trigger {trigger.name!r} is {shown(given)}; an object is needed")
-    return Start(run_id, trigger.workflow, given, trigger.priority, tags_of(trigger, time))
+    rendered = trigger.template.render(scope, make_secret=lambda name: f"secret:{name}")
+    if not isinstance(rendered, dict):
+        raise InputError(f"the input of trigger {trigger.name!r}: expected an object, got {shown(rendered)}")
+    return Start(run_id, trigger.workflow, rendered, trigger.priority, tags_of(trigger, time))
 
 
 def tags_of(trigger: Trigger, time: int) -> dict[str, str]:
@@ -62,13 +51,11 @@ def tags_of(trigger: Trigger, time: int) -> dict[str, str]:
 
 def _fire(trigger: Trigger, state: TriggerState, time: int) -> dict[str, Any]:
     """When it fired: `time` in UTC, `local` and `date` where the schedule is, `previous` the time before it."""
-    when = trigger.when
-    local = (_EPOCH + timedelta(microseconds=time)).astimezone(
-        time_zone(when.timezone if isinstance(when, Cron) else "UTC")
-    )
-    made = {"time": time_text(time), "local": local.isoformat(), "date": local.date().isoformat()}
-    schedule = schedule_of(trigger, state)
+    schedule = trigger.schedule(state.added_at)
+    zone = schedule.zone if isinstance(schedule, Cron) else UTC
+    local = (EPOCH + timedelta(microseconds=time)).astimezone(zone)
+    fire = {"time": time_text(time), "local": local.isoformat(), "date": local.date().isoformat()}
     if schedule is not None and trigger.reads("fire", "previous"):
         before = schedule.latest(time - 1, max(0, time - 40 * 366 * 86_400 * SECOND))
-        made["previous"] = made["time"] if before is None else time_text(before)
-    return made
+        fire["previous"] = fire["time"] if before is None else time_text(before)
+    return fire

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 from ..base.clock import SECOND
@@ -19,10 +19,12 @@ from ..core.graph.parse import parse
 from ..errors import GraphError, InputError, StepwellError
 from .definition import Trigger
 from .firing import Starter
-from .kinds import Webhook
 from .rendering import make_start
 from .schemes import SCHEMES, Headers, same
 from .state import TriggerState
+
+if TYPE_CHECKING:
+    from .kinds import Webhook
 
 MAX_BODY = 1024 * 1024
 HIDDEN = ("authorization", "cookie", "proxy-authorization")
@@ -66,8 +68,8 @@ def receive(
 
     `admit` is called for authenticated requests; it returns seconds to wait if there were too many.
     """
-    when = trigger.when
-    assert isinstance(when, Webhook)
+    assert trigger.form.kind == "webhook"
+    when = trigger.form.webhook
     if len(request.body) > MAX_BODY:
         raise HookRefused(413, f"the body has {len(request.body):,} bytes; at most {MAX_BODY:,} are taken")
     sent_at = check_sender(when, request, secret, now)

@@ -17,18 +17,26 @@ Importing this module loads pydantic: import it where something is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, ValidationError, create_model
+from annotated_types import Ge, Gt, Le, MinLen
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    ValidationError,
+    create_model,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from ..clock import MAX_SECONDS, POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED
-from .problems import Path, Problems, shown
+from .problems import Path, Problem, Problems, shown
 
 MAX_REPORTED = 1_000
 """Problems of one form."""
@@ -47,10 +55,18 @@ class Expected:
         )
 
 
+class Refused(ValueError):
+    """Raised by validators that find several problems, each with its place below the value."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        super().__init__("refused")
+        self.problems = tuple(problems)
+
+
 class Form(BaseModel):
     """A description of one JSON form. Unknown fields are refused, and no value is converted to another type."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     noun: ClassVar[str] = "it"
     """What it is called in messages: `a node`."""
     contents: ClassVar[str] = "an object"
@@ -76,27 +92,40 @@ Seconds = Annotated[float, Ge(0), Le(MAX_SECONDS), Expected(SECONDS_NEEDED), _PL
 PositiveSeconds = Annotated[float, Gt(0), Le(MAX_SECONDS), Expected(POSITIVE_SECONDS_NEEDED), _PLAIN]
 
 
+def printable(text: str) -> str:
+    """The text, unless it is blank or could command a terminal."""
+    if not text.strip() or not text.isprintable():
+        raise ValueError("expected printable text")
+    return text
+
+
+Line = Annotated[str, MinLen(1), AfterValidator(printable)]
+"""One line of text. `Line` with an upper bound and words: `Annotated[Line, MaxLen(100), Expected("a name")]`."""
+
+
 def read_form(form: type[AnyForm], data: Any, problems: Problems, path: Path = ()) -> AnyForm | None:
     """An object read as a form. `path` is where it stands; see the module for what comes back if there are problems."""
     if not isinstance(data, dict):
         problems.expected(path, getattr(form, "contents", "an object"), data)
         return None
     fields, names = _renamed(form, data, problems, path)
-    try:
-        read: AnyForm = form.model_validate(fields)
-        return read
-    except ValidationError as error:
-        refused = error.errors(include_url=False)
-    for each in islice(refused, MAX_REPORTED):
-        loc = each["loc"]
-        place = (names.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
-        _report(form, each, _existing(data, place), problems, path)
-    wrong = {each["loc"][0] for each in refused if each["loc"]}
-    try:
-        read = _lenient(form).model_validate({name: value for name, value in fields.items() if name not in wrong})
-        return read
-    except ValidationError:
-        return None
+    order = {name: place for place, name in enumerate(fields)}
+    for is_lenient in (False, True):
+        try:
+            read: AnyForm = (_lenient(form) if is_lenient else form).model_validate(fields)
+            return read
+        except ValidationError as error:
+            refused = error.errors(include_url=False)
+        refused.sort(key=lambda each: order.get(str(each["loc"][0]), -1) if each["loc"] else -1)
+        for each in islice(refused, MAX_REPORTED):
+            loc = each["loc"]
+            place = (names.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
+            _report(form, each, _existing(data, place), problems, path)
+        wrong = {each["loc"][0] for each in refused if each["loc"]}
+        if not wrong:
+            break
+        fields = {name: value for name, value in fields.items() if name not in wrong}
+    return None
 
 
 def _renamed(
@@ -161,6 +190,9 @@ def _report(form: type[BaseModel], error: ErrorDetails, place: Path, problems: P
         owner, name = _form_at(form, place[:-1]), str(place[-1])
         names = [*_names(owner), *getattr(owner, "other_names", ())]
         problems.unknown(at, f"{_noun(owner)} has no field {shown(name)}", name, names)
+    elif isinstance(refused := context.get("error"), Refused):
+        for found in refused.problems:
+            problems.add((*at, *found.place), found.message, expected=found.expected, nearest=found.nearest)
     elif kind in ("value_error", "assertion_error"):
         problems.add(at, error["msg"].partition(", ")[2], found=value)
     elif kind in ("model_type", "model_attributes_type"):

@@ -19,8 +19,7 @@ from ...errors import InputError
 from ...triggers.book import StoredTrigger
 from ...triggers.definition import Trigger
 from ...triggers.firing import NotHere
-from ...triggers.reading import moment
-from ...triggers.rendering import time_text
+from ...triggers.times import moment, time_text
 from ..connect import Connection
 from ..documents import Pairs, is_file
 from ..show.words import plain
@@ -47,7 +46,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
     made = table("trigger", "workflow", "when", "next", "is", wrapped=("when", "is"))
     for each in found:
-        made.add_row(each.name, plain(each.trigger.workflow), plain(when(each.trigger)), *_standing(each))
+        made.add_row(each.name, plain(each.trigger.workflow), plain(each.trigger.form.words), *_standing(each))
     console().print(made)
 
 
@@ -59,23 +58,6 @@ def _standing(each: StoredTrigger | RemoteTrigger) -> tuple[str, str]:
     elif each.waiting:
         state += f", {each.waiting} waiting"
     return "".join(time_text(int(time * SECOND)) for time in each.next_fires()), state
-
-
-def when(trigger: Trigger) -> str:
-    """When it fires, in words."""
-    data = trigger.canonical
-    match trigger.kind:
-        case "cron":
-            return f"{data['cron']} {data.get('timezone', 'UTC')}"
-        case "every":
-            return f"every {data['every']:g} s"
-        case "webhook":
-            return f"POST /hooks/{trigger.name} ({data['webhook'].get('scheme', 'hmac')})"
-        case "state":
-            given = data["state"]
-            return f"new {given.get('stateType') or given['path']} of {given['pipeline']}"
-        case "run_finished":
-            return f"after {data['run_finished']['workflow']} {'|'.join(data['run_finished']['status'])}"
 
 
 def show(connection: Connection, name: str, *, count: int, as_json: bool) -> None:

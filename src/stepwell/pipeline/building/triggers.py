@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...base.words import one_line
 from ...errors import DefinitionError, StoreError
 from ...triggers.filters import passes
-from ...triggers.kinds import StateWritten
 from ..looking import View
 from ..staleness.standing import FRESH
 from ..states.records import Record
@@ -148,10 +147,13 @@ class BuildTriggers:
         if not self._runs.has_engine:
             return found
         for stored in self._runs.engine.triggers.all():
-            when = stored.trigger.when
-            if isinstance(when, StateWritten) and when.pipeline == name and not stored.paused:
+            form = stored.trigger.form
+            if form.kind == "state" and form.state.pipeline == name and not stored.paused:
+                states = form.state
                 try:
-                    trigger = make_trigger(stored.name, when.state, None, when.filter, False, self._pipeline.stages)
+                    trigger = make_trigger(
+                        stored.name, states.wanted, None, states.filter, False, self._pipeline.stages
+                    )
                     self._check_reachable(trigger)
                 except DefinitionError as error:
                     self._note_problem(stored.name, one_line(str(error)))

@@ -15,9 +15,8 @@ from ...errors import InputError
 from ...triggers.book import StoredTrigger, Triggers
 from ...triggers.definition import Trigger
 from ...triggers.kinds import Kind
-from ...triggers.reading import moment
-from ...triggers.rendering import time_text
 from ...triggers.state import RECORD
+from ...triggers.times import moment, time_text
 from ...triggers.webhook import MAX_BODY
 from .. import paging
 from ..hooks import start_by
