@@ -116,6 +116,7 @@ def test_twice_is_enough():
         (answer(200, []), "gave no chat completion"),
         (answer(200, {"choices": [{}]}), "gave no chat completion"),
         (said(None), "the model said nothing"),
+        (answer(200, {"choices": [{"message": "Hello"}]}), "the model said nothing"),
         (answer(200, {"choices": [{"message": {"content": None, "refusal": "never"}}]}), "the model refused: never"),
         (answer(200, b"<html>", "text/html"), "is not"),
         (answer(401, {"error": "bad key sk-swordfish-10"}), r"status 401: .*bad key \*\*\*"),

@@ -96,6 +96,12 @@ def test_a_program_that_writes_without_end_is_killed():
     with pytest.raises(PermanentError, match="yes wrote more than 100,000 bytes"):
         Bench(shell=True).call("shell", args=["yes"], max_bytes=100_000)
     assert time.monotonic() - started < 5
+    assert Bench(shell=True).call("shell", args=["printf", "x"], max_bytes=1)["result"] == "x"
+    with pytest.raises(PermanentError, match="wrote more than 1 bytes"):
+        Bench(shell=True).call("shell", args=["printf", "xy"], max_bytes=1)
+    for limit in (0, 100_000_001):
+        (problem,) = Bench().handlers["shell"].check_config({"args": ["true"], "max_bytes": limit})
+        assert problem.place == ("max_bytes",)
 
 
 def test_a_program_need_not_read_what_it_is_given():
@@ -164,9 +170,9 @@ def test_what_left_its_session_does_not_outlive_the_node(tmp_path: Path, ends: s
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError, PermanentError):
             await task
+        _check_gone(int(Path(f"{left}.done").read_text()))  # before the loop ends, which waits for threads
 
     asyncio.run(run())
-    _check_gone(int(Path(f"{left}.done").read_text()))
 
 
 def _check_gone(pid: int) -> None:

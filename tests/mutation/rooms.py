@@ -41,7 +41,7 @@ ROOMS = {
     "engine/bodies": Room(("tests/engine", "tests/base/test_masking")),
     "engine/reports": Room(("tests/history", "tests/engine", "tests/cli"), also=("engine/show",)),
     "history": Room(("tests/history", "tests/engine", "tests/cli")),
-    "handlers": Room(("tests/handlers",)),
+    "handlers": Room(("tests/handlers", "tests/server/test_handlers_elsewhere")),
     "triggers": Room(("tests/triggers", "tests/engine/test_triggers", "tests/server/test_triggers")),
     "pipeline": Room(("tests/pipeline",)),
     "celery": Room(("tests/celery",)),
