@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from stepwell.core.model import ListEnded, ListLines, ListRuns, Query
 from stepwell.core.model.queries import Page, RunPage
 from stepwell.core.store import Store
 from stepwell.core.store.memory import MemoryStore
+from stepwell.errors import StoreError
 from stepwell.server.api import events
 from stepwell.server.serving import Serving
 from stepwell.server.streams import feed
@@ -74,6 +76,27 @@ def test_an_end_that_becomes_visible_late_is_told(embedded: bool, seconds: int) 
             store.delays = lambda row: False
             serving.service.feed.poke()
             until_told(lines, {(late.id, "CANCELLED")})
+
+
+@pytest.mark.parametrize("error", [StoreError("away"), KeyError("damaged")], ids=["a store", "a row"])
+def test_streams_go_on_after_a_look_that_failed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "TROUBLE_SECONDS", 0.01)
+    with delayed(embedded=True) as (serving, store, api, engine), api.stream("GET", ALL) as stream:
+        lines = events_of(stream.iter_lines())
+        first = engine.start(workflow())
+        until_told(lines, {(first.id, "PENDING")})
+        failed = threading.Event()
+
+        def fails(row: Any) -> bool:
+            store.delays = lambda row: False
+            failed.set()
+            raise error
+
+        store.delays = fails
+        while not failed.wait(0.05):
+            serving.service.feed.poke()
+        first.cancel()
+        until_told(lines, {(first.id, "CANCELLED")})
 
 
 def test_an_end_that_becomes_visible_after_a_client_left_is_told_when_it_resumes() -> None:

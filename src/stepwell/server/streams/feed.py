@@ -47,6 +47,7 @@ SHARE_OF_TIME = 0.1
 """Polling must not slow down the work, so slow polls are done less often,"""
 LONGEST_PAUSE = 1.0
 """but at least this often: on a busy machine everything is slow now and then."""
+TROUBLE_SECONDS = 1.0
 AT_ONCE = 500
 MAX_WAITING = 2_000
 """Events that wait for a slow client; then it reads them from the store, when it can take them."""
@@ -202,7 +203,10 @@ class Feed:
                     time.sleep(pause_after(time.monotonic() - began))
             except StoreError:
                 log.warning("the streams wait for the store", exc_info=True)
-                time.sleep(1)
+                time.sleep(TROUBLE_SECONDS)
+            except Exception:  # or all streams would be silent for good
+                log.exception("the streams cannot be served; it is tried again")
+                time.sleep(TROUBLE_SECONDS)
 
     def _has_changed(self) -> bool:
         poked = self._poked.wait(LOOK_EVERY)
