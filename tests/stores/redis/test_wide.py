@@ -17,7 +17,8 @@ from stepwell.core.model import (
     RunStatus,
 )
 from stepwell.core.store import reader
-from stepwell.stores.redis import encoding
+from stepwell.stores.redis import request
+from stepwell.stores.redis.fields import Arg
 from stepwell.stores.redis.library import DERIVED, SLICE
 from stepwell.stores.redis.store import RedisStore
 from tests.conformance.audit import audit
@@ -132,16 +133,16 @@ def crossing(width: int) -> dict[str, str]:
 
 def test_the_edges_of_a_wide_join_come_in_parts(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when a part is missing or comes twice, two send them at once, and the graph is deleted meanwhile."""
-    monkeypatch.setattr(encoding, "EDGES", 60)
+    monkeypatch.setattr(request, "EDGES", 60)
     store, other = RedisStore(url), RedisStore(url)
     of = graph(**crossing(200))
     (op,) = add_graph(of)
     assert isinstance(op, AddGraph)
-    parts = list(encoding.parts_before(op))
-    assert sum(part[0] == "add_edges" for part in parts) == 2 + 4
+    parts = list(request.parts_before(op))
+    assert sum(b'"op":"AddEdges"' in part[0] for part in parts) == 2 + 4
 
-    def send(some: RedisStore, part: list[encoding.Arg]) -> None:
-        some._call(some._library.commit, ["0", *part], writes=True)
+    def send(some: RedisStore, part: list[Arg]) -> None:
+        some._call(some._library.commit, part, writes=True)
 
     for part in parts[:3]:
         send(store, part)
@@ -165,7 +166,7 @@ def test_the_edges_of_a_wide_join_come_in_parts(url: str, monkeypatch: pytest.Mo
 
 
 def test_a_wide_join_is_whole_although_its_parts_were_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "EDGES", 60)
+    monkeypatch.setattr(request, "EDGES", 60)
     store = RedisStore(url)
     of = graph(**crossing(100))
     (op,) = add_graph(of)

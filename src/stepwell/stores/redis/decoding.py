@@ -9,14 +9,14 @@ from ...base.ids import AttemptId, RunId, attempt_id
 from ...core.model import Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
 from ...core.store.rules.codes import GATE, RUN_STATUS
 from ...core.store.rules.payloads import REFERENCE
-from .fields import tags_of, unpack_id
-from .settlements import news_of
+from .fields import tags_of, text
 
 Blobs = Mapping[bytes, bytes]
 _NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key", "purpose", "reason", "origin", "tags")
 _TEXTS = tuple(map(RunRow._fields.index, _NAMES))
 _NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
 """Which fields of a run are sent as bytes, and are texts or numbers."""
+_FENCED, _REPEATED = ord("f"), ord("r")
 _FIXED = ("status", "gate", "tags", "stopping", "releasing")
 _STATUS, _GATE, _TAGS, _STOPPING, _RELEASING = map(RunRow._fields.index, _FIXED)
 
@@ -31,7 +31,7 @@ def whole(value: bytes | None, blobs: Blobs) -> bytes | None:
 
 
 def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
-    return tuple(attempt_id(unpack_id(claim), ordinal) for claim, ordinal in zip(found[::2], found[1::2], strict=True))
+    return tuple(AttemptId(attempt.decode()) for attempt in found)
 
 
 def run_row(found: Sequence[Any]) -> RunRow:
@@ -49,6 +49,27 @@ def run_row(found: Sequence[Any]) -> RunRow:
 
 def admission(found: Sequence[Any]) -> int:
     return cast(int, found[-1])
+
+
+def news_of(found: Sequence[Any]) -> receipts.RunNews:
+    run, status, gate, purpose, open_, active, failed, seq = found
+    return receipts.RunNews(
+        RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq
+    )
+
+
+def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
+    """One receipt for each op of a set; those about one run share its news."""
+    _, verdicts, places, news = found
+    runs = [*map(news_of, news)]
+    accepted = [receipts.Settled(False, run) for run in runs]
+    for verdict, place in zip(verdicts, places, strict=True):
+        if verdict == _FENCED:
+            yield Refused(Refusal.FENCED)
+        elif verdict == _REPEATED:
+            yield receipts.Settled(True, runs[place - 1])
+        else:
+            yield accepted[place - 1]
 
 
 def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:

@@ -1,65 +1,77 @@
-"""Fields of ops and rows as they are sent and stored.
-
-Numbers go as text and payloads as they are. A seed or a priority has more bits than a Lua number, so the library never
-calculates with one.
-"""
+"""Ops, queries and rows as they are sent and stored: records go as JSON, field by field, and bytes beside it."""
 
 from __future__ import annotations
 
-import struct
+import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...base.ids import RunId
-from ...core.model import Lane
+from ...core.model import AttemptStatus, GateState, Lane, NodeStatus, RunStatus
+from ...core.store.rules.codes import ATTEMPT_CODE, GATE_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.payloads import is_large, reference
 
 Arg: TypeAlias = bytes | str | int
-LONGEST = 2**52
-"""Microseconds. Durations beyond, 142 years, are taken as this: a Lua number is exact to 2^53."""
-ENTRY = struct.Struct(">B7sII")
-NO_NODE = 0xFFFFFFFF
-"""The index of a journal entry that is about no node."""
-_ID_BYTES = 16
+Fields: TypeAlias = dict[str, Any]
+LARGEST = 2**52
+"""Larger numbers are taken as this, of microseconds 142 years: a Lua number is exact to 2^53."""
+_FIRST = 4
+"""The place of the first payload among the arguments: the marker, the time and the JSON come before it."""
+_CODES: dict[type, Mapping[Any, int]] = {
+    AttemptStatus: ATTEMPT_CODE,
+    GateState: GATE_CODE,
+    NodeStatus: NODE_CODE,
+    RunStatus: RUN_CODE,
+}
+_encoder = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
 
 
-def pack_id(text: str) -> bytes:
-    """The id of a claim in half the bytes, if it is one of ours."""
-    try:
-        packed = bytes.fromhex(text)
-    except ValueError:
-        packed = b""
-    if len(packed) == _ID_BYTES and packed.hex() == text:  # as we spell it
-        return b"\x01" + packed
-    return b"\x02" + text.encode()
+class Arguments:
+    """What a call is given: JSON, and payloads, which the JSON names by their places."""
 
+    def __init__(self) -> None:
+        self._payloads: list[Arg] = []
 
-def unpack_id(packed: bytes) -> str:
-    return packed[1:].hex() if packed[:1] == b"\x01" else packed[1:].decode()
+    def of(self, request: Any) -> list[Arg]:
+        # Half of a character, which is no UTF-8, is sent as it is: nothing stored has it.
+        return [_encoder.encode(request).encode("utf-8", "surrogatepass"), *self._payloads]
 
+    def raw(self, data: bytes | None) -> int | None:
+        """The place of bytes that are stored in their row, whatever their size."""
+        if data is None:
+            return None
+        self._payloads.append(data)
+        return _FIRST + len(self._payloads) - 1
 
-def flag(value: object) -> str:
-    return "1" if value else "0"
+    def payload(self, payload: bytes | None) -> int | None:
+        """The place of a payload; a large one comes after its reference."""
+        if payload is None or not is_large(payload):
+            return self.raw(payload)
+        place = self.raw(reference(payload))
+        self.raw(payload)
+        return place
 
+    def fields(self, record: Any) -> Fields:
+        """A record by its fields, without those that are None: Lua has no other word for what is missing."""
+        return {
+            name: self._value(value) for name, value in zip(record._fields, record, strict=True) if value is not None
+        }
 
-def maybe(value: Any) -> tuple[Arg, ...]:
-    return ("0",) if value is None else ("1", value)
-
-
-def many(values: Iterable[Arg]) -> list[Arg]:
-    listed = list(values)
-    return [len(listed), *listed]
-
-
-def duration(value: int) -> int:
-    return max(-LONGEST, min(int(value), LONGEST))
-
-
-def payload(value: bytes | None) -> tuple[Arg, ...]:
-    if value is None:
-        return ("0",)
-    return ("r", reference(value), value) if is_large(value) else ("1", value)
+    def _value(self, value: Any) -> Any:
+        kind = type(value)
+        if kind is str or kind is bool:
+            return value
+        if kind is bytes:
+            return self.raw(value)
+        if kind is Lane:
+            return lane_text(value), int(value.suspect), int(value.careful)
+        if kind in _CODES:
+            return _CODES[kind][value]
+        if hasattr(value, "_fields"):
+            return self.fields(value)
+        if isinstance(value, tuple):
+            return [self._value(member) for member in value]
+        return max(-LARGEST, min(int(value), LARGEST))
 
 
 def pack_document(document: bytes) -> bytes:
@@ -72,7 +84,7 @@ def unpack_document(stored: bytes | None) -> bytes | None:
 
 
 def lane_text(lane: Lane) -> str:
-    return f"{lane.queue}\0{lane.body}\0{flag(lane.careful)}"
+    return f"{lane.queue}\0{lane.body}\0{int(lane.careful)}"
 
 
 def lane_of(text: str, suspect: bool) -> Lane:
@@ -94,7 +106,3 @@ def tags_of(text: str | None) -> tuple[tuple[str, str], ...]:
 
 def text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
-
-
-def run_id_of(found: bytes) -> RunId:
-    return RunId(found.decode())

@@ -22,6 +22,9 @@ SLICE = 500
 """How many children of one completed node one call tells."""
 EDGES = 2_000
 """How many edges of a graph one call adds."""
+SCANNED = 2_000
+"""How many rows one answer looks at."""
+SCANNED_RUNS = 1_000
 DERIVED = 2_500
 """How many nodes and edges one call looks at before a gate opens."""
 FILES = (
@@ -77,7 +80,7 @@ def _constants() -> str:
         "R": {str(status): code for status, code in RUN_CODE.items()},
         "G": {str(state): code for state, code in GATE_CODE.items()},
         "K": KIND_CODE,
-        "LIMIT": {"nodes": LIMITS.nodes, "slice": SLICE, "derived": DERIVED},
+        "LIMIT": {"nodes": LIMITS.nodes, "slice": SLICE, "scanned": SCANNED, "runs": SCANNED_RUNS, "derived": DERIVED},
     }
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()

@@ -1,37 +1,27 @@
-"""Queries: what is asked of the library, and rows from what it answers. It gives stored bytes; they are taken apart here."""
+"""Queries: what is asked of the library, and rows from what it answers."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, assert_never, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
-from ...base.ids import Digest, NodeId, WorkerId, attempt_id, split_attempt_id
+from ...base.ids import AttemptId, Digest, NodeId, RunId, WorkerId, split_attempt_id
 from ...core.model import Lane, Query, queries, records, versions
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...core.model.status import NodeStatus
-from ...core.store.rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS, RUN_CODE, VERSION_CODE
+from ...core.store.rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS
 from ...core.store.rules.paging import attempt_columns, page_of
-from . import fields
 from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .fields import Arg, duration, lane_text, many, maybe, pack_id, run_id_of, unpack_document, unpack_id
-
-SCANNED = 2_000
-"""Rows that one answer looks at, so that nobody else has to wait for long. A page may be short."""
-SCANNED_RUNS = 1_000
-NODE = struct.Struct(">BIHIIIIIII7s")
-"""As `rows.lua` writes it; a claim and a reason may follow."""
-LAYOUT = struct.Struct(">IHBIIIB")
-"""As `graphs.lua` writes it; the id follows."""
-_SUSPECT, _REASON, _CLAIM = 16, 32, 64
-_LINE_ZERO = 1 << 31
-_NAMED_BY_A_RUN = frozenset({"run", "gate", "healed", "created"})
+from .fields import Arguments, Fields, tags_text, text, unpack_document
+from .library import SCANNED
 
 
-class Asked(NamedTuple):
-    args: list[Arg]
-    answer: Callable[[Any, Blobs], Any]
+class Question(NamedTuple):
+    query: Query
+    fields: Fields
+    read: Callable[[Any, Any, Blobs], Any]
+    """Makes the answer to the query from that of the library."""
 
 
 class Reader:
@@ -39,202 +29,92 @@ class Reader:
 
     def __init__(self, lane: Callable[[int], Lane]) -> None:
         self._lane = lane
+        self._readers: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
+            **_READERS,
+            queries.ListNodes: self._nodes,
+            queries.GetNodeColumns: self._node_columns,
+        }
 
-    def ask(self, query: Query) -> Asked:
-        if isinstance(query, queries.RunQuery):
-            return self._of_run(query)
-        match query:
-            case queries.GetRun(run_id):
-                return Asked(["get_run", run_id], lambda found, _: None if found is None else run_row(found))
-            case queries.ListRuns():
-                return Asked(runs_args(query), lambda found, _: found)
-            case queries.ListEnded():
-                return Asked(_ended_args(query), lambda found, _: _ended(found, query))
-            case queries.GetGraph(digest):
-                return Asked(["get_graph", digest], lambda found, _: unpack_document(found))
-            case queries.GetGraphAges(digests):
-                return Asked(
-                    ["graph_ages", *many(digests)],
-                    lambda found, _: {
-                        digest: age for digest, age in zip(digests, found, strict=True) if age is not None
-                    },
-                )
-            case queries.ListUnusedGraphs(after, limit, before):
-                args = ["unused_graphs", *maybe(after), max(0, limit), *maybe(_time(before))]
-                return Asked(args, lambda found, _: _unused(found, limit))
-            case queries.ListStops(worker, limit):
-                return Asked(["list_stops", worker], lambda found, _: queries.Page(attempts_of(found)[:limit]))
-            case queries.ListWorkers(after, limit):
-                return Asked(["list_workers", *maybe(after), max(0, limit)], lambda found, _: _workers(found, limit))
-            case queries.ReadyRuns(runs):
-                return Asked(["ready_runs", *many(runs)], lambda found, _: tuple(map(run_id_of, found)))
-            case queries.ListReady(lanes, runs, serves, limit):
-                named = [len(lanes), *(part for lane in lanes for part in (lane_text(lane), int(lane.suspect)))]
-                pairs = many(part for pair in serves for part in pair)
-                args = ["list_ready", *named, *many(runs), *pairs, max(0, limit)]
-                return Asked(args, lambda found, _: tuple(map(run_id_of, found)))
-            case queries.ListUnfinished(found_before, limit):
-                return Asked(["list_unfinished"], lambda found, _: _unfinished(found, found_before, limit))
-            case versions.GetVersion(kind, name, number, digest):
-                args = ["get_version", VERSION_CODE[kind], name, *maybe(number), *maybe(digest)]
-                return Asked(args, lambda found, _: None if found is None else _version(found))
-            case versions.ListVersions(kind, name, number, limit):
-                args = ["list_versions", VERSION_CODE[kind], name, number, max(0, limit)]
-                return Asked(args, lambda found, _: page_of(map(_version, found), limit, lambda row: row.number))
-            case versions.ListNames(kind, after, limit):
-                args = ["list_names", VERSION_CODE[kind], *maybe(after), max(0, limit)]
-                return Asked(args, lambda found, _: page_of(map(_name, found), limit, lambda row: row.name))
-            case records.GetRecord(kind_, key):
-                return Asked(["get_record", kind_, key], lambda found, _: None if found is None else _record(found))
-            case records.ListRecords(kind_, after, limit):
-                args = ["list_records", kind_, *maybe(after), max(0, limit)]
-                return Asked(args, lambda found, _: page_of(map(_record, found), limit, lambda row: row.key))
-            case _:
-                assert_never(query)
+    def question(self, query: Query, arguments: Arguments) -> Question:
+        kind = type(query)
+        fields = {"op": kind.__name__, **arguments.fields(query)}
+        if "limit" in fields:
+            fields["limit"] = max(0, min(fields["limit"], SCANNED))
+        more = _MORE.get(kind)
+        return Question(query, fields if more is None else fields | more(query), self._readers[kind])
 
-    def _of_run(self, query: queries.RunQuery) -> Asked:
-        run = query.run_id
-        match query:
-            case queries.CountNodes():
-                return Asked(["count_nodes", run], _counts)
-            case queries.ListNodes():
-                first = query.after if query.indexes is None else max(query.after, min(query.indexes, default=0) - 1)
-                chosen = bool(query.statuses) or query.indexes is not None
-                count = max(0, 10_000 if chosen else min(query.limit, 10_000))
-                return Asked(["list_nodes", run, max(first, -1), count], lambda found, _: self._nodes(found, query))
-            case queries.ListAttempts(_, index, after, limit):
-                most = max(0, min(limit, SCANNED))
-                args = ["list_attempts", run, *maybe(index), after[0], max(0, after[1]), most]
-                return Asked(args, lambda found, blobs: _attempts(found, blobs, most))
-            case queries.GetNodeColumns(_, last, limit):
-                args = ["node_columns", run, max(-1, last), max(0, min(limit, SCANNED))]
-                return Asked(args, lambda found, _: self._node_columns(found, query))
-            case queries.GetAttemptColumns(_, after, limit):
-                most = max(0, min(limit, SCANNED))
-                args = ["attempt_columns", run, after[0], max(0, after[1]), most]
-                return Asked(args, lambda found, _: attempt_columns(found[0], found[1], most))
-            case queries.GetOutputs(_, indexes, last, limit):
-                most = max(0, min(limit, SCANNED))
-                wanted = ("0",) if indexes is None else ("1", *many(sorted({i for i in indexes if i >= 0})))
-                args = ["get_outputs", run, *wanted, max(-1, last), most]
-                return Asked(args, _outputs)
-            case queries.ListJournal():
-                count = max(0, 10_000 if query.kinds or query.indexes is not None else min(query.limit, 10_000))
-                args = ["list_journal", run, min(max(0, query.after), 2**53), count]
-                return Asked(args, lambda found, _: _journal(found, query, count))
-            case queries.ListLines() | queries.ListMarks():
-                return Asked(lines_args(query, None), lambda found, _: found)
-            case _:
-                assert_never(query)
+    def _nodes(self, query: queries.ListNodes, found: Any, _: Blobs) -> queries.Page[NodeRow]:
+        rows, cursor = found
+        indexes = _chosen(query)
+        if cursor is None and indexes is not None and len(indexes) > SCANNED:
+            cursor = indexes[SCANNED - 1]
+        return queries.Page(map(self._node, rows), cursor)
 
-    def _nodes(self, found: Any, query: queries.ListNodes) -> queries.Page[NodeRow]:
-        if found is None:
-            return queries.Page()
-        loaded, first, nodes, layout = found
-        wanted = None if query.indexes is None else set(query.indexes)
-        statuses = set(query.statuses)
-        rows: list[NodeRow] = []
-        for index, (node, of_graph) in enumerate(zip(nodes, layout, strict=True), first):
-            status = NODE_STATUS[node[0] % _SUSPECT]
-            if (
-                index <= query.after
-                or (wanted is not None and index not in wanted)
-                or (statuses and status not in statuses)
-            ):
-                continue
-            if len(rows) >= query.limit:
-                break
-            rows.append(self._node(index, status, node, of_graph))
-        scanned = first + len(nodes)
-        if rows and len(rows) >= query.limit:
-            return queries.Page(rows, rows[-1].index)
-        return queries.Page(rows, scanned - 1 if scanned < loaded and nodes else None)
+    def _node_columns(self, query: queries.GetNodeColumns, found: Any, _: Blobs) -> queries.NodeColumns:
+        seq, (rows, cursor) = found
+        nodes = [self._node(row) for row in rows]
+        columns = (tuple(getattr(row, name) for row in nodes) for name in ("index", "id", "status", "reason"))
+        return queries.NodeColumns._make((seq, *columns, cursor))
 
-    def _node_columns(self, found: Any, query: queries.GetNodeColumns) -> queries.NodeColumns:
-        seq, nodes = found
-        page = self._nodes(nodes or None, queries.ListNodes(query.run_id, query.after, query.limit))
-        columns = (tuple(getattr(row, name) for row in page) for name in ("index", "id", "status", "reason"))
-        return queries.NodeColumns._make((seq, *columns, page.cursor))
-
-    def _node(self, index: int, status: NodeStatus, node: bytes, of_graph: bytes) -> NodeRow:
-        flags, _, _, attempt, waiting, live, failures, losses, postponed, generation, at = NODE.unpack_from(node)
-        _, number, _, _, _, _, size = LAYOUT.unpack_from(of_graph)
-        name = of_graph[LAYOUT.size : LAYOUT.size + size].decode()
-        due = int.from_bytes(at, "big") - 1
-        rest = node[NODE.size :]
-        if flags & _CLAIM:  # two bytes, then its length
-            rest = rest[3 + rest[2] :]
-        reason = rest.decode() if flags & _REASON else None
-        lane = self._lane(number)._replace(suspect=bool(flags & _SUSPECT))
-        slot = (index, NodeId(name), status, attempt, waiting, live, failures, losses, lane)
-        return NodeRow._make((*slot, None if due < 0 else due, reason, generation, postponed))
+    def _node(self, found: Sequence[Any]) -> NodeRow:
+        index, name, status, attempt, waiting, live, failures, losses, number, suspect, due, reason, *rest = found
+        lane = self._lane(number)._replace(suspect=suspect == 1)
+        counts = (attempt, waiting, live, failures, losses)
+        return NodeRow(index, NodeId(name.decode()), NODE_STATUS[status], *counts, lane, due, text(reason), *rest)
 
 
-def _time(value: int | None) -> int | None:
-    return None if value is None else duration(value)
+def _chosen(query: queries.ListNodes) -> list[int] | None:
+    return None if query.indexes is None else sorted({i for i in query.indexes if i > max(query.after, -1)})
 
 
-def runs_args(query: queries.ListRuns) -> list[Arg]:
-    return [
-        "list_runs",
-        max(0, query.limit),
-        *maybe(query.before),
-        *maybe(query.workflow),
-        *many(RUN_CODE[status] for status in query.statuses),
-        *maybe(_time(query.ended_before)),
-        *maybe(query.digest),
-        *maybe(query.origin),
-        *maybe(query.prefix),
-        *many(f"\0{name}\0\0{value}\0" for name, value in query.tags),
-        *maybe(_time(query.since)),
-        *maybe(_time(query.until)),
-        *maybe(_time(query.ended_since)),
-        SCANNED_RUNS,
-    ]
+def _chosen_nodes(query: queries.ListNodes) -> Fields:
+    indexes = _chosen(query)
+    return {} if indexes is None else {"indexes": indexes[:SCANNED]}
 
 
-def _ended_args(query: queries.ListEnded) -> list[Arg]:
-    at, number = (_time(query.since), -1) if query.after is None else query.after
-    codes = many(RUN_CODE[status] for status in query.statuses)
-    return ["list_ended", max(0, query.limit), at or 0, number, *maybe(query.workflow), *codes, SCANNED_RUNS]
+def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
+    """All lines are looked through: which are wanted is decided here."""
+    fields: Fields = {"op": "ListLines", "limit": SCANNED}
+    if query.after is None:
+        return fields
+    attempt, index = query.after
+    claim, ordinal = split_attempt_id(attempt)
+    return fields | {"claim": claim, "ordinal": ordinal, "index": index}
 
 
-def _ended(found: Any, query: queries.ListEnded) -> queries.Page[RunRow]:
+_MORE: dict[type[Query], Callable[[Any], Fields]] = {
+    queries.ListRuns: lambda query: {"limit": max(0, query.limit), "tags": [tags_text([tag]) for tag in query.tags]},
+    queries.ListNodes: _chosen_nodes,
+    queries.ListJournal: lambda query: {
+        "after": max(0, query.after),
+        "limit": SCANNED if query.kinds or query.indexes is not None else max(0, min(query.limit, SCANNED)),
+    },
+    queries.ListLines: _after_line,
+    queries.ListMarks: _after_line,
+}
+"""What goes with a query in place of its own fields."""
+
+
+def _ended(query: queries.ListEnded, found: Any, _: Blobs) -> queries.Page[RunRow]:
     rows, at, number = found
+    runs = [*map(run_row, rows)]
     if rows and len(rows) == query.limit:
-        last = run_row(rows[-1])
-        return queries.Page(map(run_row, rows), (last.ended_at, admission(rows[-1])))
-    return queries.Page(map(run_row, rows), None if at is None else (at, number))
+        return queries.Page(runs, (runs[-1].ended_at, admission(rows[-1])))
+    return queries.Page(runs, None if at is None else (at, number))
 
 
 def run_page(rows: Sequence[Any], more: bool) -> queries.RunPage:
     return queries.RunPage(tuple(map(run_row, rows)), admission(rows[-1]) if more and rows else None)
 
 
-def lines_args(query: queries.ListLines | queries.ListMarks, start: bytes | None) -> list[Arg]:
-    claim, ordinal, line = None, 0, 0
-    if query.after is not None:
-        name, line = query.after
-        claim, ordinal = split_attempt_id(name)
-    packed = None if claim is None else pack_id(claim)
-    return ["list_lines", query.run_id, *maybe(packed), ordinal, line, *maybe(start), SCANNED]
-
-
-def lines_of(
-    values: Sequence[bytes], names: Sequence[bytes], query: queries.ListLines | queries.ListMarks
-) -> Iterator[LineRow]:
+def lines_of(rows: Sequence[Any], query: queries.ListLines | queries.ListMarks) -> list[LineRow]:
     """Those of a part of all lines that are asked for."""
-    for value, name in zip(values, names, strict=True):
-        index = int.from_bytes(name[4:], "big") - _LINE_ZERO
-        if (index < 0) != isinstance(query, queries.ListMarks):
-            continue
-        at = int.from_bytes(value[:7], "big")
-        node, number, ordinal, claim, size = struct.unpack_from(">IIHBB", value, 7)
-        begin = 19 + claim
-        attempt, kind = attempt_id(unpack_id(value[19:begin]), ordinal), value[begin : begin + size].decode()
-        row = LineRow(attempt, index, at, kind, value[begin + size :], node, number)
-        if _is_wanted(row, query):
-            yield row
+    lines = [
+        LineRow(AttemptId(attempt.decode()), index, at, kind.decode(), data, node, number)
+        for attempt, index, at, kind, data, node, number in rows
+        if (index < 0) == isinstance(query, queries.ListMarks)
+    ]
+    return [line for line in lines if _is_wanted(line, query)]
 
 
 def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bool:
@@ -248,19 +128,19 @@ def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bo
     )
 
 
-def _counts(found: Sequence[int] | None, _: Blobs) -> dict[NodeStatus, int]:
+def _counts(_: queries.CountNodes, found: Sequence[int] | None, __: Blobs) -> dict[NodeStatus, int]:
     return {NODE_STATUS[code]: count for code, count in enumerate(found or ()) if count}
 
 
-def _attempts(found: Sequence[Any], blobs: Blobs, limit: int) -> queries.Page[AttemptRow]:
+def _attempts(query: queries.ListAttempts, found: Sequence[Any], blobs: Blobs) -> queries.Page[AttemptRow]:
     rows: list[AttemptRow] = []
-    for claim, ordinal, index, number, status, worker, started, ended, *payloads in found:
-        slot = (attempt_id(unpack_id(claim), ordinal), index, number, ATTEMPT_STATUS[status], WorkerId(worker.decode()))
+    for name, index, number, status, worker, started, ended, *payloads in found:
+        slot = (AttemptId(name.decode()), index, number, ATTEMPT_STATUS[status], WorkerId(worker.decode()))
         rows.append(AttemptRow(*slot, started, ended, *(whole(payload, blobs) for payload in payloads)))
-    return page_of(rows, limit, lambda row: (row.index, row.number))
+    return page_of(rows, min(query.limit, SCANNED), lambda row: (row.index, row.number))
 
 
-def _outputs(found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
+def _outputs(_: queries.GetOutputs, found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
     rows, cursor = found
     each = zip(rows[::3], rows[1::3], rows[2::3], strict=True)
     return queries.Page(
@@ -268,46 +148,42 @@ def _outputs(found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
     )
 
 
-def _journal(found: Sequence[bytes], query: queries.ListJournal, count: int) -> queries.Page[JournalRow]:
+def _journal(query: queries.ListJournal, found: Sequence[Any], _: Blobs) -> queries.Page[JournalRow]:
     wanted = None if query.indexes is None else set(query.indexes)
     rows: list[JournalRow] = []
-    for seq, entry in enumerate(found, max(0, query.after) + 1):
-        code, at, index, attempt = fields.ENTRY.unpack_from(entry)
+    for seq, (code, at, node, attempt, status) in enumerate(found, max(0, query.after) + 1):
         kind = KINDS[code]
-        node = None if index == fields.NO_NODE else index
         if (query.kinds and kind not in query.kinds) or (wanted is not None and node not in wanted):
             continue
         if len(rows) >= query.limit:
             break
-        told = entry[fields.ENTRY.size :]
-        status = None if not told else told.decode() if node is None else NODE_STATUS[told[0]]
-        number = None if kind in _NAMED_BY_A_RUN else attempt
-        rows.append(JournalRow(seq, int.from_bytes(at, "big"), kind, node, number, status))
+        became = NODE_STATUS[status] if isinstance(status, int) else text(status)
+        rows.append(JournalRow(seq, at, kind, node, attempt, became))
     if rows and len(rows) >= query.limit:
         return queries.Page(rows, rows[-1].seq)
-    return queries.Page(rows, max(0, query.after) + len(found) if found and len(found) == count else None)
+    return queries.Page(rows, max(0, query.after) + len(found) if len(found) == SCANNED else None)
 
 
-def _unused(found: Sequence[bytes], limit: int) -> queries.Page[tuple[Digest, str]]:
+def _unused(query: queries.ListUnusedGraphs, found: Sequence[bytes], _: Blobs) -> queries.Page[tuple[Digest, str]]:
     pairs = [
         (Digest(digest.decode()), workflow.decode()) for digest, workflow in zip(found[::2], found[1::2], strict=True)
     ]
-    return page_of(pairs, limit, lambda pair: pair[0])
+    return page_of(pairs, query.limit, lambda pair: pair[0])
 
 
-def _workers(found: Sequence[Any], limit: int) -> queries.Page[WorkerRow]:
-    rows = (WorkerRow(WorkerId(name.decode()), int(until), int(renewed), info) for name, until, renewed, info in found)
-    return page_of(rows, limit, lambda row: row.id)
+def _worker(found: Sequence[Any]) -> WorkerRow:
+    name, until, renewed, info = found
+    return WorkerRow(WorkerId(name.decode()), int(until), int(renewed), info)
 
 
-def _unfinished(found: Any, after: tuple[str, str | None, str] | None, limit: int) -> queries.Page[queries.Unfinished]:
+def _unfinished(query: queries.ListUnfinished, found: Any, _: Blobs) -> queries.Page[queries.Unfinished]:
     items: list[queries.Unfinished] = []
     for name in found[::2]:
         workflow, target, digest = name.decode().split("\0")
         items.append(queries.Unfinished(workflow, target[1:] if target[0] == "1" else None, Digest(digest)))
     order: Callable[[Any], Any] = lambda item: (item[0], item[1] or "", item[2])  # noqa: E731
-    left = (item for item in sorted(items, key=order) if after is None or order(item) > order(after))
-    return page_of(left, limit, tuple)
+    left = (item for item in sorted(items, key=order) if query.after is None or order(item) > order(query.after))
+    return page_of(left, query.limit, tuple)
 
 
 def _version(found: Sequence[Any]) -> versions.VersionRow:
@@ -323,3 +199,46 @@ def _name(found: Sequence[Any]) -> versions.NameRow:
 def _record(found: Sequence[Any]) -> records.RecordRow:
     key, version, value = found
     return records.RecordRow(key.decode(), version, value)
+
+
+def _one(read: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], Any]:
+    return lambda query, found, blobs: None if found is None else read(found)
+
+
+def _page(read: Callable[[Any], Any], key: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], Any]:
+    return lambda query, found, blobs: page_of(map(read, found), query.limit, key)
+
+
+def _run_ids(_: Query, found: Sequence[bytes], __: Blobs) -> tuple[RunId, ...]:
+    return tuple(RunId(run.decode()) for run in found)
+
+
+_READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
+    queries.GetRun: _one(run_row),
+    queries.ListRuns: lambda query, found, blobs: found,
+    queries.ListEnded: _ended,
+    queries.GetGraph: lambda query, found, blobs: unpack_document(found),
+    queries.GetGraphAges: lambda query, found, blobs: {
+        digest: age for digest, age in zip(query.digests, found, strict=True) if age is not None
+    },
+    queries.ListUnusedGraphs: _unused,
+    queries.ListStops: lambda query, found, blobs: queries.Page(attempts_of(found)[: query.limit]),
+    queries.ListWorkers: _page(_worker, lambda row: row.id),
+    queries.ReadyRuns: _run_ids,
+    queries.ListReady: _run_ids,
+    queries.ListUnfinished: _unfinished,
+    queries.CountNodes: _counts,
+    queries.ListAttempts: _attempts,
+    queries.GetAttemptColumns: lambda query, found, blobs: attempt_columns(
+        found[0], found[1], min(query.limit, SCANNED)
+    ),
+    queries.GetOutputs: _outputs,
+    queries.ListJournal: _journal,
+    queries.ListLines: lambda query, found, blobs: found,
+    queries.ListMarks: lambda query, found, blobs: found,
+    versions.GetVersion: _one(_version),
+    versions.ListVersions: _page(_version, lambda row: row.number),
+    versions.ListNames: _page(_name, lambda row: row.name),
+    records.GetRecord: _one(_record),
+    records.ListRecords: _page(_record, lambda row: row.key),
+}

@@ -15,7 +15,7 @@ from typing import Any, cast
 from redis import exceptions as trouble
 
 from ...base.clock import Clock
-from ...base.ids import RunId, WorkerId
+from ...base.ids import AttemptId, RunId, WorkerId
 from ...base.words import error_text
 from ...core.model import (
     Answer,
@@ -27,13 +27,11 @@ from ...core.model import (
     ListRuns,
     Page,
     Query,
-    Receipt,
     RunPage,
     Swept,
     ops,
 )
 from ...core.model.rows import LineRow
-from ...core.store.rules.grouping import groups
 from ...core.store.rules.processes import check_process
 from ...core.store.rules.values import refuse_values
 from ...errors import (
@@ -48,15 +46,14 @@ from ...errors import (
     StoreReplaced,
 )
 from .connecting import RedisAddress, connect, inspect, read_url
-from .decoding import Blobs, attempts_of, blobs_of, decode
-from .encoding import encode, parts_before
-from .fields import Arg, lane_of
+from .decoding import attempts_of, blobs_of
+from .fields import Arg, Arguments, lane_of
 from .hints import Hints
-from .library import LIMITS, library
-from .reading import Reader, lines_args, lines_of, run_page, runs_args
-from .settlements import encode_settlements, refused_here, settlements_of
+from .library import LIMITS, SCANNED, library
+from .reading import Reader, lines_of, run_page
+from .request import Request, parts_before
 
-LAYOUT = 4
+LAYOUT = 5
 """The version of the keys: see `lua/keys.lua`."""
 
 
@@ -131,84 +128,60 @@ class RedisStore:
         self._check_open()
         for op in takewhile(lambda op: isinstance(op, ops.AddGraph), batch):
             for part in parts_before(cast(ops.AddGraph, op)) if refuse_values(op) is None else ():
-                self._call(self._library.commit, ["0", *part], writes=True)
-        receipts: list[Receipt | None] = [None] * len(batch)
-        sent: list[list[int]] = []
-        workers = dict.fromkeys(op.worker for op in batch if isinstance(op, (ops.Claim, ops.Renew)))
-        args: list[Arg] = [len(workers), *workers]
-        for kind, members in groups(batch):
-            good = []
-            for position in members:
-                op = batch[position]
-                refused = refused_here(op) if isinstance(op, ops.Settle) else refuse_values(op)
-                if refused is None:
-                    good.append(position)
-                else:
-                    receipts[position] = refused
-            if good and kind is ops.Settle:
-                args += encode_settlements(cast("list[ops.Settle]", [batch[position] for position in good]))
-                sent.append(good)
-            elif good:
-                args += encode([batch[position] for position in good])
-                sent += [[position] for position in good]
-        if self._address.keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
-            args += ("forget_old", self._address.keep)
+                self._call(self._library.commit, part, writes=True)
+        request = Request(batch, self._address.keep)
         began = time.monotonic()
-        now, answers, stops, blobs = self._call(self._library.commit, args, writes=True)
+        now, answers, stops, blobs = self._call(self._library.commit, request.arguments(), writes=True)
         with self._decoding(NotStored):
-            kept = blobs_of(blobs)
-            for positions, answer in zip(sent, answers, strict=True):
-                first = batch[positions[0]]
-                if isinstance(first, ops.Settle):
-                    for position, receipt in zip(positions, settlements_of(answer), strict=True):
-                        receipts[position] = receipt
-                else:
-                    receipts[positions[0]] = decode(first, answer, kept)
+            receipts = request.receipts(answers, blobs_of(blobs))
         if len(receipts) == 1 and type(receipts[0]) is Swept:
             self._hints.heard.swept(receipts[0].workers, time.monotonic() - began)
-        return Answer(cast("list[Receipt]", receipts), now, attempts_of(stops))
+        return Answer(receipts, now, attempts_of(stops))
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         self._check_open()
-        asked = [self._reader.ask(query) for query in queries]
-        _, found, blobs = self._call(self._library.read, [arg for each in asked for arg in each.args])
+        return [self._whole(query, answer) for query, answer in zip(queries, self._ask(queries), strict=True)]
+
+    def _ask(self, queries: Sequence[Query]) -> list[Any]:
+        arguments = Arguments()
+        questions = [self._reader.question(query, arguments) for query in queries]
+        asked = arguments.of([question.fields for question in questions])
+        _, answers, blobs = self._call(self._library.read, asked)
         with self._decoding(StoreCorrupt):
-            kept = blobs_of(blobs)
+            payloads = blobs_of(blobs)
             return [
-                self._answer(query, each.answer(raw, kept), kept)
-                for query, each, raw in zip(queries, asked, found, strict=True)
+                question.read(question.query, answer, payloads)
+                for question, answer in zip(questions, answers, strict=True)
             ]
 
-    def _answer(self, query: Query, found: Any, blobs: Blobs) -> Any:
+    def _whole(self, query: Query, answer: Any) -> Any:
         """Some queries look through more than one call may: the rest is asked for here."""
         if isinstance(query, ListRuns):
-            return self._runs(query, found)
+            return self._runs(query, answer)
         if isinstance(query, ListLines | ListMarks):
-            return self._lines(query, found)
-        return found
+            return self._lines(query, answer)
+        return answer
 
-    def _runs(self, query: ListRuns, found: Any) -> RunPage:
-        rows, more, stopped = found
+    def _runs(self, query: ListRuns, answer: Any) -> RunPage:
+        rows, more, stopped = answer
         while stopped is not None and len(rows) <= query.limit:
-            rest = query._replace(before=stopped, limit=query.limit - len(rows))
-            _, ((others, more, stopped),), _ = self._call(self._library.read, runs_args(rest))
+            ((others, more, stopped),) = self._ask([query._replace(before=stopped, limit=query.limit - len(rows))])
             rows = rows + others
-        return run_page(rows, bool(more))
+        with self._decoding(StoreCorrupt):
+            return run_page(rows, bool(more))
 
-    def _lines(self, query: ListLines | ListMarks, found: Any) -> Page[LineRow]:
-        rows: list[LineRow] = []
+    def _lines(self, query: ListLines | ListMarks, answer: Any) -> Page[LineRow]:
+        lines: list[LineRow] = []
         while True:
-            values, names = found
-            for row in lines_of(values, names or (), query):
-                if len(rows) >= query.limit:
-                    break
-                rows.append(row)
-            if len(rows) >= query.limit:
-                return Page(rows, (rows[-1].attempt, rows[-1].index) if rows else None)
-            args = lines_args(query, names[-1] if names else None)
-            if not names or len(names) < int(args[-1]):
-                return Page(rows)
-            _, (found,), _ = self._call(self._library.read, args)
+            with self._decoding(StoreCorrupt):
+                lines += lines_of(answer, query)
+            if len(lines) >= query.limit:
+                lines = lines[: query.limit]
+                return Page(lines, (lines[-1].attempt, lines[-1].index) if lines else None)
+            if len(answer) < SCANNED:
+                return Page(lines)
+            attempt, index = answer[-1][:2]
+            (answer,) = self._ask([query._replace(after=(AttemptId(attempt.decode()), index))])
 
     def _lane(self, number: int) -> Lane:
         if number >= len(self._lanes):

@@ -36,8 +36,8 @@ end
 
 local function serving_runs(op, lane, count)
   local orders, seen = {}, {}
-  for k = 1, #op.serves, 2 do
-    local name = int(lane) .. ':' .. op.serves[k + 1] .. '\0' .. op.serves[k]
+  for _, pair in ipairs(op.serves) do
+    local name = int(lane) .. ':' .. pair[2] .. '\0' .. pair[1]
     if not seen[name] then
       seen[name] = true
       local found = first_of(index('lane:' .. name), count)
@@ -47,7 +47,7 @@ local function serving_runs(op, lane, count)
   sort(orders, sorts_before)
   local runs = {}
   for k = 1, min(count, #orders) do
-    local run = get_numbered((unpack_bytes('>I6', orders[k], 9)))
+    local run = get_numbered((unpack_bytes('>I6', orders[k], 17)))
     if run then runs[#runs + 1] = run end
   end
   return runs
@@ -100,7 +100,7 @@ local function start(claim, run, indexes, found)
   local grants = grants_in(found, run)
   for n = 1, #indexes do
     local i = indexes[n]
-    local node, ordinal = get_node(run, i), claim_size(claim)
+    local node, ordinal = get_node(run, i), claim.size
     if node.claim then touch_attempt(get_attempt(run, i, node.attempt)) end -- a rewrite has let go of it while it ran
     node.attempt, node.claim, node.ordinal, node.running = node.attempt + 1, claim.id, ordinal, nil
     change(run, node, N.RUNNING)
@@ -117,10 +117,10 @@ local function take(op)
   local claim, taken, grants, granted = nil, 0, {}, {}
   local named = not op.serves and named_runs(op)
   if op.serves then update_marks() end
-  for k = 1, #op.lanes, 2 do
-    local number, limit = lane_number(op.lanes[k].text), min(op.lanes[k + 1], LIMIT.nodes)
-    local lane = 2 * number + op.lanes[k].suspect
-    local wanted = limit - taken
+  for _, lane_limit in ipairs(op.lanes) do
+    local text, suspect, limit = unpack(lane_limit)
+    local number = lane_number(text)
+    local lane, wanted = 2 * number + suspect, min(limit, LIMIT.nodes) - taken
     if number >= 0 and wanted > 0 then
       local runs = named or serving_runs(op, lane, wanted)
       for r = 1, #runs do
@@ -129,7 +129,7 @@ local function take(op)
         if (run.ready[lane] or 0) > 0 then
           local indexes = first_ready(run, lane, wanted)
           if #indexes > 0 then
-            claim = claim or new_claim(op.claim, op.worker)
+            claim = claim or new_claim(op.claim_id, op.worker)
             start(claim, run, indexes, grants)
             granted[#granted + 1] = run
           end
@@ -142,10 +142,10 @@ local function take(op)
   return grants, granted
 end
 
-ops.claim = function(op)
+ops.Claim = function(op)
   local worker = get_worker(op.worker)
   if not worker or worker.lease_until <= now then return refused('lease_expired') end
-  local claim, grants, granted, rows, seen = get_claim(op.claim), nil, nil, {}, {}
+  local claim, grants, granted, rows, seen = get_claim(op.claim_id), nil, nil, {}, {}
   if claim then -- it was asked before
     grants, granted = {}, {}
     for k, attempt in ipairs(running_of(claim)) do

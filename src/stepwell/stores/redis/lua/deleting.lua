@@ -2,33 +2,20 @@
 
 do
 
+-- With the last of its attempts a claim is gone.
 local function forget_in_claim(attempt)
   local claim = get_claim(attempt.claim)
   if not claim then return end
-  set_claim_cell(claim, attempt.ordinal, rep('\0', CLAIM_CELL))
-  claim.thinned = true
+  claim.left, claim.changed = claim.left - 1, true
   if attempt.status == A.RUNNING then set_running(claim, claim.running - 1) end
-end
-
--- With the last of its attempts a claim is gone.
-local function forget_empty_claims()
-  for id, claim in pairs(S.claims) do
-    if claim and claim.thinned then
-      local empty = true
-      for k = 1, #claim.pieces do
-        if unpack_bytes('>I6', claim.pieces[k]) > 0 then empty = false end
-      end
-      claim.thinned = false
-      if empty then
-        S.claims[id] = false
-        if not claim.fresh then later('UNLINK', P .. 'claim:' .. id) end
-      end
-    end
+  if claim.left == 0 then
+    S.claims[claim.id] = false
+    later('UNLINK', claim_key(claim.id))
   end
 end
 
 local function forget_nodes(run, left)
-  local names, line_index, indexes = {}, index('run:line_index:' .. run.name), numbers_from(left, run.loaded)
+  local names, indexes = {}, numbers_from(left, run.loaded)
   want_rows(run.nodes, indexes)
   for _, i in ipairs(indexes) do
     local node = get_node(run, i)
@@ -40,16 +27,12 @@ local function forget_nodes(run, left)
   for k = 1, #names do
     local attempt = get_attempt(run, unpack_bytes('>I4I4', names[k]))
     if attempt then
-      for _, name in ipairs(lines.of(attempt)) do
-        put(line_index, name, false)
-        set_row(run.lines, name, false)
-      end
+      for _, member in ipairs(lines.of(attempt)) do put(lines.set(run), member, false) end
       forget_in_claim(attempt)
       set_row(run.attempts, names[k], false)
     end
   end
   for _, i in ipairs(indexes) do set_row(run.nodes, i, false) end
-  forget_empty_claims()
 end
 
 -- Whether nothing is left of it.
@@ -72,15 +55,15 @@ local function forget_journal(run, count)
   return stored == 0 and #run.journal == 0
 end
 
-local RUN_KEYS = {'row', 'journal', 'line_index', 'due', 'releases'}
+local RUN_KEYS = {'row', 'journal', 'lines', 'due', 'releases'}
 
 local function forget_run(run)
   drop_queues(run)
   for _, kind in ipairs(RUN_KEYS) do later('UNLINK', run_key(kind, run)) end
-  for _, rows in ipairs({run.nodes, run.attempts, run.lines, run.blobs}) do drop_rows(rows) end
+  for _, rows in ipairs({run.nodes, run.attempts, run.blobs}) do drop_rows(rows) end
   drop_index('run:due:' .. run.name)
-  drop_index('run:line_index:' .. run.name)
-  local key = text(run, 'key')
+  drop_index('run:lines:' .. run.name)
+  local key = text(run, 'idempotency_key')
   if key then
     S.keys[run.workflow .. '\0' .. key] = 0
     later('HDEL', P .. 'keys', run.workflow .. '\0' .. key)
@@ -99,20 +82,19 @@ local function forget_run(run)
 end
 
 -- The run that ended first, if that is long enough ago: a part of it, with each sweep.
-ops.forget_old = function(op)
+ops.ForgetOld = function(op)
   update_marks()
   local first = first_of(index('ended'), 1, nil, pack('>I7', max(0, now - op.keep)))[1]
   local run = first and get_numbered((unpack_bytes('>I6', first, 8)))
-  if run then ops.delete({run = run.id, limit = LIMIT.nodes}) end
+  if run then ops.Delete({run_id = run.id, limit = LIMIT.nodes}) end
 end
 
-ops.delete = function(op)
-  local run = get_run(op.run)
+ops.Delete = function(op)
+  local run = get_run(op.run_id)
   if not run then return {'deleted', 1} end
   if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
   run.gate, run.expires, run.changed = G.HELD, 0, true
-  set_purpose(run, 'delete')
-  set_token(run, nil)
+  run.purpose, run.token = 'delete', nil
   set_text(run, 'arguments', '')
   local left = max(0, run.loaded - op.limit)
   forget_nodes(run, left)

@@ -1,39 +1,31 @@
 -- Graphs: a row for each node. Short lists of nodes stand in it; long ones are rows of `graph:lists`, whole.
 
-local REMOVED, CAREFUL = 8, 16
-local LAYOUT, INLINE = '>I4I2BI4I4I4B', 8 -- rank, lane, flags, how many parents, children and needs, length of the id
+local INLINE = 8
 local LISTS = {'parents', 'children', 'needs'}
 
 local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. digest end
 
-local function has(flags, flag) return floor(flags / flag) % 2 == 1 end
-
 local function refused(reason, detail) return {'refused', reason, detail or ''} end
 
+-- Where a list is missing, it is long.
 local function read_layout(value, i)
-  local rank, lane, flags, parents, children, needs, size, at = unpack_bytes(LAYOUT, value)
-  local layout = {
-    i = i, rank = rank, lane = lane, flags = flags, id = sub(value, at, at + size - 1), many_parents = parents, many_children = children,
-    many_needs = needs, parents = nil, children = nil, needs = nil,
+  local rank, lane, id, removed, careful, many_parents, many_children, many_needs, parents, children, needs = unpack_row(value)
+  return {
+    i = i, rank = rank, lane = lane, id = id, removed = removed, careful = careful, many_parents = many_parents,
+    many_children = many_children, many_needs = many_needs, parents = parents, children = children, needs = needs,
   }
-  at = at + size
-  if parents <= INLINE then layout.parents, at = sub(value, at, at + 4 * parents - 1), at + 4 * parents end
-  if children <= INLINE then layout.children, at = sub(value, at, at + 4 * children - 1), at + 4 * children end
-  if needs <= INLINE then layout.needs = sub(value, at) end
-  return layout
 end
 
-local function packed_layout(layout)
-  local function inline(name) return layout['many_' .. name] <= INLINE and layout[name] or '' end
-  return pack(LAYOUT, layout.rank, layout.lane, layout.flags, layout.many_parents, layout.many_children, layout.many_needs, #layout.id)
-    .. layout.id .. inline('parents') .. inline('children') .. inline('needs')
+local function layout_text(l)
+  return pack_row(l.rank, l.lane, l.id, l.removed, l.careful, l.many_parents, l.many_children, l.many_needs,
+    l.many_parents <= INLINE and l.parents or nil, l.many_children <= INLINE and l.children or nil, l.many_needs <= INLINE and l.needs or nil)
 end
 
 local function graph_in_use(digest)
   local known = S.graphs[digest]
   if not known then
     known = {
-      digest = digest, layout = rows_of(graph_key('nodes', digest), read_layout, packed_layout),
+      digest = digest, layout = rows_of(graph_key('nodes', digest), read_layout, layout_text),
       lists = rows_of(graph_key('lists', digest)),
     }
     S.graphs[digest] = known
@@ -77,6 +69,13 @@ local function list_of(graph, layout, name)
     layout.children, layout.added = list, nil
   end
   return list
+end
+
+-- A list from numbers.
+local function list_from(numbers)
+  local parts = {}
+  for k = 1, #numbers do parts[k] = pack('>I4', numbers[k]) end
+  return concat(parts)
 end
 
 -- `most` of them, without the first `skip`.
@@ -130,13 +129,13 @@ end
 
 local function edges_text(child, count) return int(child) .. ' ' .. int(count) end
 
-ops.add_edges = function(op)
+ops.AddEdges = function(op)
   local graph = get_graph(op.digest)
   if not graph or graph.loaded ~= op.child then return end
   if op.from > 0 and graph.edges ~= edges_text(op.child, op.from) then return end
-  add_to_parents(graph, some_of(op.parents, math.huge), op.child)
+  add_to_parents(graph, op.parents, op.child)
   keep_lists(graph)
-  graph.edges, graph.changed = edges_text(op.child, op.from + #op.parents / 4), true
+  graph.edges, graph.changed = edges_text(op.child, op.from + #op.parents), true
 end
 
 local function new_graph(op)
@@ -145,11 +144,11 @@ local function new_graph(op)
   graph.workflow, graph.layout.fresh, graph.lists.fresh = op.workflow, true, true
   put(index('unused_graphs'), op.digest, true)
   later('HSET', graph_key('row', op.digest), 'total', int(op.total), 'age', int(graph.age), 'workflow', op.workflow,
-    'signature', op.signature, 'document', op.document or '')
+    'signature', op.signature, 'document', payload(op.document) or '')
   return graph
 end
 
-ops.add_graph = function(op)
+ops.AddGraph = function(op)
   local graph = get_graph(op.digest)
   if op.start > (graph and graph.loaded or 0) then
     return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
@@ -163,8 +162,9 @@ ops.add_graph = function(op)
   for k = first - op.start + 1, #op.rows do
     local row, i = op.rows[k], graph.loaded
     set_row(graph.layout, i, {
-      i = i, rank = row.rank, lane = new_lane(row.lane), flags = row.flags, id = row.id, parents = row.parents, children = '',
-      needs = row.needs, many_parents = #row.parents / 4, many_children = 0, many_needs = #row.needs / 4,
+      i = i, rank = row.rank, lane = new_lane(row.lane[1]), removed = row.removed or nil, careful = row.lane[3] == 1 or nil, id = row.id,
+      parents = list_from(row.parents), children = '', needs = list_from(row.needs),
+      many_parents = #row.parents, many_children = 0, many_needs = #row.needs,
     })
     graph.loaded = i + 1
   end
@@ -177,7 +177,7 @@ ops.add_graph = function(op)
   return {'graph_added', graph.loaded, graph.total}
 end
 
-ops.delete_graph = function(op)
+ops.DeleteGraph = function(op)
   local graph = get_graph(op.digest)
   if not graph then return {'deleted', 1} end
   if graph.uses > 0 then return refused('status', 'in use') end

@@ -12,28 +12,28 @@
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text
 --
---   run:row:R           hash   `numbers` (status, gate, counts and times, packed), `counts` (how many nodes have each status), `ready`
---                              (lane, count)*, and texts; `derived`: how far the opening of its gate is; `fenced`: where the sweep of a
---                              cancelled run goes on
+--   run:row:R           hash   `state` (what changes: status, gate, counts and times, see `runs.lua`), and texts; `fenced`: where the
+--                              sweep of a cancelled run goes on
 --   run:nodes:R         hash   node -> its row (`rows.lua`), with the claim of its running attempt
 --   run:attempts:R      hash   (node, number) -> attempt that has ended, or that came from elsewhere (`rows.lua`)
 --   run:ready:L:R       set    (rank, node) of READY nodes in lane L; lane 2n + 1 has the suspect nodes of lane 2n
 --   run:due:R           set    (time, node) of WAITING nodes
 --   run:journal:R       list   one entry for each `seq`
---   run:lines:R         hash   (place of the attempt in its run, index) -> line, and run:line_index:R, a set of the same
+--   run:lines:R         set    (place of the attempt in its run, index) of a line, and the line itself
 --   run:releases:R      list   (node, how many of its children were lowered) of completed nodes with very many children
 --   run:blobs:R         hash   reference -> large payload
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
 --                              and how many of its parents know it
---   graph:nodes:D       hash   node -> rank, lane, flags, id, and up to 8 parents, children and needs (`graphs.lua`)
+--   graph:nodes:D       hash   node -> rank, lane, id, and up to 8 parents, children and needs (`graphs.lua`)
 --   graph:lists:D       hash   `parents`, `children` or `needs` and node -> the whole list, four bytes a node, where there are more
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             string when, by whom, how many of it run, and for each
+--   claim:C             string when, by whom, how many of it run and are left, and for each
 --                              ordinal (run, node, number of the attempt, its place among all attempts of the run)
 --   worker:W            hash   when it was renewed, and the rest of its row;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
+--   stopping            set    runs that are to stop and have running attempts
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate

@@ -13,10 +13,10 @@ local function write_lease(worker, lease_until)
   put(leases, timed(lease_until, worker.id), true)
 end
 
-ops.enlist = function(op)
+ops.Enlist = function(op)
   local worker = get_worker(op.worker) or {id = op.worker}
   S.workers[op.worker] = worker
-  worker.renewed, worker.lease, worker.info = now, op.lease, op.info
+  worker.renewed, worker.lease, worker.info = now, op.lease, args[op.info]
   write_lease(worker, now + op.lease)
   put(index('workers'), op.worker, true)
   return {'enlisted', worker.lease_until}
@@ -40,8 +40,7 @@ stops_of = function(worker)
   if not any then return stops end
   for _, attempt in ipairs(running_under(worker)) do
     if attempt.run.stopping then
-      insert(stops, attempt.claim)
-      insert(stops, attempt.ordinal)
+      insert(stops, attempt_id(attempt))
     end
   end
   return stops
@@ -49,16 +48,16 @@ end
 
 started_of = function(attempt) return attempt.started or get_claim(attempt.claim).at end
 
-ops.renew = function(op)
+ops.Renew = function(op)
   local worker = get_worker(op.worker)
   if not worker or worker.lease_until <= now then return refused('lease_expired') end
   local heard = op.since and min(worker.renewed, op.since) or worker.renewed
   local stray = {}
   if op.held then
     local held = {}
-    for k = 1, #op.held, 2 do held[op.held[k] .. '.' .. op.held[k + 1]] = true end
+    for k = 1, #op.held do held[op.held[k]] = true end
     for _, attempt in ipairs(running_under(op.worker)) do
-      if started_of(attempt) < heard and not held[attempt.claim .. '.' .. int(attempt.ordinal)] then insert(stray, attempt) end
+      if started_of(attempt) < heard and not held[attempt_id(attempt)] then insert(stray, attempt) end
     end
   end
   for k = 1, #stray do
@@ -74,13 +73,13 @@ end
 -- The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it.
 local function lose(attempt)
   local run = attempt.run
-  local node, flags = get_node(run, attempt.i), layout_of(graph_of(run), attempt.i).flags
+  local node, layout = get_node(run, attempt.i), layout_of(graph_of(run), attempt.i)
   local status, reason, suspect = N.READY, nil, false
   attempt.error = WORKER_LOST_ERROR
   node.losses = node.losses + 1
-  if run.stopping or has(flags, REMOVED) then
+  if run.stopping or layout.removed then
     status, reason = N.CANCELLED, 'worker_lost'
-  elseif has(flags, CAREFUL) then
+  elseif layout.careful then
     status, reason = N.INTERRUPTED, 'worker_lost'
   elseif node.losses >= MAX_LOSSES then
     status, reason = N.FAILED, 'worker_lost'
@@ -91,7 +90,7 @@ local function lose(attempt)
   node.reason = reason
 end
 
-ops.dismiss = function(op)
+ops.Dismiss = function(op)
   local held = running_under(op.worker)
   for k = 1, #held do lose(held[k]) end
   follow_up(held)
@@ -182,82 +181,45 @@ local function update_due(run)
   run.due_first, run.due_changed, run.changed = first and time_of(first), false, true
 end
 
-local function mark_of(run, at) return at and timed(at, run.packed) end
-
 -- Under which name a run with READY nodes in a lane is found.
 local function lane_name(run, lane)
   local name = run.lane_names[lane]
   if not name then
-    name = int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
+    name = 'lane:' .. int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
     run.lane_names[lane] = name
   end
   return name
 end
 
--- What the indexes hold of a run: decided by its row, so that they can be compared before and after.
-local function marks_of(run)
-  local marks = {lanes = {}}
+-- In which sets a run is, and as what: decided by its row, so that this can be compared before and after. `unfinished` counts instead.
+marks_of = function(run)
+  local marks = {}
   if run.gone then return marks end
-  local open = run.gate == G.OPEN
-  if open then
-    marks.due, marks.deadline, marks.releasing = mark_of(run, run.due_first), mark_of(run, run.deadline), run.releasing and run.packed
+  if run.gate == G.OPEN then
+    if run.due_first then marks.due = timed(run.due_first, run.packed) end
+    if run.deadline then marks.deadlines = timed(run.deadline, run.packed) end
+    if run.releasing then marks.releasing = run.packed end
     for lane, count in pairs(run.ready) do
-      if count > 0 then marks.lanes[lane_name(run, lane)] = true end
+      if count > 0 then marks[lane_name(run, lane)] = run.order end
     end
   elseif run.gate == G.HELD and run.expires then
-    marks.held = mark_of(run, max(run.expires, run.reported))
+    marks.held = timed(max(run.expires, run.reported), run.packed)
   end
-  if run.cancel_at then marks.cancel = mark_of(run, run.cancel_at) end
-  if run.status >= R.COMPLETED then marks.ended = mark_of(run, run.ended) else marks.unfinished = run.serving end
+  if run.cancel_at then marks.cancelling = timed(run.cancel_at, run.packed) end
+  if run.status < R.COMPLETED then marks.unfinished = run.serving elseif run.ended then marks.ended = timed(run.ended, run.packed) end
   if run.stopping and run.running > 0 then marks.stopping = run.packed end
-  marks.listed = listing.status_set(run.status)
+  marks[listing.status_set(run.status)] = run.packed
   return marks
 end
 
-local function same_marks(run, was)
-  if run.gone or not was or run.stopping and (run.running > 0) ~= (was.running > 0) then return false end
-  for k = 1, #MARKED do
-    if run[MARKED[k]] ~= was[MARKED[k]] then return false end
-  end
-  for lane, count in pairs(run.ready) do
-    if (count > 0) ~= ((was.ready[lane] or 0) > 0) then return false end
-  end
-  for lane, count in pairs(was.ready) do
-    if count > 0 and not run.ready[lane] then return false end
-  end
-  return true
-end
+local COUNTED = {stopping = true, releasing = true} -- so that every call knows whether there is any
 
-local NO_MARKS = {lanes = {}}
-local TIMED = {due = 'due', deadline = 'deadlines', cancel = 'cancelling', held = 'held', ended = 'ended'}
-
-local function move_marks(run, before, marks)
-  for name in pairs(before.lanes) do
-    if not marks.lanes[name] then put(index('lane:' .. name), run.order, false) end
-  end
-  for name in pairs(marks.lanes) do
-    if not before.lanes[name] then put(index('lane:' .. name), run.order, true) end
-  end
-  for name, set in pairs(TIMED) do
-    if marks[name] ~= before[name] then
-      if before[name] then put(index(set), before[name], false) end
-      if marks[name] then put(index(set), marks[name], true) end
-    end
-  end
-  if marks.listed ~= before.listed then
-    if before.listed then put(index(before.listed), run.packed, false) end
-    if marks.listed then put(index(marks.listed), run.packed, true) end
-  end
-  if not marks.releasing ~= not before.releasing then
-    put(index('releasing'), run.packed, marks.releasing and true or false)
-    set_counter('releasing', counter('releasing') + (marks.releasing and 1 or -1))
-  end
-  if not marks.stopping ~= not before.stopping then
-    set_counter('stopping', counter('stopping') + (marks.stopping and 1 or -1))
-  end
-  if marks.unfinished ~= before.unfinished then
-    if before.unfinished then S.unfinished[before.unfinished] = (S.unfinished[before.unfinished] or 0) - 1 end
-    if marks.unfinished then S.unfinished[marks.unfinished] = (S.unfinished[marks.unfinished] or 0) + 1 end
+local function mark(name, member, there)
+  if name == 'unfinished' then
+    S.unfinished[member] = (S.unfinished[member] or 0) + (there and 1 or -1)
+  else
+    put(index(name), member, there)
+    if COUNTED[name] then set_counter(name, counter(name) + (there and 1 or -1)) end
   end
 end
 
@@ -268,10 +230,14 @@ update_marks = function()
     if run.changed then
       if run.moved then add_up(run) end
       update_due(run)
-      if not same_marks(run, run.was) then
-        move_marks(run, run.was and marks_of(run.was) or NO_MARKS, marks_of(run))
-        run.was = not run.gone and snapshot(run) or nil
+      local before, marks = run.marks or NONE, marks_of(run)
+      for name, member in pairs(before) do
+        if marks[name] ~= member then mark(name, member, false) end
       end
+      for name, member in pairs(marks) do
+        if before[name] ~= member then mark(name, member, true) end
+      end
+      run.marks = marks
     end
   end
 end
@@ -297,7 +263,7 @@ local function wake_due(only, limit, touched)
     local node = get_node(run, due[k][3])
     change(run, node, node.waiting > 0 and N.PENDING or N.READY)
     set_due(run, node, nil)
-    note(run, K.woken, node.i, node.attempt, pack('>B', N.READY))
+    note(run, K.woken, node.i, node.attempt, N.READY)
     touched[run] = true
   end
   return woken
@@ -339,7 +305,7 @@ local function next_due()
   return earliest
 end
 
-ops.sweep = function(op)
+ops.Sweep = function(op)
   if not op.run then forgive_an_outage() end
   local only = nil
   if op.run then only = get_run(op.run) or false end

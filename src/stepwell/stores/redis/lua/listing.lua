@@ -82,7 +82,7 @@ end
 
 -- The numbers that a span of time goes through, if runs were created in their order: below which, and from which on.
 local function numbers_between(q)
-  local range = between('created', q.since, q.until_)
+  local range = between('created', q.since, q['until'])
   if not range or call('HGET', MARKER, 'disordered') then return math.huge, 0 end
   local first = call('ZRANGEBYLEX', P .. 'created', range.from, range.to, 'LIMIT', 0, 1)[1]
   local last = call('ZREVRANGEBYLEX', P .. 'created', range.to, range.from, 'LIMIT', 0, 1)[1]
@@ -93,7 +93,7 @@ end
 -- A function that gives the next runs below a number, at most PAGE of them, newest first.
 local function candidates(q)
   local best = smallest(q)
-  local ranges = {between('created', q.since, q.until_), between('ended', q.ended_since, q.ended_before)}
+  local ranges = {between('created', q.since, q['until']), between('ended', q.ended_since, q.ended_before)}
   local prefix = q.prefix and {set = 'run_ids', from = '[' .. q.prefix, to = '(' .. q.prefix .. '\255'}
   for _, range in pairs({ranges[1] or false, ranges[2] or false, prefix or false}) do
     local few = few_of(range, min(FEW, best.size))
@@ -122,9 +122,9 @@ local function matches(run, q)
   if q.ended_since and not (run.ended and run.ended >= q.ended_since) then return false end
   if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
   if q.origin and text(run, 'origin') ~= q.origin then return false end
-  if q.since or q.until_ then
+  if q.since or q['until'] then
     local created = tonumber(text(run, 'created_at'))
-    if q.since and created < q.since or q.until_ and created >= q.until_ then return false end
+    if q.since and created < q.since or q['until'] and created >= q['until'] then return false end
   end
   if #q.tags > 0 then
     local tags = text(run, 'tags') or ''
@@ -138,16 +138,17 @@ end
 -- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
 local function may_match(number, q)
   if #q.statuses == 0 and not q.workflow and not q.digest then return true end
-  local f = call('HMGET', P .. 'run:row:' .. int(number), 'numbers', 'workflow', 'digest')
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'state', 'workflow', 'digest')
   if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
+  local status = f[1] and unpack_row(f[1])
   for k = 1, #q.statuses do
-    if q.statuses[k] == byte(f[1]) then return true end
+    if q.statuses[k] == status then return true end
   end
   return #q.statuses == 0
 end
 
--- At most `q.most` runs are looked at; then the answer says where to go on.
-function reading.list_runs(q)
+-- At most LIMIT.runs are looked at; then the answer says where to go on.
+function reading.ListRuns(q)
   local rows, looked, before, more_of = {}, 0, q.before, candidates(q)
   local below, first = numbers_between(q)
   if below < (before or math.huge) then before = below end
@@ -164,13 +165,14 @@ function reading.list_runs(q)
     end
     S.runs, S.run_order = {}, {}
     if #page < PAGE then return {rows, 0, false} end
-    if looked >= q.most then return {rows, 0, before} end
+    if looked >= LIMIT.runs then return {rows, 0, before} end
   end
 end
 
--- In the order in which they ended. At most `q.most` runs are looked at; then the answer says where to go on.
-function reading.list_ended(q)
-  local rows, looked, after = {}, 0, q.number < 0 and pack('>I7', q.at) or pack('>I7I6', q.at, q.number)
+-- In the order in which they ended. At most LIMIT.runs are looked at; then the answer says where to go on.
+function reading.ListEnded(q)
+  local rows, looked, after = {}, 0, q.after and pack('>I7I6', unpack(q.after)) or pack('>I7', max(0, q.since))
+  q.since, q.tags = nil, NONE -- of its end, not of its creation
   while #rows < q.limit do
     local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, PAGE)
     for k = 1, #page do
@@ -182,7 +184,7 @@ function reading.list_ended(q)
     end
     S.runs, S.run_order = {}, {}
     if #page < PAGE then break end
-    if looked >= q.most then
+    if looked >= LIMIT.runs then
       local at, number = unpack_bytes('>I7I6', after)
       return {rows, at, number}
     end

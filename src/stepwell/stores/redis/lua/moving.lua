@@ -15,7 +15,7 @@ settled_as = function(asked, run, removed)
   return asked
 end
 
-is_removed = function(run, i) return has(layout_of(graph_of(run), i).flags, REMOVED) end
+is_removed = function(run, i) return layout_of(graph_of(run), i).removed end
 
 -- An attempt ends and its node moves with it. The journal calls it by what became of the attempt.
 end_attempt = function(attempt, status, node_status)
@@ -28,7 +28,7 @@ end_attempt = function(attempt, status, node_status)
   node.claim, node.running = nil, nil
   change(run, node, node_status)
   node.reason = nil
-  note(run, status + ENDS, node.i, attempt.number, pack('>B', node_status))
+  note(run, status + ENDS, node.i, attempt.number, node_status)
   return node
 end
 
@@ -91,8 +91,7 @@ end
 -- The gate is held by nobody: whoever sees it first finishes what it is held for.
 close_gate = function(run, purpose, arguments)
   run.gate, run.expires, run.reported = G.HELD, now, 0
-  set_token(run, nil)
-  set_purpose(run, purpose)
+  run.token, run.purpose = nil, purpose
   set_text(run, 'arguments', arguments or '')
   run.stopping = purpose == 'failed'
   note(run, K.gate, nil, nil, purpose)
@@ -131,44 +130,58 @@ follow_up = function(ended)
   end
 end
 
-local function judge(op, attempt)
+-- The settlements of an op, which has them in columns; `extras`: what few of them have.
+local function settlements_of(op)
+  local set = {}
+  for k = 1, #op.claims do
+    set[k] = {claim = op.claims[k], ordinal = op.ordinals[k], status = op.statuses[k], node = op.nodes[k], output = payload(op.outputs[k])}
+  end
+  for _, extra in ipairs(op.extras or NONE) do
+    local settlement = set[extra.row]
+    settlement.error, settlement.outcome = payload(extra.error), payload(extra.outcome)
+    settlement.delay, settlement.postponed, settlement.lines = extra.delay, extra.postponed, extra.lines
+  end
+  return set
+end
+
+local function judge(settlement, attempt)
   if not attempt then return 'f' end
   if attempt.status == A.RUNNING then return 'a' end
-  local same = attempt.status == op.status and attempt.output == op.output and attempt.error == op.error
-    and attempt.outcome == op.outcome
+  local same = attempt.status == settlement.status and attempt.output == settlement.output and attempt.error == settlement.error
+    and attempt.outcome == settlement.outcome
   return same and 'r' or 'f'
 end
 
-local function accept(op, attempt)
+local function accept(settlement, attempt)
   local run = attempt.run
-  attempt.output, attempt.error, attempt.outcome = op.output, op.error, op.outcome
-  keep_blob(run, op.output)
-  keep_blob(run, op.error)
-  keep_blob(run, op.outcome)
-  for k = 1, #op.lines, 2 do lines.add(attempt, RECORDED + (k - 1) / 2, op.lines[k], op.lines[k + 1], now) end
-  local status = settled_as(op.node, run, is_removed(run, attempt.i))
-  local node = end_attempt(attempt, op.status, status)
-  set_due(run, node, status == N.WAITING and now + op.delay or nil)
-  if op.status == A.FAILED or op.status == A.TIMED_OUT then
-    if op.postponed then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
+  attempt.output, attempt.error, attempt.outcome = settlement.output, settlement.error, settlement.outcome
+  keep_blob(run, settlement.output)
+  keep_blob(run, settlement.error)
+  keep_blob(run, settlement.outcome)
+  for k, line in ipairs(settlement.lines or NONE) do lines.add(attempt, RECORDED + k - 1, line[1], args[line[2]], now) end
+  local status = settled_as(settlement.node, run, is_removed(run, attempt.i))
+  local node = end_attempt(attempt, settlement.status, status)
+  set_due(run, node, status == N.WAITING and now + (settlement.delay or 0) or nil)
+  if settlement.status == A.FAILED or settlement.status == A.TIMED_OUT then
+    if settlement.postponed then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
   end
   return status
 end
 
 -- The attempts that settlements are about, read in few commands; false where there is none.
 local function find_all(set)
-  local wanted, found, runs, nodes, numbers = {}, {}, {}, {}, {}
+  local wanted, attempts, runs, nodes, numbers = {}, {}, {}, {}, {}
   for k = 1, #set do
-    local claim, number, i, attempt = get_claim(set[k].claim), nil, nil, nil
-    if claim then number, i, attempt = claim_cell(claim, set[k].ordinal) end
-    local run = number and get_numbered(number)
-    runs[k], nodes[k], numbers[k] = run or false, i, attempt
-    if run then want_attempt(wanted, run, i, attempt) end
+    local claim, run, i, number = get_claim(set[k].claim), nil, nil, nil
+    if claim then run, i, number = claim_cell(claim, set[k].ordinal) end
+    run = run and get_numbered(run)
+    runs[k], nodes[k], numbers[k] = run or false, i, number
+    if run then want_attempt(wanted, run, i, number) end
   end
   want_attempts(wanted)
   for run, of in pairs(wanted) do want_rows(graph_of(run).layout, of.nodes) end
-  for k = 1, #set do found[k] = runs[k] and get_attempt(runs[k], nodes[k], numbers[k]) or false end
-  return found
+  for k = 1, #set do attempts[k] = runs[k] and get_attempt(runs[k], nodes[k], numbers[k]) or false end
+  return attempts
 end
 
 -- The children of a completed node are counted for its run, so that each is lowered once; those of a very wide node come later.
@@ -193,10 +206,11 @@ end
 
 -- A set of settlements, judged against the gates as they stand before it: a letter for each (accepted, repeated, fenced), which of the
 -- runs each was about, and how these stand now.
-ops.settle = function(set)
-  local found, verdicts, ended, lowered, changed = find_all(set), {}, {}, {}, {}
+ops.Settle = function(op)
+  local set, verdicts, ended, lowered, changed = settlements_of(op), {}, {}, {}, {}
+  local attempts = find_all(set)
   for k = 1, #set do
-    local attempt = found[k]
+    local attempt = attempts[k]
     verdicts[k] = judge(set[k], attempt)
     if verdicts[k] == 'a' then
       insert(ended, attempt)
@@ -211,22 +225,22 @@ ops.settle = function(set)
   hold_back(ended)
   local news, places, which = {}, {}, {}
   for k = 1, #set do
-    local run = found[k] and found[k].run
+    local run = attempts[k] and attempts[k].run
     if run and not places[run] then
       if changed[run] then conclude(run) end
       insert(news, news_of(run))
       places[run] = #news
     end
-    which[k] = pack('>I2', run and places[run] or 0)
+    which[k] = run and places[run] or 0
   end
-  return {'settled', concat(verdicts), concat(which), news}
+  return {'settled', concat(verdicts), which, news}
 end
 
-ops.append = function(op)
+ops.Append = function(op)
   local attempt = find_attempt(op.claim, op.ordinal)
   if not attempt or attempt.status ~= A.RUNNING then return refused('fenced') end
-  if op.index < 0 or not lines.has(attempt.run, lines.name(attempt, op.index)) then
-    lines.add(attempt, op.index, op.kind, op.data, now)
+  if op.index < 0 or not lines.find(attempt, op.index) then
+    lines.add(attempt, op.index, op.kind, args[op.data], now)
   end
   return {'appended'}
 end

@@ -1,9 +1,9 @@
--- What can be read. Rows go out as they are stored, and Python takes them apart: it has more than one process.
+-- What can be read. One answer looks at few rows (LIMIT.scanned), so that nobody else has to wait for long: a page may be short.
 
 do
 
 local ROW_TEXTS = {
-  'target', 'input', 'seed', 'priority', 'key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
+  'target', 'input', 'seed', 'priority', 'idempotency_key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
 }
 
 -- In the order of `RunRow`, and its number.
@@ -21,44 +21,69 @@ run_row = function(run)
   local t = run.texts
   return {
     run.id, run.workflow, t.target or false, run.digest, run.status, run.on_failure, t.input or false, t.seed or false,
-    t.priority or false, t.key or false, run.gate, run.purpose or false, run.stopping and 1 or 0, get_graph(run.digest).total,
+    t.priority or false, t.idempotency_key or false, run.gate, run.purpose or false, run.stopping and 1 or 0, get_graph(run.digest).total,
     run.open, run.active, run.failed, run.seq, t.created_at or false, run.started or false, run.ended or false,
     run.deadline or false, t.reason or false, run.heals, t.fork or false, run.tolerated, t.origin or false, t.tags or false,
     t.timeout or false, run.releasing and 1 or 0, run.number,
   }
 end
 
-function reading.get_run(q)
-  local run = get_run(q.run)
+function reading.GetRun(q)
+  local run = get_run(q.run_id)
   return run and run_row(run) or false
 end
 
-function reading.list_stops(q) return stops_of(q.worker) end
+function reading.ListStops(q) return stops_of(q.worker) end
 
-function reading.list_unfinished() return call('HGETALL', P .. 'unfinished') end
+function reading.ListUnfinished() return call('HGETALL', P .. 'unfinished') end
 
--- Neighbouring nodes, as they are stored, and what their graph says of them.
-function reading.list_nodes(q)
-  local run = get_run(q.run)
-  if not run then return false end
-  local first = max(0, q.after + 1)
-  local stop, nodes, layout = min(run.loaded, first + q.count), {}, {}
-  for from = first, stop - 1, 960 do
-    local numbers = numbers_from(from, min(stop, from + 960))
-    local some, of_graph = call('HMGET', run.nodes.key, unpack(numbers)), call('HMGET', graph_of(run).layout.key, unpack(numbers))
-    for k = 1, #numbers do nodes[#nodes + 1], layout[#layout + 1] = some[k], of_graph[k] end
+-- Call a function with the nodes and layouts of some indexes, until it returns true.
+local function each_node(run, indexes, use)
+  local layout = graph_of(run).layout
+  for from = 1, #indexes, 500 do
+    local some = {unpack(indexes, from, min(from + 499, #indexes))}
+    want_rows(run.nodes, some)
+    want_rows(layout, some)
+    for k = 1, #some do
+      if use(get_node(run, some[k]), get_row(layout, some[k])) then return end
+    end
   end
-  return {run.loaded, first, nodes, layout}
 end
 
-function reading.count_nodes(q)
-  local run = get_run(q.run)
+-- The nodes of some indexes, or those that follow; of these the ones with some statuses. And the index after which to go on.
+function reading.ListNodes(q)
+  local run, rows, last = get_run(q.run_id), {}, false
+  if not run or q.limit == 0 then return {rows, false} end
+  local first = max(0, q.after + 1)
+  local stop = min(run.loaded, first + LIMIT.scanned)
+  local indexes, wanted = {}, nil
+  for _, status in ipairs(q.statuses or NONE) do
+    wanted = wanted or {}
+    wanted[status] = true
+  end
+  for _, i in ipairs(q.indexes or numbers_from(first, stop)) do
+    if i < run.loaded then insert(indexes, i) end
+  end
+  each_node(run, indexes, function(n, layout)
+    last = n.i
+    if wanted and not wanted[n.status] then return false end
+    insert(rows, {
+      n.i, layout.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, layout.lane, n.suspect and 1 or 0, n.due or false,
+      n.reason or false, n.generation, n.postponed,
+    })
+    return #rows >= q.limit
+  end)
+  return {rows, (#rows >= q.limit or not q.indexes and stop < run.loaded) and last}
+end
+
+function reading.CountNodes(q)
+  local run = get_run(q.run_id)
   return run and run.counts or false
 end
 
-function reading.node_columns(q)
-  local run = get_run(q.run)
-  return {run and run.seq or 0, reading.list_nodes(q)}
+function reading.GetNodeColumns(q)
+  local run = get_run(q.run_id)
+  return {run and run.seq or 0, reading.ListNodes(q)}
 end
 
 local function attempt_row(attempt)
@@ -66,7 +91,7 @@ local function attempt_row(attempt)
   ask_blob(attempt.run, attempt.error)
   ask_blob(attempt.run, attempt.outcome)
   return {
-    attempt.claim, attempt.ordinal, attempt.i, attempt.number, attempt.status,
+    attempt_id(attempt), attempt.i, attempt.number, attempt.status,
     attempt.worker or get_claim(attempt.claim).worker, started_of(attempt), attempt.ended or false,
     attempt.output or false, attempt.error or false, attempt.outcome or false,
   }
@@ -75,13 +100,14 @@ end
 local function list_attempts(run, q, row_of)
   local rows = {}
   if not run then return rows end
-  local first, last = max(0, q.after), run.loaded - 1
+  local after, after_number = unpack(q.after)
+  local first, last = max(0, after), run.loaded - 1
   if q.index then first, last = max(first, q.index), min(last, q.index) end
   for from = first, last, 500 do
     local names, indexes = {}, numbers_from(from, min(from + 500, last + 1))
     want_rows(run.nodes, indexes)
     for _, i in ipairs(indexes) do
-      for number = i == q.after and q.after_number + 1 or 1, get_node(run, i).attempt do
+      for number = i == after and max(0, after_number) + 1 or 1, get_node(run, i).attempt do
         if #rows + #names < q.limit then insert(names, attempt_name(i, number)) end
       end
     end
@@ -92,17 +118,17 @@ local function list_attempts(run, q, row_of)
   return rows
 end
 
-function reading.list_attempts(q) return list_attempts(get_run(q.run), q, attempt_row) end
+function reading.ListAttempts(q) return list_attempts(get_run(q.run_id), q, attempt_row) end
 
-function reading.attempt_columns(q)
-  local run = get_run(q.run)
+function reading.GetAttemptColumns(q)
+  local run = get_run(q.run_id)
   return {run and run.seq or 0, list_attempts(run, q, function(attempt)
     return {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended or false}
   end)}
 end
 
-function reading.get_outputs(q)
-  local run = get_run(q.run)
+function reading.GetOutputs(q)
+  local run = get_run(q.run_id)
   local rows, indexes = {}, {}
   if not run then return {rows, false} end
   local stopped = false
@@ -139,30 +165,30 @@ function reading.get_outputs(q)
   return {rows, stopped}
 end
 
-function reading.list_journal(q)
-  local run = get_run(q.run)
-  return run and call('LRANGE', run_key('journal', run), q.after, q.after + q.count - 1) or {}
+function reading.ListJournal(q)
+  local run, rows = get_run(q.run_id), {}
+  local entries = run and call('LRANGE', run_key('journal', run), q.after, q.after + q.limit - 1) or rows
+  for k = 1, #entries do
+    local kind, at, i, attempt, status = unpack_row(entries[k])
+    rows[k] = {kind, at, i or false, attempt or false, status or false}
+  end
+  return rows
 end
 
--- Lines from a place on, as (name, value); Python chooses among them.
-function reading.list_lines(q)
-  local run = get_run(q.run)
-  if not run then return {{}, 0} end
-  local after
-  if q.claim then
-    local attempt = find_attempt(q.claim, q.ordinal)
-    if attempt and attempt.run == run then after = lines.name(attempt, q.line) end
+-- Lines that follow one; Python chooses among them.
+function reading.ListLines(q)
+  local run, rows, after = get_run(q.run_id), {}, nil
+  if not run then return rows end
+  local attempt = q.claim and find_attempt(q.claim, q.ordinal)
+  if attempt and attempt.run == run then after = lines.name(attempt, q.index + 1) end
+  for _, member in ipairs(first_of(lines.set(run), q.limit, after)) do
+    local line = lines.read(member)
+    insert(rows, {attempt_id(line), line.index, line.at, line.kind, line.data, line.i, line.number})
   end
-  local names = first_of(index('run:line_index:' .. run.name), q.count, q.from or after)
-  local values = {}
-  for from = 1, #names, 960 do
-    local found = call('HMGET', run_key('lines', run), unpack(names, from, min(from + 959, #names)))
-    for k = 1, #found do insert(values, found[k]) end
-  end
-  return {values, names}
+  return rows
 end
 
-function reading.list_workers(q)
+function reading.ListWorkers(q)
   local rows = {}
   for _, id in ipairs(first_of(index('workers'), q.limit, q.after)) do
     local f = call('HMGET', worker_key(id), 'renewed', 'info')
@@ -185,11 +211,11 @@ local function has_ready(run, lanes)
   return false
 end
 
-function reading.list_ready(q)
+function reading.ListReady(q)
   local lanes, orders, seen, ids = {}, {}, {}, {}
   for k = 1, #q.lanes do
-    local number = lane_number(q.lanes[k].text)
-    if number >= 0 then insert(lanes, 2 * number + q.lanes[k].suspect) end
+    local number = lane_number(q.lanes[k][1])
+    if number >= 0 then insert(lanes, 2 * number + q.lanes[k][2]) end
   end
   local function add(order, id)
     if not seen[order] then
@@ -201,10 +227,10 @@ function reading.list_ready(q)
     local run = get_run(id)
     if run and has_ready(run, lanes) then add(run.order, run.id) end
   end
-  for k = 1, #q.serves, 2 do
+  for _, pair in ipairs(q.serves) do
     for _, lane in ipairs(lanes) do
-      local name = 'lane:' .. int(lane) .. ':' .. q.serves[k + 1] .. '\0' .. q.serves[k]
-      for _, order in ipairs(first_of(index(name), q.limit)) do add(order, get_numbered((unpack_bytes('>I6', order, 9))).id) end
+      local name = 'lane:' .. int(lane) .. ':' .. pair[2] .. '\0' .. pair[1]
+      for _, order in ipairs(first_of(index(name), q.limit)) do add(order, get_numbered((unpack_bytes('>I6', order, 17))).id) end
     end
   end
   sort(orders, sorts_before)
@@ -212,14 +238,14 @@ function reading.list_ready(q)
   return ids
 end
 
-function reading.unused_graphs(q)
+function reading.ListUnusedGraphs(q)
   local rows, after = {}, q.after
   while #rows / 2 < q.limit do
     local page = first_of(index('unused_graphs'), 100, after)
     for _, digest in ipairs(page) do
       after = digest
       local f = call('HMGET', graph_key('row', digest), 'workflow', 'stored_at')
-      if #rows / 2 < q.limit and not (q.before and tonumber(f[2]) >= q.before) then
+      if #rows / 2 < q.limit and not (q.stored_before and tonumber(f[2]) >= q.stored_before) then
         insert(rows, digest)
         insert(rows, f[1])
       end
@@ -229,12 +255,12 @@ function reading.unused_graphs(q)
   return rows
 end
 
-function reading.get_graph(q)
+function reading.GetGraph(q)
   local graph = get_graph(q.digest)
   return graph and graph.loaded == graph.total and call('HGET', graph_key('row', q.digest), 'document') or false
 end
 
-function reading.graph_ages(q)
+function reading.GetGraphAges(q)
   local ages = {}
   for k, digest in ipairs(q.digests) do
     local graph = get_graph(digest)
@@ -243,7 +269,7 @@ function reading.graph_ages(q)
   return ages
 end
 
-function reading.ready_runs(q)
+function reading.ReadyRuns(q)
   local ids = {}
   for _, id in ipairs(q.runs) do
     local run = get_run(id)

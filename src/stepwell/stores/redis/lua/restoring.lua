@@ -4,7 +4,7 @@ do
 
 local function restored_run(op, graph)
   local run = admit(op, graph, 'restore')
-  if op.key then keep_key(run, op) end
+  if op.idempotency_key then keep_key(run, op) end
   return run
 end
 
@@ -12,15 +12,17 @@ end
 local function restore_nodes(run, rows)
   for k = 1, #rows do
     local row = rows[k]
-    if row.i == run.loaded then
-      local due = row.due
-      row.due, row.suspect = nil, row.suspect or nil
-      place_node(row, layout_of(graph_of(run), row.i))
+    if row.index == run.loaded then
+      local node, status = new_node(layout_of(graph_of(run), row.index), row.status), row.status
+      for _, name in ipairs({'attempt', 'waiting', 'live', 'failures', 'losses', 'reason', 'generation', 'postponed'}) do
+        node[name] = row[name]
+      end
+      node.suspect = row.lane[2] == 1 or nil
       run.loaded = run.loaded + 1
-      touch(run, row)
-      if due then set_due(run, row, due) end
-      if row.status == N.READY then mark_ready(run, row, true) end
-      count_node(run, row.status, 1)
+      touch(run, node)
+      set_due(run, node, row.due_at)
+      if status == N.READY then mark_ready(run, node, true) end
+      count_node(run, status, 1)
     end
   end
 end
@@ -30,18 +32,17 @@ local function restore_attempts(run, rows)
     local row = rows[k]
     local claim = get_claim(row.claim) or new_claim(row.claim, '')
     if not claim_cell(claim, row.ordinal) then
-      local attempt = new_attempt(run, claim, row.ordinal, row.i, row.number)
-      for _, name in ipairs({'status', 'worker', 'started', 'ended', 'output', 'error', 'outcome'}) do attempt[name] = row[name] end
-      keep_blob(run, row.output)
-      keep_blob(run, row.error)
-      keep_blob(run, row.outcome)
+      local attempt = new_attempt(run, claim, row.ordinal, row.index, row.number)
+      attempt.status, attempt.worker, attempt.started, attempt.ended = row.status, row.worker, row.started_at, row.ended_at
+      attempt.output, attempt.error, attempt.outcome = kept(run, row.output), kept(run, row.error), kept(run, row.outcome)
     end
   end
 end
 
 local function restore_journal(run, rows)
   for k = 1, #rows do
-    if rows[k].seq == journal_size(run) + 1 then insert(run.journal, rows[k].entry) end
+    local row = rows[k]
+    if row.seq == journal_size(run) + 1 then insert(run.journal, pack_row(row.kind, row.at, row.index, row.attempt, row.status)) end
   end
 end
 
@@ -49,8 +50,8 @@ local function restore_lines(run, rows)
   for k = 1, #rows do
     local row = rows[k]
     local attempt = find_attempt(row.claim, row.ordinal)
-    if attempt and attempt.run == run and not lines.has(run, lines.name(attempt, row.index)) then
-      lines.add(attempt, row.index, row.kind, row.data, row.at)
+    if attempt and attempt.run == run and not lines.find(attempt, row.index) then
+      lines.add(attempt, row.index, row.kind, args[row.data], row.at)
     end
   end
 end
@@ -67,8 +68,9 @@ local function restore_former(run, digests)
   end
 end
 
-ops.restore = function(op)
-  local graph, run = get_graph(op.digest), get_run(op.run)
+ops.Restore = function(op)
+  op.input, op.fork = args[op.input], op.fork and args[op.fork]
+  local graph, run = get_graph(op.digest), get_run(op.run_id)
   if run and run.purpose ~= 'restore' and text(run, 'created_at') == op.created_at and text(run, 'seed') == op.seed then
     return {'restored', run.loaded, 1} -- it is this run: it was asked before
   end
@@ -76,14 +78,14 @@ ops.restore = function(op)
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
   if run and run.purpose ~= 'restore' then return refused('conflict', run.id) end
   if op.illegal then return refused('status', op.illegal) end
-  if not run and op.key and run_of_key(op) then return refused('conflict', op.run) end
+  if not run and op.idempotency_key and run_of_key(op) then return refused('conflict', op.run_id) end
   run = run or restored_run(op, graph)
   run.expires, run.changed = now + LOAD_LEASE, true
   restore_nodes(run, op.nodes)
   restore_attempts(run, op.attempts)
   restore_journal(run, op.journal)
   restore_lines(run, op.lines)
-  restore_former(run, op.former)
+  restore_former(run, op.former_graphs)
   if not op.finish then return {'restored', run.loaded, 0} end
   if run.loaded < graph.total or journal_size(run) < op.seq then
     return refused('incomplete', int(run.loaded) .. ' nodes and ' .. int(journal_size(run)) .. ' entries are there')
@@ -91,8 +93,8 @@ ops.restore = function(op)
   add_up(run)
   run.status, run.gate, run.expires, run.seq, run.heals, run.tolerated = op.status, op.gate, nil, op.seq, op.heals, op.tolerated
   run.stopping = op.stopping and op.gate ~= G.OPEN
-  run.started, run.ended, run.deadline = op.started, op.ended, op.deadline
-  set_purpose(run, nil)
+  run.started, run.ended, run.deadline = op.started_at, op.ended_at, op.deadline_at
+  run.purpose = nil
   set_text(run, 'reason', op.reason)
   return {'restored', run.loaded, 1}
 end

@@ -1,71 +1,53 @@
 -- Runs, their journal, their nodes and the queues of those that are READY.
 
-local NOBODY = 4294967295 -- the index of a journal entry that is about no node
-local RUN = '>BBBI4I4I4I4I4I6I4I4I4I7I7I7I7I7I7I7' -- in the order in which it is read
-local COUNTS = '>I4I4I4I4I4I4I4I4I4I4' -- how many nodes have each status
-
 local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
 
 local function new_run(number)
   local run = {
-    number = number, name = int(number), packed = pack('>I6', number), journal = {}, texts = {}, texts_touched = {}, ready = {},
-    counts = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, lane_names = {}, derived = '', was_derived = '',
+    number = number, name = int(number), packed = pack('>I6', number), journal = {}, texts = {}, texts_touched = {}, ready = {}, lines = {},
+    counts = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, lane_names = {},
   }
-  run.nodes = rows_of(run_key('nodes', run), read_node, packed_node)
+  run.nodes = rows_of(run_key('nodes', run), read_node, node_text)
   run.attempts = rows_of(run_key('attempts', run), function(value, name)
     local attempt = read_attempt(value, name)
     attempt.run = run
     return attempt
-  end, packed_attempt)
-  run.lines, run.blobs = rows_of(run_key('lines', run)), rows_of(run_key('blobs', run))
-  return run
-end
-
-local function remember(run)
-  S.runs[run.number] = run
+  end, attempt_text)
+  run.blobs = rows_of(run_key('blobs', run))
+  S.runs[number] = run
   S.run_order[#S.run_order + 1] = run
   return run
 end
 
--- What marks are made of: as they are stored, to be compared with what the row says at the end.
-local MARKED = {
-  'gate', 'status', 'stopping', 'releasing', 'serving', 'due_first', 'deadline', 'cancel_at', 'expires', 'reported', 'ended',
-}
+local marks_of -- see `leases.lua`
 
-local function snapshot(run)
-  local was = {packed = run.packed, digest = run.digest, workflow = run.workflow, running = run.running, ready = {}, lane_names = {}}
-  for lane, count in pairs(run.ready) do was.ready[lane] = count end
-  for k = 1, #MARKED do was[MARKED[k]] = run[MARKED[k]] end
-  return was
+-- What changes of a run is one field, in this order; texts that stay have their own. `counts`: how many nodes have each status.
+local function read_state(run, value)
+  run.status, run.gate, run.stopping, run.releasing, run.requeue, run.open, run.active, run.failed, run.running, run.tolerated, run.seq,
+    run.loaded, run.heals, run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first,
+    run.purpose, run.token, run.derived, run.counts, run.ready = unpack_row(value)
+end
+
+local function state_text(run)
+  return pack_row(run.status, run.gate, run.stopping, run.releasing, run.requeue, run.open, run.active, run.failed, run.running,
+    run.tolerated, run.seq, run.loaded, run.heals, run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires,
+    run.reported, run.due_first, run.purpose, run.token, run.derived, run.counts, run.ready)
 end
 
 local function get_numbered(number)
   local known = S.runs[number]
   if known ~= nil then return known end
-  local run = new_run(number)
-  local f = call('HMGET', run_key('row', run), 'numbers', 'ready', 'id', 'workflow', 'digest', 'order', 'on_failure', 'purpose',
-    'token', 'serving', 'derived', 'counts')
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'state', 'id', 'workflow', 'digest', 'order', 'on_failure', 'serving')
   if not f[1] then
     S.runs[number] = false
     return false
   end
-  local flags
-  run.status, run.gate, flags, run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals,
-    run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first =
-    unpack_bytes(RUN, f[1])
-  run.stopping, run.releasing, run.requeue = has(flags, 1), has(flags, 2), has(flags, 4)
-  for _, name in ipairs({'started', 'ended', 'deadline', 'cancel_at', 'expires', 'due_first'}) do run[name] = time_or_nil(run[name]) end
-  for at = 1, #f[2], 6 do
-    local lane, count = unpack_bytes('>I2I4', f[2], at)
-    run.ready[lane] = count
-  end
-  run.id, run.workflow, run.digest, run.order, run.on_failure = f[3], f[4], f[5], f[6], f[7]
-  run.purpose, run.token, run.ready_text = f[8] or nil, f[9] or nil, f[2]
-  run.serving, run.derived, run.was_derived, run.counts = f[10], f[11] or '', f[11] or '', {unpack_bytes(COUNTS, f[12])}
-  run.counts[11] = nil -- where the text ends
-  run.was = snapshot(run)
+  local run = new_run(number)
+  read_state(run, f[1])
+  run.id, run.workflow, run.digest, run.order, run.on_failure, run.serving = f[2], f[3], f[4], f[5], f[6], f[7]
   S.numbers[run.id] = number
-  return remember(run)
+  if S.commits then run.marks = marks_of(run) end
+  return run
 end
 
 local function get_run(id)
@@ -93,16 +75,6 @@ local function set_text(run, name, value)
   run.changed = true
 end
 
-local function set_purpose(run, purpose)
-  run.purpose = purpose
-  set_text(run, 'purpose', purpose)
-end
-
-local function set_token(run, token)
-  run.token = token
-  set_text(run, 'token', token)
-end
-
 local function serving_of(run)
   local target = text(run, 'target')
   return run.workflow .. '\0' .. (target and '1' .. target or '0') .. '\0' .. run.digest
@@ -110,10 +82,10 @@ end
 
 local function graph_of(run) return graph_in_use(run.digest) end
 
--- Add to the journal; `seq` numbers the entries without a gap.
+-- Add to the journal: what, when, about which node and attempt, and what became of them. `seq` numbers the entries without a gap.
 local function note(run, kind, i, attempt, status)
   run.seq = run.seq + 1
-  run.journal[#run.journal + 1] = pack('>BI7I4I4', kind, now, i or NOBODY, attempt or 0) .. (status or '')
+  run.journal[#run.journal + 1] = pack_row(kind, now, i, attempt, status)
   run.changed = true
 end
 
@@ -134,7 +106,7 @@ end
 
 -- What a node has of its graph.
 local function place_node(node, layout)
-  node.rank, node.lane, node.needs = layout.rank, layout.lane, layout.many_needs > 0
+  node.rank, node.lane, node.needs = layout.rank, layout.lane, layout.many_needs > 0 or nil
   return node
 end
 
@@ -223,7 +195,7 @@ end
 local function change(run, node, status)
   local was = node.status
   if was ~= status then
-    run.derived = '' -- what was derived so far may no longer hold
+    run.derived = nil -- what was derived so far may no longer hold
     if was == N.READY then mark_ready(run, node, false) end
     count_node(run, was, -1)
     count_node(run, status, 1)

@@ -6,23 +6,24 @@ do
 
 -- A run that begins here, with all that the op says of it.
 admit = function(op, graph, purpose)
-  local run = remember(new_run(next_number('runs')))
+  local run = new_run(next_number('runs'))
   run.fresh = true
-  run.id, run.workflow, run.digest, run.on_failure = op.run, op.workflow, op.digest, op.on_failure
+  run.id, run.workflow, run.digest, run.on_failure = op.run_id, op.workflow, op.digest, op.on_failure
   run.order = op.urgency .. run.packed
   run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
   run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
   for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
-  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'timeout', 'key', 'fork', 'origin', 'tags', 'created_at'}) do
+  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'idempotency_key', 'fork', 'origin', 'tags', 'created_at'}) do
     if op[name] then set_text(run, name, op[name]) end
   end
+  if op.timeout then set_text(run, 'timeout', int(op.timeout)) end
   set_text(run, 'arguments', '')
-  set_purpose(run, purpose)
+  run.purpose = purpose
   run.serving = serving_of(run)
   set_text(run, 'serving', run.serving)
-  S.numbers[op.run] = run.number
-  later('HSET', P .. 'runs', op.run, run.name)
-  run.nodes.fresh, run.attempts.fresh, run.lines.fresh, run.blobs.fresh = true, true, true, true
+  S.numbers[op.run_id] = run.number
+  later('HSET', P .. 'runs', op.run_id, run.name)
+  run.nodes.fresh, run.attempts.fresh, run.blobs.fresh = true, true, true
   listing.put(run, true)
   use_graph(graph, 1)
   return run
@@ -43,8 +44,7 @@ local function load_nodes(run)
   run.loaded, run.changed = stop, true
   if stop == graph.total then
     add_up(run)
-    run.gate, run.expires = G.OPEN, nil
-    set_purpose(run, nil)
+    run.gate, run.expires, run.purpose = G.OPEN, nil, nil
     local fork = text(run, 'fork')
     if fork then close_gate(run, 'fork', fork) end
   end
@@ -52,7 +52,7 @@ end
 
 -- The run that has this idempotency key in its workflow, if there is one.
 run_of_key = function(op)
-  local key = op.workflow .. '\0' .. op.key
+  local key = op.workflow .. '\0' .. op.idempotency_key
   local number = S.keys[key]
   if number == nil then
     number = tonumber(call('HGET', P .. 'keys', key) or '0')
@@ -62,13 +62,14 @@ run_of_key = function(op)
 end
 
 keep_key = function(run, op)
-  local key = op.workflow .. '\0' .. op.key
+  local key = op.workflow .. '\0' .. op.idempotency_key
   S.keys[key] = run.number
   later('HSET', P .. 'keys', key, run.name)
 end
 
-ops.create = function(op)
-  local run = get_run(op.run) or op.key and run_of_key(op)
+ops.Create = function(op)
+  op.input, op.fork = args[op.input], op.fork and args[op.fork]
+  local run = get_run(op.run_id) or op.idempotency_key and run_of_key(op)
   if run then
     if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
     return {'created', run.id, 1, run.loaded, get_graph(run.digest).total}
@@ -77,18 +78,17 @@ ops.create = function(op)
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
   op.status, op.created_at, op.deadline = R.PENDING, int(now), op.timeout and now + op.timeout
-  op.timeout = op.timeout and int(op.timeout)
   run = admit(op, graph, 'load')
   run.expires = now + LOAD_LEASE
-  if op.key then keep_key(run, op) end
+  if op.idempotency_key then keep_key(run, op) end
   note(run, K.created)
   load_nodes(run)
   return {'created', run.id, 0, run.loaded, graph.total}
 end
 
-ops.add_nodes = function(op)
-  local run = get_run(op.run)
-  if not run then return refused('unknown', op.run) end
+ops.AddNodes = function(op)
+  local run = get_run(op.run_id)
+  if not run then return refused('unknown', op.run_id) end
   if op.start > run.loaded then return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet') end
   local repeated = op.start < run.loaded
   if not repeated and run.purpose == 'load' then load_nodes(run) end
@@ -103,9 +103,9 @@ former_graphs = function(run)
   return digests
 end
 
-ops.switch_graph = function(op)
-  local run, graph = get_run(op.run), get_graph(op.digest)
-  if not run or not graph then return refused('unknown', not run and op.run or 'graph ' .. op.digest) end
+ops.SwitchGraph = function(op)
+  local run, graph = get_run(op.run_id), get_graph(op.digest)
+  if not run or not graph then return refused('unknown', not run and op.run_id or 'graph ' .. op.digest) end
   if not held_by(run, op.token) then return refused('gate_lost') end
   if graph.loaded < graph.total or op.start > run.loaded then
     return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet')
@@ -127,7 +127,7 @@ ops.switch_graph = function(op)
     run.serving = serving_of(run)
     set_text(run, 'serving', run.serving)
   end
-  run.derived = ''
+  run.derived, run.changed = nil, true
   if op.start == run.loaded then
     local stop = min(op.start + LIMIT.nodes, graph.total)
     want_rows(graph.layout, numbers_from(op.start, stop))
@@ -143,20 +143,6 @@ end
 
 local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
-lines.of = function(attempt)
-  local set = index('run:line_index:' .. attempt.run.name)
-  local place = place_of(attempt)
-  return first_of(set, 100000, pack('>I4', place), pack('>I4', place + 1))
-end
-
-local function read_line(value)
-  local line, claim, kind, at = {}
-  line.at, line.i, line.number, line.ordinal, claim, kind, at = unpack_bytes('>I7I4I4I2BB', value)
-  line.claim, line.kind = sub(value, at, at + claim - 1), sub(value, at + claim, at + claim + kind - 1)
-  line.data = sub(value, at + claim + kind)
-  return line
-end
-
 local function copy_blob(from, to, reference)
   if not reference or byte(reference) ~= 0 then return end
   S.blobs[reference] = S.blobs[reference] or get_row(from.blobs, reference)
@@ -171,31 +157,29 @@ local function share_one(run, node, theirs, claim, ordinal)
   copy_blob(theirs.run, run, theirs.outcome)
   node.attempt = 1
   change(run, node, N.COMPLETED)
-  note(run, K.shared, node.i, 1, pack('>B', N.COMPLETED))
-  for _, name in ipairs(lines.of(theirs)) do
-    local line = read_line(get_row(theirs.run.lines, name))
-    local _, line_index = unpack_bytes('>I4I4', name)
-    if SHARED_LINES[line.kind] then lines.add(ours, line_index - 2147483648, line.kind, line.data, line.at) end
+  note(run, K.shared, node.i, 1, N.COMPLETED)
+  for _, member in ipairs(lines.of(theirs)) do
+    local line = lines.read(member)
+    if SHARED_LINES[line.kind] then lines.add(ours, line.index, line.kind, line.data, line.at) end
   end
 end
 
--- rows: index and number, one after the other, each index once.
-ops.share = function(op)
-  local run, origin = get_run(op.run), get_run(op.origin)
-  if not run or not origin then return refused('unknown', not run and op.run or op.origin) end
+-- rows: index and number of attempts, each index once.
+ops.Share = function(op)
+  local run, origin = get_run(op.run_id), get_run(op.origin)
+  if not run or not origin then return refused('unknown', not run and op.run_id or op.origin) end
   if not held_by(run, op.token) then return refused('gate_lost') end
-  local claim = get_claim(op.claim)
+  local claim = get_claim(op.claim_id)
   local repeated, shared = claim ~= nil, 0
-  for k = 1, #op.rows, 2 do
-    local i, number = op.rows[k], op.rows[k + 1]
+  for k = 1, #op.rows do
+    local i, number = op.rows[k][1], op.rows[k][2]
     local theirs = i >= 0 and number >= 1 and get_attempt(origin, i, number)
     if theirs and i < run.loaded and (theirs.status == A.COMPLETED or theirs.status == A.SUPERSEDED) then
       shared = shared + 1
       local node = get_node(run, i)
       if not repeated and node.attempt == 0 and node.status <= N.READY then
-        claim = claim or new_claim(op.claim, '')
-        claim.changed = true
-        share_one(run, node, theirs, claim, (k - 1) / 2)
+        claim = claim or new_claim(op.claim_id, '')
+        share_one(run, node, theirs, claim, k - 1)
       end
     end
   end
@@ -216,16 +200,14 @@ local function refuse_gate(op, run)
   if held and not op.resume then return refused('incomplete', run.purpose or '') end
 end
 
-ops.gate = function(op)
-  local run = get_run(op.run)
-  if not run then return refused('unknown', op.run) end
+ops.Gate = function(op)
+  local run = get_run(op.run_id)
+  if not run then return refused('unknown', op.run_id) end
   if held_by(run, op.token) then return {'gate_taken', news_of(run)} end
   local why = refuse_gate(op, run)
   if why then return why end
-  run.gate, run.expires, run.reported, run.derived = G.HELD, now + op.lease, 0, ''
-  set_token(run, op.token)
-  set_purpose(run, op.purpose)
-  set_text(run, 'arguments', op.arguments)
+  run.gate, run.expires, run.reported, run.derived, run.token, run.purpose = G.HELD, now + op.lease, 0, nil, op.token, op.purpose
+  set_text(run, 'arguments', args[op.arguments])
   run.stopping = run.stopping or op.stop
   note(run, K.gate, nil, nil, op.purpose)
   return {'gate_taken', news_of(run)}
@@ -233,13 +215,13 @@ end
 
 -- Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts.
 local function rewrite_node(run, row)
-  if row.i < 0 or row.i >= run.loaded then return false end
-  local node = get_node(run, row.i)
+  if row.index < 0 or row.index >= run.loaded then return false end
+  local node = get_node(run, row.index)
   if node.status ~= row.was or node.attempt ~= row.was_attempt then return false end
   if row.status == row.was then return true end
   if node.status == N.COMPLETED then
     node.generation = node.generation + 1
-    local attempt = get_attempt(run, row.i, node.attempt)
+    local attempt = get_attempt(run, row.index, node.attempt)
     if attempt and attempt.status == A.COMPLETED then
       attempt.status = A.SUPERSEDED
       touch_attempt(attempt)
@@ -249,7 +231,7 @@ local function rewrite_node(run, row)
   node.reason = row.reason
   set_due(run, node, nil)
   if row.fresh then node.failures, node.postponed, node.losses, node.suspect = 0, 0, 0, false end
-  note(run, K.rewrote, row.i, node.attempt, pack('>B', row.status))
+  note(run, K.rewrote, row.index, node.attempt, row.status)
   return true
 end
 
@@ -293,11 +275,11 @@ end
 -- Whether it is done.
 local function derive(run)
   local graph, i, waiting, live, counted = graph_of(run), 0, 0, 0, 0
-  if run.derived == '' then
+  if not run.derived then
     run.releases, run.releasing = {}, false
     if run.requeue then drop_queues(run) end
   else
-    i, waiting, live, counted = unpack_bytes('>I4I4I4I4', run.derived)
+    i, waiting, live, counted = unpack(run.derived)
   end
   local left, stop = LIMIT.derived, i
   while i < run.loaded and left > 0 do
@@ -317,28 +299,26 @@ local function derive(run)
   end
   run.changed = true
   if i < run.loaded then
-    run.derived = pack('>I4I4I4I4', i, waiting, live, counted)
+    run.derived = {i, waiting, live, counted}
     return false
   end
-  run.derived, run.requeue = '', false
+  run.derived, run.requeue = nil, nil
   return true
 end
 
 local function finish(run, op)
   if run.moved then add_up(run) end
   set_text(run, 'last_token', run.token)
-  set_token(run, nil)
-  set_purpose(run, nil)
   set_text(run, 'arguments', '')
-  run.expires = nil
+  run.token, run.purpose, run.expires = nil, nil, nil
   local moved = run.status ~= op.status
   run.status = op.status
   set_text(run, 'reason', op.reason)
-  if op.input then set_text(run, 'input', op.input) end
+  if op.input then set_text(run, 'input', args[op.input]) end
   if moved then run.ended = op.status >= R.COMPLETED and now or nil end
-  run.cancel_at = op.status == R.CANCELLING and now + op.grace or nil
+  run.cancel_at = op.status == R.CANCELLING and now + (op.grace or 0) or nil
   note(run, K.run, nil, nil, RUN_NAMES[op.status])
-  if op.open then
+  if op.open_gate then
     run.gate, run.stopping = G.OPEN, false
     local timeout = text(run, 'timeout')
     if moved and timeout then run.deadline = now + tonumber(timeout) end
@@ -356,29 +336,29 @@ local function illegal_finish(run, op)
   if op.status ~= run.status and not RUN_MOVES[run.status][op.status] then
     return RUN_NAMES[run.status] .. ' -> ' .. RUN_NAMES[op.status]
   end
-  if op.open ~= (op.status == R.PENDING or op.status == R.RUNNING) then
-    return RUN_NAMES[op.status] .. ' behind ' .. (op.open and 'an open' or 'a shut') .. ' gate'
+  if op.open_gate ~= (op.status == R.PENDING or op.status == R.RUNNING) then
+    return RUN_NAMES[op.status] .. ' behind ' .. (op.open_gate and 'an open' or 'a shut') .. ' gate'
   end
 end
 
-ops.rewrite = function(op)
-  local run = get_run(op.run)
-  if not run then return refused('unknown', op.run) end
+ops.Rewrite = function(op)
+  local run = get_run(op.run_id)
+  if not run then return refused('unknown', op.run_id) end
   if not held_by(run, op.token) then return refused('gate_lost') end
   local illegal = op.illegal or (op.finish and illegal_finish(run, op.finish))
   if illegal then return refused('status', illegal) end
   local seen, changed, indexes = {}, {}, {}
   for k = 1, #op.rows do
-    if op.rows[k].i >= 0 and op.rows[k].i < run.loaded then insert(indexes, op.rows[k].i) end
+    if op.rows[k].index >= 0 and op.rows[k].index < run.loaded then insert(indexes, op.rows[k].index) end
   end
   want_rows(run.nodes, indexes)
   for k = 1, #op.rows do
     local row = op.rows[k]
-    if seen[row.i] or not rewrite_node(run, row) then insert(changed, int(row.i)) end
-    seen[row.i] = true
+    if seen[row.index] or not rewrite_node(run, row) then insert(changed, int(row.index)) end
+    seen[row.index] = true
   end
   if #changed > 0 then return refused('changed', concat(changed, ',')) end
-  if op.finish and op.finish.open and not derive(run) then return {'rewritten', news_of(run), 0} end
+  if op.finish and op.finish.open_gate and not derive(run) then return {'rewritten', news_of(run), 0} end
   if op.finish then finish(run, op.finish) end
   return {'rewritten', news_of(run), 1}
 end

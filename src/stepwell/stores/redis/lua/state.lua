@@ -7,15 +7,17 @@
 -- compared by `sorts_before` and never by `<`, which follows the locale that the server was started in.
 
 -- While a library is loaded it sees none of what Lua and the server offer, so these are set when a call begins.
-local call, pack, unpack_bytes
+local call, pack, unpack_bytes, pack_row, unpack_row
 local byte, sub, rep, char, format, floor, min, max, insert, concat, sort
 local P, MARKER, now -- the prefix of every key, the one that every call names, and the time of this call
 local S      -- everything that was read or changed
+local args   -- those of this call
 local ops, reading = {}, {} -- what a batch may ask for, and what can be read: a chunk of Lua has at most 200 local names
 
 local function begin(marker, offset)
   if not call then
     call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack
+    pack_row, unpack_row = cmsgpack.pack, cmsgpack.unpack
     byte, sub, rep, char, format = string.byte, string.sub, string.rep, string.char, string.format
     floor, min, max, insert, concat, sort = math.floor, math.min, math.max, table.insert, table.concat, table.sort
   end
@@ -36,6 +38,15 @@ local function new_state(found)
     rows = {}, rows_order = {}, names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
   }
 end
+
+-- A payload by its place among the arguments. A large one comes after its reference, which is what rows hold.
+local function payload(place)
+  local value = place and args[place]
+  if value and byte(value) == 0 then S.blobs[value] = args[place + 1] end
+  return value
+end
+
+local NONE = {}
 
 local function int(number) return format('%d', number) end
 

@@ -15,20 +15,20 @@ end
 
 local function active_of(record) return record.chosen > 0 and record.chosen or record.newest end
 
-function ops.save_version(op)
+function ops.SaveVersion(op)
   local record = find(op.kind, op.name)
   local number = record.fresh[op.digest] or call('HGET', record.key, 'digest:' .. op.digest)
   if number then return {'version_saved', tonumber(number), 1, active_of(record)} end
   record.newest = record.newest + 1
   record.fresh[op.digest] = record.newest
-  local name = int(record.newest)
+  local name, body = int(record.newest), payload(op.body)
   later('HSET', record.key, 'newest', name, 'digest:' .. op.digest, name, 'row:' .. name,
-    pack('>I7I4I2', now, #op.body, #op.digest) .. op.digest, 'body:' .. name, op.body)
+    pack_row(now, #body, op.digest), 'body:' .. name, body)
   put(index('names:' .. op.kind), op.name, true)
   return {'version_saved', record.newest, 0, active_of(record)}
 end
 
-function ops.activate_version(op)
+function ops.ActivateVersion(op)
   local record = find(op.kind, op.name)
   if record.newest == 0 or (op.number and (op.number < 1 or op.number > record.newest)) then
     return refused('unknown', op.number and op.name .. '@' .. int(op.number) or op.name)
@@ -40,22 +40,19 @@ end
 
 local function version_row(record, name, number, body)
   if number < 1 or number > record.newest then return false end
-  local row = call('HGET', record.key, 'row:' .. int(number))
-  local at, size, length, from = unpack_bytes('>I7I4I2', row)
-  return {
-    name, number, sub(row, from, from + length - 1), size, at, number == active_of(record) and 1 or 0,
-    body and call('HGET', record.key, 'body:' .. int(number)) or false,
-  }
+  local at, size, digest = unpack_row(call('HGET', record.key, 'row:' .. int(number)))
+  local stored = body and call('HGET', record.key, 'body:' .. int(number)) or false
+  return {name, number, digest, size, at, number == active_of(record) and 1 or 0, stored}
 end
 
-function reading.get_version(q)
+function reading.GetVersion(q)
   local record = find(q.kind, q.name)
   local number = q.number or active_of(record)
   if q.digest then number = tonumber(call('HGET', record.key, 'digest:' .. q.digest) or '0') end
   return version_row(record, q.name, number, true)
 end
 
-function reading.list_versions(q)
+function reading.ListVersions(q)
   local record, rows = find(q.kind, q.name), {}
   for number = max(q.after, 0) + 1, min(record.newest, max(q.after, 0) + q.limit) do
     insert(rows, version_row(record, q.name, number, false))
@@ -63,7 +60,7 @@ function reading.list_versions(q)
   return rows
 end
 
-function reading.list_names(q)
+function reading.ListNames(q)
   local rows = {}
   for _, name in ipairs(first_of(index('names:' .. q.kind), q.limit, q.after)) do
     local record = find(q.kind, name)

@@ -5,21 +5,7 @@ local write_all
 do
 
 local function write_run(run)
-  local ready = {}
-  for lane, count in pairs(run.ready) do ready[#ready + 1] = pack('>I2I4', lane, count) end
-  ready = concat(ready)
-  local fields = {
-    'numbers', pack(RUN, run.status, run.gate, (run.stopping and 1 or 0) + (run.releasing and 2 or 0) + (run.requeue and 4 or 0), run.open, run.active, run.failed, run.running,
-      run.tolerated, run.seq, run.loaded, run.heals, run.orders, packed_time(run.started), packed_time(run.ended),
-      packed_time(run.deadline), packed_time(run.cancel_at), packed_time(run.expires), run.reported, packed_time(run.due_first)),
-    'counts', pack(COUNTS, unpack(run.counts)),
-  }
-  if ready ~= run.ready_text then
-    insert(fields, 'ready')
-    insert(fields, ready)
-  end
-  local gone = {}
-  if run.derived ~= run.was_derived then set_text(run, 'derived', run.derived ~= '' and run.derived or nil) end
+  local fields, gone = {'state', state_text(run)}, {}
   for name in pairs(run.texts_touched) do
     if run.texts[name] then
       insert(fields, name)
@@ -34,19 +20,6 @@ local function write_run(run)
     send_many('RPUSH', run_key('releases', run), run.releases)
   end
   if #gone > 0 and not run.fresh then call('HDEL', run_key('row', run), unpack(gone)) end
-end
-
-local function write_claims()
-  for id, claim in pairs(S.claims) do
-    if claim and claim.changed then
-      local head = pack(CLAIM_HEAD, claim.at, claim.number, claim.running, #claim.worker)
-      if claim.pieces then
-        call('SET', P .. 'claim:' .. id, head .. claim.worker .. concat(claim.pieces))
-      else
-        call('SETRANGE', P .. 'claim:' .. id, 0, head)
-      end
-    end
-  end
 end
 
 local function write_workers()
@@ -78,7 +51,9 @@ write_all = function()
   for k = 1, #S.rows_order do
     if #S.rows_order[k].order > 0 then write_rows(S.rows_order[k]) end
   end
-  write_claims()
+  for _, claim in pairs(S.claims) do
+    if claim and claim.changed then write_claim(claim) end
+  end
   write_workers()
   for k = 1, #S.index_order do
     if S.index_order[k].size > 0 then write_index(S.index_order[k]) end

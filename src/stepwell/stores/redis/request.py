@@ -1,0 +1,189 @@
+"""A batch as one call of the library, and how its answer is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from ...base.ids import split_attempt_id
+from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, may_settle, ops
+from ...core.model.rows import AttemptRow, JournalRow, LineRow
+from ...core.store.rules.codes import ATTEMPT_CODE, KIND_CODE, NODE_CODE
+from ...core.store.rules.grouping import groups, once_each
+from ...core.store.rules.values import refuse_values
+from ...core.store.rules.verdicts import illegal_row, refuse_restore
+from .decoding import Blobs, decode, settlements_of
+from .fields import Arg, Arguments, Fields, lane_text, pack_document, tags_text
+from .library import EDGES
+
+
+class Request:
+    def __init__(self, batch: Batch, keep: int | None) -> None:
+        """`keep`: how long runs are kept after their end, which a sweep sees to."""
+        self._arguments = Arguments()
+        self._ops: list[Fields] = []
+        self._batch = batch
+        self._refused: dict[int, Receipt] = {}
+        self._answered: list[list[int]] = []
+        """The positions that each answer is about."""
+        for kind, members in groups(batch):
+            refuse: Callable[[Any], Refused | None] = _refuse_settlement if kind is ops.Settle else refuse_values
+            positions = []
+            for position in members:
+                refused = refuse(batch[position])
+                if refused is None:
+                    positions.append(position)
+                else:
+                    self._refused[position] = refused
+            self._add(kind, positions)
+        if keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
+            self._ops.append({"op": "ForgetOld", "keep": keep})
+
+    def _add(self, kind: type[Op], positions: list[int]) -> None:
+        if kind is ops.Settle and positions:
+            group = cast("list[ops.Settle]", [self._batch[position] for position in positions])
+            self._ops.append(_settle(group, self._arguments))
+            self._answered.append(positions)
+        else:
+            for position in positions:
+                self._ops.append(_fields_of(self._batch[position], self._arguments))
+                self._answered.append([position])
+
+    def arguments(self) -> list[Arg]:
+        workers = dict.fromkeys(op.worker for op in self._batch if isinstance(op, (ops.Claim, ops.Renew)))
+        return self._arguments.of({"workers": [*workers], "ops": self._ops})
+
+    def receipts(self, answers: Sequence[Any], blobs: Blobs) -> list[Receipt]:
+        receipts: list[Receipt | None] = [self._refused.get(position) for position in range(len(self._batch))]
+        for positions, answer in zip(self._answered, answers, strict=True):
+            first = self._batch[positions[0]]
+            if isinstance(first, ops.Settle):
+                for position, receipt in zip(positions, settlements_of(answer), strict=True):
+                    receipts[position] = receipt
+            else:
+                receipts[positions[0]] = decode(first, answer, blobs)
+        return cast("list[Receipt]", receipts)
+
+
+def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
+    """The calls before an op that has too many edges for one, with all but its last part.
+
+    The graph stays incomplete meanwhile, so nobody sees whether only a part of this has come; each part is repeatable.
+    """
+    first, edges = 0, 0
+    for place, row in enumerate(op.rows):
+        wide, child = len(row.parents) > EDGES, op.start + place
+        edges += len(row.parents)
+        if edges > EDGES:
+            document = None if op.start + first else op.document
+            arguments = Arguments()
+            part = op._replace(start=op.start + first, rows=op.rows[first:place], document=document)
+            yield arguments.of({"workers": [], "ops": [_fields_of(part, arguments)]})
+            first, edges = place, 0 if wide else len(row.parents)
+        if wide:
+            parents = sorted({*row.parents})
+            for begin in range(0, len(parents), EDGES):
+                some = {"digest": op.digest, "child": child, "from": begin, "parents": parents[begin : begin + EDGES]}
+                yield Arguments().of({"workers": [], "ops": [{"op": "AddEdges", **some}]})
+
+
+def _refuse_settlement(op: ops.Settle) -> Refused | None:
+    """What can be decided without the rows."""
+    if not may_settle(op.status, op.node):
+        return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
+    return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
+
+
+def _settle(group: Sequence[ops.Settle], arguments: Arguments) -> Fields:
+    """A set of settlements, in columns; what few of them have is apart."""
+    attempts = [split_attempt_id(op.attempt) for op in group]
+    fields: Fields = {
+        "op": "Settle",
+        "claims": [claim for claim, _ in attempts],
+        "ordinals": [ordinal for _, ordinal in attempts],
+        "statuses": [ATTEMPT_CODE[op.status] for op in group],
+        "nodes": [NODE_CODE[op.node] for op in group],
+        "outputs": [arguments.payload(op.output) or 0 for op in group],
+    }
+    extras = [
+        arguments.fields(op._replace(output=None, error=None, outcome=None))
+        | {"row": row, "error": arguments.payload(op.error) or 0, "outcome": arguments.payload(op.outcome) or 0}
+        for row, op in enumerate(group, 1)
+        if op.delay or op.postponed or op.lines or op.error is not None or op.outcome is not None
+    ]
+    return fields | {"extras": extras} if extras else fields
+
+
+def _fields_of(op: Op, arguments: Arguments) -> Fields:
+    """An op by its fields; some have others than the record."""
+    own = _FIELDS.get(type(op))
+    return {"op": type(op).__name__, **(arguments.fields(op) if own is None else own(op, arguments))}
+
+
+def _claim(op: ops.Claim, _: Arguments) -> Fields:
+    lanes = [(lane_text(lane), int(lane.suspect), max(0, limit)) for lane, limit in dict(op.lanes).items()]
+    scope = {"runs": op.runs} if op.serves is None else {"serves": op.serves}
+    return {"claim_id": op.claim_id, "worker": op.worker, "lanes": lanes, **scope}
+
+
+def _attempt(op: ops.Append | LineRow | AttemptRow, attempt: str, arguments: Arguments) -> Fields:
+    claim, ordinal = split_attempt_id(attempt)
+    return arguments.fields(op) | {"claim": claim, "ordinal": ordinal}
+
+
+def _add_graph(op: ops.AddGraph, arguments: Arguments) -> Fields:
+    document = None if op.document is None else pack_document(op.document)
+    rows = tuple(row._replace(parents=tuple(sorted({*row.parents}))) for row in op.rows)
+    return arguments.fields(op._replace(document=document, rows=rows))
+
+
+def _create(op: ops.Create, arguments: Arguments) -> Fields:
+    """Seed and priority have more bits than a Lua number, so they are text."""
+    fields = arguments.fields(op._replace(tags=None))  # type: ignore[arg-type]
+    fields |= {"seed": str(op.seed), "priority": str(op.priority), "urgency": f"{2**63 - 1 - op.priority:016x}"}
+    return fields | ({"tags": tags_text(op.tags)} if op.tags else {})
+
+
+def _restore(op: ops.Restore, arguments: Arguments) -> Fields:
+    row, refused = op.run, refuse_restore(op, graph_complete=True, restoring=True)
+    fields = arguments.fields(row._replace(input=None, fork=None, tags=None))  # type: ignore[arg-type]
+    fields |= _create(ops.Create.like(row), arguments)
+    fields |= arguments.fields(op._replace(run=None, attempts=(), journal=(), lines=()))  # type: ignore[arg-type]
+    return fields | {
+        "created_at": str(row.created_at),
+        "attempts": [_restored_attempt(attempt, arguments) for attempt in op.attempts],
+        "journal": [_entry(entry, arguments) for entry in op.journal],
+        "lines": [_attempt(line, line.attempt, arguments) for line in op.lines],
+        **({} if refused is None else {"illegal": refused.detail}),
+    }
+
+
+def _restored_attempt(row: AttemptRow, arguments: Arguments) -> Fields:
+    fields = _attempt(row._replace(output=None, error=None, outcome=None), row.id, arguments)
+    for name in ("output", "error", "outcome"):
+        fields[name] = arguments.payload(getattr(row, name)) or 0
+    return fields
+
+
+def _entry(entry: JournalRow, arguments: Arguments) -> Fields:
+    """What became of a node is a number there, of a run a text."""
+    fields = arguments.fields(entry._replace(status=None)) | {"kind": KIND_CODE[entry.kind]}
+    if entry.status:
+        fields["status"] = str(entry.status) if entry.index is None else NODE_CODE[NodeStatus(entry.status)]
+    return fields
+
+
+def _rewrite(op: ops.Rewrite, arguments: Arguments) -> Fields:
+    illegal = illegal_row(op.rows)
+    return arguments.fields(op) | ({} if illegal is None else {"illegal": illegal})
+
+
+_FIELDS: dict[type[Op], Callable[[Any, Arguments], Fields]] = {
+    ops.Claim: _claim,
+    ops.Append: lambda op, arguments: _attempt(op, op.attempt, arguments),
+    ops.AddGraph: _add_graph,
+    ops.Create: _create,
+    ops.Restore: _restore,
+    ops.Rewrite: _rewrite,
+    ops.Share: lambda op, arguments: arguments.fields(op) | {"rows": once_each(op.rows)},
+}
