@@ -135,7 +135,7 @@ ELSEWHERE = (
     "Workflow is a base: write a class with steps, `class OrderWorkflow(Workflow): ...`",  # test_inputs.py
     "), which another process would run instead; give the function that has this name",  # test_jobs.py
     "function inside a function by its name; move it to the top level of its module",  # test_retry_on.py
-    ": this name leads to something else than it",  # test_retry_on.py
+    ": this name leads to something else",  # test_retry_on.py
 )
 
 

@@ -90,10 +90,10 @@ def test_the_name_of_an_inherited_node_is_no_former_name() -> None:
 
 @pytest.mark.parametrize("wrong", [7, "", "\ud800", ["charge", None], [shop.charge], shop.charge])
 def test_former_names_are_names(wrong: Any) -> None:
-    with pytest.raises(DefinitionError, match="the name this node had in an earlier version is needed") as caught:
+    with pytest.raises(DefinitionError, match="expected the name this node had in an earlier version") as caught:
         step(was=wrong)  # was
     assert caught.value.where == place(__file__, "was")
-    with pytest.raises(DefinitionError, match="the name this node had in an earlier version is needed"):
+    with pytest.raises(DefinitionError, match="expected the name this node had in an earlier version"):
         task(depends_on=None, was=wrong)
 
 

@@ -134,7 +134,7 @@ def test_a_name_is_some_text(wrong: str) -> None:
 
 def test_wrong_class_keywords_are_refused_with_the_line_of_the_class() -> None:
     with pytest.raises(
-        DefinitionError, match="on_failure='explode': one of fail_fast, finish, pause is needed"
+        DefinitionError, match="on_failure='explode': expected one of fail_fast, finish, pause"
     ) as caught:
 
         class Order(Workflow, on_failure="explode"):  # explode

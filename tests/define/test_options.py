@@ -97,10 +97,10 @@ def test_whole_and_broken_seconds_are_the_same_graph() -> None:
     ],
 )
 def test_a_wrong_option_is_refused_with_its_line(wrong: dict[str, Any]) -> None:
-    with pytest.raises(DefinitionError, match="is needed") as caught:
+    with pytest.raises(DefinitionError, match="expected") as caught:
         step(**wrong)  # option
     assert caught.value.where == place(__file__, "option")
-    with pytest.raises(DefinitionError, match="is needed"):
+    with pytest.raises(DefinitionError, match="expected"):
         task(depends_on=None, **wrong)
 
 

@@ -12,9 +12,9 @@ WRONG = ["esc\x1b[31m", "two\nlines", "bell\x07", "c1\x9b", "x" * 501]
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_workflow_is_not_named_so(name: str) -> None:
-    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+    with pytest.raises(DefinitionError, match="expected 1 to 500 printable characters"):
         Builder(name)
-    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+    with pytest.raises(DefinitionError, match="expected 1 to 500 printable characters"):
 
         class Named(Workflow, name=name):
             @step
@@ -23,15 +23,15 @@ def test_a_workflow_is_not_named_so(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_node_is_not_named_so(name: str) -> None:
-    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+    with pytest.raises(DefinitionError, match="expected 1 to 500 printable characters"):
         Builder("fine").node(name, job="a:b")
-    with pytest.raises(DefinitionError, match="1 to 500 printable characters are needed"):
+    with pytest.raises(DefinitionError, match="expected 1 to 500 printable characters"):
         Builder("fine").fan_out([1], job="a:b", name=lambda _: name)
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_node_of_an_imported_graph_is_not_named_so(name: str) -> None:
-    with pytest.raises(GraphError, match=r"\$\.nodes\.n\.name: a name of 1 to 500 printable characters is needed"):
+    with pytest.raises(GraphError, match=r"\$\.nodes\.n\.name: expected a name of 1 to 500 printable characters"):
         from_frozen({"version": 1, "nodes": {"n": {"name": name, "job": "a:b", "depends_on": []}}})
 
 

@@ -10,14 +10,14 @@ from ..base.clock import Duration
 from ..base.ids import NodeId
 from ..base.place import SourceLine, caller
 from ..base.words import count, offered, shown
-from ..core.graph import NO_ARGS, Graph, GraphProblem, NodeSpec, SideEffects
+from ..core.graph import NO_ARGS, Graph, GraphProblem, JobOptions, NodeSpec, SideEffects
 from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
 from .code.arguments import Arguments, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
-from .options import JobOptions, OnFailure, Options, checked_name, checked_options, checked_run_options
+from .options import OnFailure, Options, checked_name, checked_options, checked_run_options
 from .types.signatures import CONTEXT, STATE
 from .types.state import StateType, checked_state
 

@@ -21,7 +21,7 @@ from .staleness.connections import Connections, connect
 from .states.files.store import FileStates
 
 if TYPE_CHECKING:
-    from ..define.options import JobOptions
+    from ..core.graph import JobOptions
     from ..handlers import Handlers
     from .building.arguments import BodyParameters
     from .patterns.pattern import Pattern

@@ -35,8 +35,8 @@ def test_a_former_name_that_could_mean_several_nodes_is_refused() -> None:
         NodeSpec("c", "c", was=("old", "older")),
         NodeSpec("d", "d", was=("",)),
     ) == [
+        "d: was=('',): expected the name this node had in an earlier version, or a list of such names",
         "a: was='a': that is its name now; was= takes names it had before",
         "b: was='c': a node has this name now, so it is not a former one",
         "c: was='old': 'b' says this too; only one can be right",
-        "d: was='': a name it had before is needed",
     ]

@@ -49,28 +49,28 @@ def test_every_problem_is_reported_at_once() -> None:
     assert refused(form) == [
         "$.graph: there is no such field; there are version, signature, frozen_at, state, nodes",
         "$.version: the version of the form is 2; this Stepwell reads version 1",
-        "$.signature: a string is needed, got 3",
-        "$.nodes[\"\"]: an id of 1 to 500 printable characters is needed, got ''",
-        "$.nodes.b.job: a job of the form package.module:function is needed, got 'shop.jobs.charge'",
-        "$.nodes.b.args: an object is needed, got [1]",
+        "$.signature: expected a string, got 3",
+        "$.nodes[\"\"]: expected an id of 1 to 500 printable characters, got ''",
+        "$.nodes.a.queue: expected a name without '/', got 'x/y'",
+        "$.nodes.a.on_lost: expected one of rerun, interrupt, got 'never'",
+        "$.nodes.b.job: expected a job of the form package.module:function, got 'shop.jobs.charge'",
+        "$.nodes.b.args: expected an object, got [1]",
         f"$.nodes.b.timeout_seconds: there is no such field; there are {', '.join(FIELDS)}",
-        "$.nodes.b.depends_on: a list of strings is needed, got 'a'",
+        "$.nodes.b.depends_on: expected a list of strings, got 'a'",
         "$.nodes.b.name: this field is needed",
+        "$.nodes.c.timeout: expected a positive number of seconds up to 315,360,000 (ten years), got 0",
         "$.nodes.d.retry.attempts: there is no such field; there are max_attempts, base_delay, max_delay, retry_on",
-        "$.nodes.d.retry.base_delay: a number of seconds from 0 to 315,360,000 (ten years) is needed, got '1'",
-        "$.nodes.d.retry.retry_on[1]: some text is needed, got 3",
+        "$.nodes.d.retry.base_delay: expected a number of seconds from 0 to 315,360,000 (ten years), got '1'",
+        "$.nodes.d.retry.retry_on[1]: expected some text, got 3",
         "$.nodes.d.retry.max_attempts: this field is needed",
-        "$.nodes.d.position: a whole number, not negative, is needed, got '1'",
-        "$.nodes.e.name: some text is needed, got ' '",
+        "$.nodes.d.position: expected a whole number, not negative, got '1'",
+        "$.nodes.e.name: expected some text, got ' '",
         "$.nodes.e.args.when: nan is not a JSON number",
-        "$.nodes.e.retry: an object with max_attempts is needed, got 3",
-        "$.nodes.f: an object is needed, got 7",
-        "$.nodes.g.timeout: a number of seconds from 0 to 315,360,000 (ten years) is needed, got true",
-        "$.nodes.a.on_lost: on_lost='never': 'rerun' or 'interrupt' is needed",
-        "$.nodes.a.queue: queue='x/y': a name without '/' is needed",
-        "$.nodes.c.timeout: timeout=0.0: a positive number of seconds up to 315,360,000 (ten years) is needed",
-        "$.nodes.c.kind: kind='leap': 'step' or 'task' is needed",
-        "$.nodes.c.body: body='moon': one of thread, loop, process is needed",
+        "$.nodes.e.retry: expected an object with max_attempts, got 3",
+        "$.nodes.f: expected an object, got 7",
+        "$.nodes.g.timeout: expected a positive number of seconds up to 315,360,000 (ten years), got true",
+        "$.nodes.c.kind: kind='leap': expected 'step' or 'task'",
+        "$.nodes.c.body: body='moon': expected one of thread, loop, process",
         "$.nodes.g.retry: on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on",
         "$.nodes.a.depends_on[0]: depends on 'ghost', which does not exist",
         "$.nodes.a.depends_on[1]: depends on 'some', which does not exist; as a name it belongs to a, c, d, and an id is "
@@ -94,17 +94,17 @@ def test_outputs_are_taken_from_ancestors_only() -> None:
         ('{"version": 1,\n "nodes": {}', "$: it is not JSON: Expecting ',' delimiter (line 2, column 13)"),
         ('"half', "$: it is not JSON: Unterminated string starting at (line 1, column 1)"),
         (b'{"\xff": 1}', "$: it is not JSON: 'utf-8' codec can't decode byte 0xff in position 2: invalid start byte"),
-        ("[]", "$: an object with version and nodes is needed, got []"),
-        ("null", "$: an object with version and nodes is needed, got null"),
-        ({"version": 1}, "$.nodes: an object of nodes by id is needed, and it is missing"),
-        ({"version": 1, "nodes": [1]}, "$.nodes: an object of nodes by id is needed, got [1]"),
+        ("[]", "$: expected an object with version and nodes, got []"),
+        ("null", "$: expected an object with version and nodes, got null"),
+        ({"version": 1}, "$.nodes: expected an object of nodes by id, got nothing"),
+        ({"version": 1, "nodes": [1]}, "$.nodes: expected an object of nodes by id, got [1]"),
         ({"version": 1, "nodes": {}}, "$.nodes: it has no nodes"),
         ({"nodes": {"a": node()}}, "$.version: the version of the form is missing; this Stepwell reads version 1"),
         (
             {"version": True, "nodes": {"a": node()}},
             "$.version: the version of the form is true; this Stepwell reads version 1",
         ),
-        ({"version": 1, "nodes": {3: node()}}, '$.nodes["3"]: an id of 1 to 500 printable characters is needed, got 3'),
+        ({"version": 1, "nodes": {3: node()}}, '$.nodes["3"]: expected an id of 1 to 500 printable characters, got 3'),
     ],
 )
 def test_what_is_no_form_at_all_is_told_as_such(data: Any, says: str) -> None:
@@ -128,7 +128,7 @@ def test_a_node_that_is_written_twice_is_not_dropped() -> None:
 @pytest.mark.parametrize("id", ["a\0b", "a\nb", "\ud800", "x" * 501])
 def test_ids_are_text_that_every_store_and_screen_can_carry(id: str) -> None:
     (problem,) = nodes(**{id: node()})
-    assert "an id of 1 to 500 printable characters is needed" in problem
+    assert "expected an id of 1 to 500 printable characters" in problem
 
 
 def test_half_a_surrogate_is_found_wherever_it_hides() -> None:
@@ -147,7 +147,7 @@ def test_half_a_surrogate_is_found_wherever_it_hides() -> None:
 def test_delays_are_seconds(seconds: Any) -> None:
     (problem,) = nodes(a=node(retry={"max_attempts": 2, "max_delay": seconds}))
     assert problem.startswith(
-        "$.nodes.a.retry.max_delay: a number of seconds from 0 to 315,360,000 (ten years) is needed"
+        "$.nodes.a.retry.max_delay: expected a number of seconds from 0 to 315,360,000 (ten years)"
     )
 
 
@@ -162,7 +162,7 @@ def test_a_timeout_is_seconds(seconds: Any) -> None:
 )
 def test_a_job_is_an_address(job: Any) -> None:
     (problem,) = nodes(a=node(job=job))
-    assert problem.startswith("$.nodes.a.job: a job of the form package.module:function is needed")
+    assert problem.startswith("$.nodes.a.job: expected a job of the form package.module:function")
 
 
 def test_the_context_cannot_be_an_arg() -> None:
@@ -262,4 +262,4 @@ def test_rubbish_is_refused(rubbish: str | bytes) -> None:
 @pytest.mark.parametrize("job", ["nope", "shop.jobs", "shop:", ":work", "shop:work:more", "shop work"])
 def test_a_job_is_a_module_and_a_function(job: str) -> None:
     (problem,) = refused({"version": 1, "nodes": {"a": node(job=job)}})
-    assert problem.startswith("$.nodes.a.job: a job of the form package.module:function is needed, got ")
+    assert problem.startswith("$.nodes.a.job: expected a job of the form package.module:function, got ")

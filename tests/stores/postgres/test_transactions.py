@@ -305,8 +305,8 @@ def paid_here(ctx: Context) -> None: ...
     [
         ({"isolation": "process"}, "isolation='process'"),
         ({"side_effects": "pure"}, "side_effects='pure'"),
-        ({"job": paid}, "`def` body is needed"),
-        ({"transaction": 1}, "True or False is needed"),
+        ({"job": paid}, "expected a `def` body"),
+        ({"transaction": 1}, "expected true or false"),
     ],
 )
 def test_a_transaction_that_makes_no_sense_is_refused_where_it_is_written(options: dict[str, Any], told: str) -> None:

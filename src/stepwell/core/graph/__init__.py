@@ -5,4 +5,5 @@ from .draw import to_dot, to_mermaid
 from .frozen import from_frozen, to_frozen
 from .graph import Arranged, Graph
 from .outline import Outline
+from .retry import *
 from .spec import *

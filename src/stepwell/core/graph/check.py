@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
 
-from ...base.clock import POSITIVE_SECONDS_NEEDED, is_seconds
 from ...base.codec import check as check_json
 from ...errors import NotJson
 from .order import topological
-from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec
+from .spec import NO_ARGS, NODE_OPTIONS, OPTIONS, PLAIN_OPTIONS, Body, Kind, NodeSpec
 
 MAX_NODES = 1_000_000
 _NEEDS_AT_ONCE = 1_024
+_CHECKS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    *((option.name, option.expected, option.fits) for option in NODE_OPTIONS if option.name in NodeSpec._fields),
+    ("kind", "'step' or 'task'", get_args(Kind).__contains__),
+    ("body", f"one of {', '.join(get_args(Body))}", get_args(Body).__contains__),
+)
 
 
 class GraphProblem(NamedTuple):
@@ -104,36 +108,24 @@ def _parents(
 
 
 def _options(spec: NodeSpec) -> list[GraphProblem]:
-    found = []
-
-    def wrong(option: str, needed: str) -> None:
-        found.append(GraphProblem(spec.id, f"{option}={getattr(spec, option)!r}: {needed} is needed", f".{option}"))
-
-    if spec.timeout is not None and not is_seconds(spec.timeout, positive=True):
-        wrong("timeout", POSITIVE_SECONDS_NEEDED)
-    if spec.kind not in ("step", "task"):
-        wrong("kind", "'step' or 'task'")
-    if spec.body not in ("thread", "loop", "process"):
-        wrong("body", "one of thread, loop, process")
-    if spec.on_lost not in ("rerun", "interrupt"):
-        wrong("on_lost", "'rerun' or 'interrupt'")
-    if spec.side_effects not in ("pure", "recordable", "opaque"):
-        wrong("side_effects", "one of pure, recordable, opaque")
+    problems = [
+        GraphProblem(spec.id, f"{name}={getattr(spec, name)!r}: expected {expected}", f".{name}")
+        for name, expected, fits in _CHECKS
+        if not fits(getattr(spec, name))
+    ]
     if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
         message = "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
-        found.append(GraphProblem(spec.id, message, ".retry"))
-    if not spec.queue or "/" in spec.queue:
-        wrong("queue", "a name without '/'")
+        problems.append(GraphProblem(spec.id, message, ".retry"))
     if spec.transaction:
-        found += [GraphProblem(spec.id, message, ".transaction") for message in _transaction(spec)]
-    return found
+        problems += [GraphProblem(spec.id, message, ".transaction") for message in _transaction(spec)]
+    return problems
 
 
 def _transaction(spec: NodeSpec) -> Iterator[str]:
     if spec.body == "process":
         yield "transaction=True: a process of its own has no part in the transaction; leave isolation='process' out"
     if spec.body == "loop":
-        yield "transaction=True: ctx.db blocks, so a `def` body is needed, not `async def`"
+        yield "transaction=True: ctx.db blocks: expected a `def` body, got `async def`"
     if spec.side_effects != "opaque":
         yield f"transaction=True: what it writes is not recorded, so it cannot be side_effects={spec.side_effects!r}"
 
@@ -164,8 +156,6 @@ def _former_names(specs: Sequence[NodeSpec], positions: Mapping[str, int]) -> li
                 found.append(
                     GraphProblem(spec.id, f"was={name!r}: {owners[name]!r} says this too; only one can be right")
                 )
-            elif not name:
-                found.append(GraphProblem(spec.id, "was='': a name it had before is needed"))
     return found
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.codec import encode_checked
-from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec, Retry
+from .retry import Retry
+from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec
 
 
 class Source(NamedTuple):

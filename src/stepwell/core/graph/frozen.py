@@ -84,7 +84,7 @@ def _checked_form(form: Any, problems: list[GraphProblem]) -> Mapping[str, Any]:
         problems.append(GraphProblem("graph", message, path=json_path(path)))
 
     if not isinstance(form, Mapping):
-        report(f"an object with version and nodes is needed, got {shown(form)}")
+        report(f"expected an object with version and nodes, got {shown(form)}")
         return {}
     for field in form:
         if field not in _TOP_LEVEL:
@@ -95,11 +95,11 @@ def _checked_form(form: Any, problems: list[GraphProblem]) -> Mapping[str, Any]:
         report(f"the version of the form {said}; this Stepwell reads version {VERSION}", "version")
     for field in ("signature", "frozen_at", "state"):
         if field in form and not isinstance(form[field], str):
-            report(f"a string is needed, got {shown(form[field])}", field)
+            report(f"expected a string, got {shown(form[field])}", field)
     nodes = form.get("nodes")
     if not isinstance(nodes, Mapping):
-        said = "and it is missing" if "nodes" not in form else f"got {shown(nodes)}"
-        report(f"an object of nodes by id is needed, {said}", "nodes")
+        found = "nothing" if "nodes" not in form else shown(nodes)
+        report(f"expected an object of nodes by id, got {found}", "nodes")
         return {}
     if not nodes:
         report("it has no nodes", "nodes")

@@ -17,7 +17,7 @@ from ...base.words import briefly
 from ...errors import NotJson
 from .check import GraphProblem
 from .document import node_from_document
-from .spec import MAX_NAME, NodeSpec
+from .spec import MAX_NAME, NODE_OPTIONS, NodeSpec
 
 Complaint: TypeAlias = tuple[str, str]
 """The rest of the path below the field, and what is wrong there."""
@@ -39,7 +39,7 @@ def read_node(
     for _, message in _id(node):
         report(message)
     if not isinstance(fields, Mapping):
-        report(f"an object is needed, got {shown(fields)}")
+        report(f"expected an object, got {shown(fields)}")
         fields = {"name": node, "depends_on": []}
     known: dict[str, Any] = {}
     for field, value in fields.items():
@@ -72,7 +72,7 @@ def shown(value: object) -> str:
 
 
 def _needed(what: str, value: object) -> list[Complaint]:
-    return [("", f"{what} is needed, got {shown(value)}")]
+    return [("", f"expected {what}, got {shown(value)}")]
 
 
 def _below(field: str) -> str:
@@ -143,28 +143,23 @@ _PRINTABLE = f"of 1 to {MAX_NAME} printable characters"
 _id = _is(f"an id {_PRINTABLE}", lambda value: isinstance(value, str) and _is_printable(value))
 _job = _is("a job of the form package.module:function", _is_text_like(re.compile(_JOB)))
 _job_or_handler = _is(
-    "the name of a handler, or a job of the form package.module:function,",
+    "the name of a handler, or a job of the form package.module:function",
     _is_text_like(re.compile(f"{_JOB}|{_HANDLER}")),
 )
-_flag = _is("true or false", lambda value: isinstance(value, bool))
 _seconds = _is(SECONDS_NEEDED, is_seconds)
 FIELDS: Mapping[str, Check] = {
     "name": _name,
     "job": _job,
     "args": _args,
     "depends_on": _names,
-    "position": _is("a whole number, not negative,", lambda value: type(value) is int and value >= 0),
+    "position": _is("a whole number, not negative", lambda value: type(value) is int and value >= 0),
     "needs": _names,
     "kind": _text,
-    "retry": _retry,
-    "timeout": _seconds,
-    "on_lost": _text,
     "body": _text,
+    "templated": _is("true or false", lambda value: isinstance(value, bool)),
+    **{option.name: _is(option.expected, option.fits) for option in NODE_OPTIONS if option.name in NodeSpec._fields},
+    "retry": _retry,
     "was": _names,
-    "queue": lambda value: _needed("a name without '/'", value) if value == "" else _text(value),
-    "side_effects": _text,
-    "templated": _flag,
-    "transaction": _flag,
 }
 RETRY_FIELDS: Mapping[str, Check] = {
     "max_attempts": _is("a whole number of at least 1", lambda value: type(value) is int and value >= 1),

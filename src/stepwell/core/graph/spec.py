@@ -1,31 +1,24 @@
-"""What one node of a graph is."""
+"""What one node of a graph is, and the table of its options."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
-from ...base.clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, Duration, in_seconds, is_seconds
+from ...base.clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ...base.ids import NodeId
-from ...base.importable import exception_name, module_of
-from ...base.place import caller
-from ...base.words import shown
-from ...errors import DefinitionError
 from ..model.lanes import Lane
+from .retry import Retry
 
 Body = Literal["thread", "loop", "process"]
 """Where a body runs: a thread (`def`), the event loop (`async def`) or a process of its own (`isolation="process"`)."""
 
 OnLost = Literal["rerun", "interrupt"]
+Isolation: TypeAlias = Literal["thread", "process"]
 Kind = Literal["step", "task"]
 SideEffects = Literal["pure", "recordable", "opaque"]
 """Whether a replay runs a body again (`pure`: no side effects; `recordable`: all recorded) or returns its output (`opaque`)."""
-
-RetryOn: TypeAlias = type[BaseException] | Callable[[Any], bool] | str
-"""An exception class, or a function that is asked about an exception; or the name of one of them."""
 
 NO_ARGS: Mapping[str, Any] = MappingProxyType({})
 DEFAULT_QUEUE = "default"
@@ -33,122 +26,159 @@ MAX_NAME = 500
 """Characters of a name or an id, all of them printable: they are shown on terminals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often, and after which delay, a failed node is retried automatically.
+class JobOptions(TypedDict, total=False):
+    """The options of any node: keywords of `step`, `task`, `node` and `fan_out`."""
 
-    The delay before attempt `n + 1` is `min(base_delay * 2**(n - 1) + jitter, max_delay)` seconds, the jitter between 0
-    and `base_delay`, drawn from the run's seed. `retry_on` limits it to some exceptions: classes, which stand for their
-    subclasses too, and functions that take the exception and say whether to try again. Both may be given by name
-    (`package.module.Name`, `package.module:function`), and are looked up where a workflow is written.
-
-        @step(retry=Retry(max_attempts=5, base_delay=0.5, retry_on=(ConnectionError,)))
-        @step(retry=Retry(max_attempts=5, retry_on=lambda error: getattr(error, "status", 0) >= 500))
-    """
-
-    max_attempts: int
-    base_delay: Duration = 1.0
-    max_delay: Duration = 60.0
-    retry_on: RetryOn | tuple[RetryOn, ...] | None = None
-    unchecked: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    """Names in `retry_on` that were not looked up yet: they may not exist, or be an alias of a class."""
-    predicates: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    """Names of `retry_on` that are functions to be asked: `package.module:function`."""
-    functions: tuple[tuple[str, Callable[[Any], bool]], ...] = field(default=(), init=False, repr=False, compare=False)
-    """The functions among them that are known, by name."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool) or self.max_attempts < 1:
-            raise _wrong(f"max_attempts={self.max_attempts!r}", "a whole number of at least 1 is needed")
-        self._set(base_delay=in_seconds(self.base_delay), max_delay=in_seconds(self.max_delay))
-        if not is_seconds(self.base_delay, positive=True):
-            raise _wrong(f"base_delay={shown(self.base_delay)}", f"{POSITIVE_SECONDS_NEEDED} is needed")
-        if not is_seconds(self.max_delay):
-            raise _wrong(f"max_delay={shown(self.max_delay)}", f"{SECONDS_NEEDED} is needed")
-        if self.max_delay < self.base_delay:  # type: ignore[operator]  # both are seconds now
-            both = f"base_delay={shown(self.base_delay)}, max_delay={shown(self.max_delay)}"
-            raise _wrong(both, "max_delay cannot be less than base_delay, which is the first delay; give both")
-        if self.retry_on is not None:
-            given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
-            names = tuple(map(_name_of, given))
-            functions = ((name, item) for name, item in zip(names, given, strict=True) if name is not item)
-            self._set(
-                retry_on=names,
-                unchecked=tuple(item for item in given if isinstance(item, str)),
-                predicates=tuple(name for name in names if ":" in name),
-                functions=tuple((name, item) for name, item in functions if ":" in name),
-            )
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    @classmethod
-    def stored(cls, max_attempts: int, base_delay: float, max_delay: float, retry_on: tuple[str, ...] | None) -> Retry:
-        """As stored: it may have delays that are refused today."""
-        made = cls(max_attempts, retry_on=retry_on)
-        made._set(base_delay=base_delay, max_delay=max_delay)
-        return made
-
-    @classmethod
-    def of(cls, value: Retry | int | None) -> Retry | None:
-        """`retry=3` is short for `retry=Retry(3)`."""
-        if value is None or isinstance(value, Retry):
-            return value
-        return cls(value)
-
-    def looked_up(self, known: Mapping[str, RetryOn]) -> Retry:
-        """A copy in which these names are replaced by those of the classes or functions they were found to mean."""
-        if not isinstance(self.retry_on, tuple):
-            return self
-        own = dict(self.functions)
-        names = [str(name) for name in self.retry_on]
-        made = Retry.stored(self.max_attempts, *self.delays(), None)
-        meant = Retry(1, retry_on=tuple(known.get(name, own.get(name, name)) for name in names))
-        made._set(retry_on=meant.retry_on, predicates=meant.predicates, functions=meant.functions)
-        return made
-
-    def delays(self) -> tuple[float, float]:
-        """The shortest and the longest delay, in seconds."""
-        return self.base_delay, self.max_delay  # type: ignore[return-value]  # they are seconds since it was made
-
-    def names(self) -> tuple[str, ...] | None:
-        return tuple(map(str, self.retry_on)) if isinstance(self.retry_on, tuple) else None
+    retry: Retry | int | None
+    timeout: Duration | None
+    on_lost: OnLost
+    isolation: Isolation
+    queue: str
+    side_effects: SideEffects
+    transaction: bool
 
 
-def _name_of(item: RetryOn) -> str:
-    if isinstance(item, str):
-        return item
-    if isinstance(item, type):
-        if issubclass(item, BaseException):
-            return exception_name(item)
-    elif callable(item) and isinstance(getattr(item, "__qualname__", None), str) and getattr(item, "__module__", None):
-        problem = predicate_problem(item)
-        if problem:
-            raise _wrong(f"retry_on={item.__qualname__}", problem)
-        return f"{module_of(item)}:{item.__qualname__}"
-    raise _wrong(
-        "retry_on=...",
-        f"{item!r} is not an exception class, nor a function of an exception, nor the name of one of them "
-        f"(package.module.Name, package.module:function)",
+class MethodOptions(JobOptions, total=False):
+    """The options of a method."""
+
+    idempotency_key: Callable[..., Any] | None
+    requires_idempotency: bool
+    was: str | Iterable[str] | None
+
+
+class Option(NamedTuple):
+    """An option of nodes, as code, stored graphs and documents know it. Most are a field of NodeSpec with the same name."""
+
+    name: str
+    expected: str
+    fits: Callable[[Any], bool]
+    """Whether it is a value that NodeSpec takes."""
+    default: Any
+    written: str
+    """As in code, for the docs."""
+    about: str
+    of_code: Callable[[Any], Any] = lambda value: value
+    """What people write, as a value that is to fit."""
+    in_documents: str | None = None
+    """The name of its field in documents."""
+    schema: Mapping[str, Any] = NO_ARGS
+    """The JSON Schema of that field."""
+
+
+def _choice(name: str, choices: Any, default: str, about: str, in_documents: str | None = None) -> Option:
+    names: tuple[str, ...] = get_args(choices)
+    written = r" \| ".join(f'"{each}"' for each in names)
+    expected = f"one of {', '.join(names)}"
+    return Option(
+        name,
+        expected,
+        names.__contains__,
+        default,
+        f"{name}={written}",
+        about,
+        in_documents=in_documents,
+        schema={"enum": list(names)},
     )
 
 
-def predicate_problem(function: Callable[..., Any]) -> str | None:
-    """Why a function cannot be asked whether to try again after an exception; None if it can."""
-    if inspect.iscoroutinefunction(function):
-        return "it is asked while an attempt ends, so it cannot be async: write def"
+def _flag(name: str, about: str) -> Option:
+    return Option(name, "true or false", lambda value: isinstance(value, bool), False, f"{name}=True", about)
+
+
+def _seconds(value: Any) -> Any:
+    """Always a float, so that `timeout=30` and `timeout=30.0` are the same graph."""
+    seconds = in_seconds(value)
+    return float(seconds) if is_seconds(seconds) else seconds
+
+
+def _former_names(was: Any) -> tuple[Any, ...]:
+    names = () if was is None else (was,) if isinstance(was, str) or not isinstance(was, Iterable) else tuple(was)
+    return tuple(dict.fromkeys(names)) if all(map(is_text, names)) else names
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is storable text: not empty, and without half a surrogate pair."""
+    if not isinstance(value, str) or not value.strip():
+        return False
     try:
-        inspect.signature(function).bind(Exception())
-    except TypeError:
-        return "a function of one argument is needed, which is the exception"
-    except ValueError:  # some built-in functions do not tell
-        pass
-    return None
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
-def _wrong(what: str, needed: str) -> DefinitionError:
-    return DefinitionError(f"Retry({what}): {needed}", where=caller())
+def is_name(value: Any, without: str = "") -> bool:
+    """Whether it is a printable name without this character: control characters could command a terminal."""
+    return is_text(value) and len(value) <= MAX_NAME and value.isprintable() and not (without and without in value)
+
+
+NODE_OPTIONS = (
+    Option(
+        "retry",
+        "a number of attempts or a Retry",
+        lambda value: value is None or isinstance(value, Retry),
+        None,
+        "retry=3` or `Retry(max_attempts, base_delay, max_delay, retry_on)",
+        "try again after a delay that occupies no worker; `retry_on` has exception classes or their names, "
+        '`"ConnectionError"`, `"shop.errors.Busy"`, which are imported where the workflow is written',
+        Retry.of,
+        "retry",
+        {"$ref": "#/$defs/retry"},
+    ),
+    Option(
+        "timeout",
+        POSITIVE_SECONDS_NEEDED,
+        lambda value: value is None or is_seconds(value, positive=True),
+        None,
+        "timeout=seconds",
+        "the attempt is TIMED_OUT; a thread's body goes on unrecorded, a process is killed",
+        _seconds,
+        "timeout_seconds",
+        {"type": "number", "exclusiveMinimum": 0},
+    ),
+    _choice("on_lost", OnLost, "rerun", "after a lost worker: run again, or never by itself", "on_lost"),
+    _choice("isolation", Isolation, "thread", "where a `def` body runs"),
+    Option(
+        "queue",
+        "a name without '/'",
+        lambda value: is_name(value, without="/"),
+        DEFAULT_QUEUE,
+        'queue="name"',
+        "who may run it: engines that serve this queue ([running](running.md#queues-and-priorities))",
+        in_documents="queue",
+        schema={"type": "string", "minLength": 1},
+    ),
+    _choice(
+        "side_effects",
+        SideEffects,
+        "opaque",
+        "what a replay may do with the body: run it again, or only give what it returned ([effects](effects.md))",
+        "side_effects",
+    ),
+    _flag(
+        "transaction",
+        "the body gets `ctx.db`, a transaction on the PostgreSQL server of the store: what it writes and its completion are "
+        "one transaction ([effects exactly once](postgres.md#effects-exactly-once))",
+    ),
+    Option(
+        "idempotency_key",
+        'a function of self, as in lambda self: f"order-{self.order_id}"',
+        lambda value: value is None or callable(value),
+        None,
+        "idempotency_key=lambda self: …",
+        "computes the `ctx.idempotency_key` of this node from its input and the outputs it takes; for methods",
+    ),
+    _flag("requires_idempotency", "refuse the node while it has no `idempotency_key`; for methods"),
+    Option(
+        "was",
+        "the name this node had in an earlier version, or a list of such names",
+        lambda value: all(map(is_text, value)),
+        (),
+        'was="name"',
+        "names this node had in earlier versions of its class ([healing](healing.md)); for methods",
+        _former_names,
+    ),
+)
+"""A new option has a row here, a keyword above, a field below, and the place where it acts."""
 
 
 class NodeSpec(NamedTuple):

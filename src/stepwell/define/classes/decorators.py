@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any, Final, TypeAlias, TypeVar, Unpack, overload
 
 from ...base.place import SourceLine, caller, place_of
-from ...core.graph import Kind
+from ...core.graph import Kind, MethodOptions
 from ...errors import DefinitionError
-from ..options import MethodOptions, Options, checked_options
+from ..options import Options, checked_options
 
 
 class Previous(Enum):

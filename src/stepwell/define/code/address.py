@@ -24,7 +24,7 @@ from typing import Any, TypeGuard
 
 from ...base.importable import MAIN, importable_name, loaded_module, module_of
 from ...base.words import message_of, short_name
-from ...core.graph.spec import RetryOn, predicate_problem
+from ...core.graph.retry import RetryOn, predicate_problem
 from ...errors import DefinitionError
 
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"

@@ -12,7 +12,7 @@ from ...base.ids import NodeId
 from ...base.types.shapes import Shape
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Retry
-from ...core.graph.spec import RetryOn
+from ...core.graph.retry import RetryOn
 from ...errors import DefinitionError, MissingJob
 from ...handlers import Handlers
 from ..builder import Builder

@@ -67,7 +67,11 @@ def _check_ids(nodes: Sequence[Node], problems: Problems) -> dict[str, Node]:
 
 def _check_promises(nodes: Sequence[Node], problems: Problems) -> None:
     for node in nodes:
-        if node.on_lost == "interrupt" and node.retry is not None and node.retry.retry_on is None:
+        if (
+            node.options.get("on_lost") == "interrupt"
+            and "retry" in node.options
+            and not node.options["retry"].retry_on
+        ):
             message = "on_lost: interrupt promises at most one run per request; a retry needs an explicit retry_on"
             problems.add(node.path("retry"), message)
 

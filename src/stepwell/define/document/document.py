@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ...base.codec import decode, encode, encode_checked, sha256
 from ...base.forms.problems import Problem, Problems, TooManyProblems
 from ...base.ids import NodeId
-from ...core.graph import Graph, NodeSpec
+from ...core.graph import Graph, NodeSpec, is_name
 from ...core.graph.document import Source
 from ...errors import NotJson
 from ...handlers import Handler, Handlers
@@ -21,12 +21,12 @@ from ..options import OnFailure
 from .checking import check_nodes
 from .inputs import checked_input, read_schema
 from .nodes import (
+    HANDLER_OPTIONS,
     NAME_NEEDED,
     Node,
     Reader,
     canonical_node,
     description,
-    is_name,
     needs,
     one_of,
     plain_number,
@@ -195,10 +195,13 @@ class Document:
     def _spec(self, node: Node) -> NodeSpec:
         """A node of the graph. The handler has defaults for what the document leaves out."""
         handler: Handler | None = self.handlers.get(node.handler) if ":" not in node.handler else None
-        retry = node.retry
-        if retry is None and handler is not None and node.on_lost == "rerun":
-            retry = handler.retry
-        timeout = node.timeout or (DEFAULT_TIMEOUT if handler is None else handler.timeout)
+        defaults: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT}
+        if handler is not None:
+            defaults = {
+                option.name: option.of_code(getattr(handler, option.name)) for option in HANDLER_OPTIONS.values()
+            }
+            if node.options.get("on_lost") == "interrupt":
+                del defaults["retry"]
         return NodeSpec(
             NodeId(node.id),
             node.name or node.id,
@@ -206,13 +209,9 @@ class Document:
             job=node.handler,
             args=_in_order(node.config),
             needs=self._needs[node.id],
-            retry=retry,
-            timeout=float(timeout),
-            on_lost=node.on_lost,
             body="loop" if handler is not None and handler.is_async else "thread",
-            queue=node.queue,
-            side_effects=node.side_effects or ("opaque" if handler is None else handler.side_effects),
             templated=True,
+            **{**defaults, **node.options},
         )
 
 

@@ -7,20 +7,24 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias
 
 from ...base.clock import POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED, is_seconds
 from ...base.forms.problems import Path, Problems
-from ...core.graph import DEFAULT_QUEUE, MAX_NAME, OnLost, Retry, SideEffects
+from ...core.graph import MAX_NAME, NODE_OPTIONS, Option, Retry, is_name
+from ...handlers import Handler
 
 Reader: TypeAlias = Callable[[Any, Path, Problems], Any]
 """Reads the value of a field; None if something is wrong with it, which is reported."""
-MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies", "timeout": "timeout_seconds"}
+OPTIONS = {option.in_documents: option for option in NODE_OPTIONS if option.in_documents is not None}
+"""The options of nodes by the names of their fields."""
+HANDLER_OPTIONS = {name: option for name, option in OPTIONS.items() if option.name in Handler.__dataclass_fields__}
+"""Those whose default is what the handler says."""
+FIELDS = ("id", "handler", "config", "dependencies", "name", "description", *OPTIONS)
+MEANS = {"job": "handler", "args": "config", "depends_on": "dependencies"} | {
+    option.name: field for field, option in OPTIONS.items() if option.name != field
+}
 """The names of dynamic workflows for fields of a node. Both are accepted."""
-FIELDS = (
-    *("id", "handler", "config", "dependencies", "timeout_seconds"),
-    *("name", "description", "retry", "on_lost", "queue", "side_effects"),
-)
 _RETRY_FIELDS = ("max_attempts", "base_delay", "max_delay", "retry_on")
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 MAX_ID = 100
@@ -51,17 +55,10 @@ class Node(NamedTuple):
     id: str = ""
     handler: str = ""
     dependencies: tuple[str, ...] = ()
-    timeout_seconds: float | None = None
     name: str | None = None
     description: str | None = None
-    retry: Retry | None = None
-    on_lost: OnLost = "rerun"
-    queue: str = DEFAULT_QUEUE
-    side_effects: SideEffects | None = None
-
-    @property
-    def timeout(self) -> float | None:
-        return None if self.timeout_seconds is None else float(self.timeout_seconds)
+    options: Mapping[str, Any] = MappingProxyType({})
+    """Those that are written, as fields of a NodeSpec."""
 
     def path(self, field: str, *below: str | int) -> Path:
         return ("nodes", self.place, self.written.get(field, field), *below)
@@ -93,7 +90,8 @@ def read_node(data: Any, place: int, problems: Problems) -> Node | None:
     for name in ("id", "handler"):
         if name not in fields:
             problems.add(at, f"a node needs its {name}", expected=name)
-    return Node(place, written, **({"config": UNREADABLE if "config" in fields else {}} | read))
+    options = {option.name: option.of_code(read.pop(field)) for field, option in OPTIONS.items() if field in read}
+    return Node(place, written, **({"config": UNREADABLE if "config" in fields else {}} | read), options=options)
 
 
 def _id(value: Any, path: Path, problems: Problems) -> str | None:
@@ -118,12 +116,6 @@ def needs(expected: str, fits: Callable[[Any], bool]) -> Reader:
         return None
 
     return read
-
-
-def is_name(value: Any, without: str = "") -> bool:
-    """Whether it is a printable name without this character."""
-    fits = isinstance(value, str) and value.strip() and len(value) <= MAX_NAME and value.isprintable()
-    return bool(fits) and not (without and without in value)
 
 
 def one_of(choices: tuple[str, ...]) -> Reader:
@@ -175,6 +167,10 @@ def _retry(value: Any, path: Path, problems: Problems) -> Retry | None:
     return Retry(attempts, float(base), float(longest), None if names is None else tuple(names))
 
 
+def _is_written(option: Option, value: Any) -> bool:
+    return value is not None and option.fits(value)
+
+
 NAME_NEEDED = f"a name of 1 to {MAX_NAME} printable characters"
 seconds = needs(POSITIVE_SECONDS_NEEDED, partial(is_seconds, positive=True))
 description = needs(
@@ -186,13 +182,10 @@ _READ: Mapping[str, Reader] = {
     "handler": needs("some text", lambda value: isinstance(value, str) and bool(value.strip())),
     "config": needs("an object", lambda value: isinstance(value, dict)),
     "dependencies": _dependencies,
-    "timeout_seconds": seconds,
     "name": needs(NAME_NEEDED, is_name),
     "description": description,
+    **{field: needs(option.expected, partial(_is_written, option)) for field, option in OPTIONS.items()},
     "retry": _retry,
-    "on_lost": one_of(get_args(OnLost)),
-    "queue": needs("a name without '/'", partial(is_name, without="/")),
-    "side_effects": one_of(get_args(SideEffects)),
 }
 
 
@@ -203,15 +196,20 @@ def canonical_node(node: Node) -> dict[str, Any]:
         "handler": node.handler,
         "config": node.config or None,
         "dependencies": list(node.dependencies) or None,
-        "timeout_seconds": None if node.timeout is None else plain_number(node.timeout),
         "name": None if node.name == node.id else node.name,
         "description": node.description,
-        "side_effects": node.side_effects,
-        "retry": None if node.retry is None else _canonical_retry(node.retry),
-        "on_lost": None if node.on_lost == "rerun" else node.on_lost,
-        "queue": None if node.queue == DEFAULT_QUEUE else node.queue,
     }
+    for field, option in OPTIONS.items():
+        value = node.options.get(option.name)
+        if value != option.default or field in HANDLER_OPTIONS:
+            made[field] = _canonical(value)
     return {field: value for field, value in made.items() if value is not None}
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, Retry):
+        return _canonical_retry(value)
+    return plain_number(value) if isinstance(value, float) else value
 
 
 def _canonical_retry(retry: Retry) -> Any:

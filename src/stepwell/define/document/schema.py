@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from ...base.schemas import KEYWORDS
-from ...core.graph import OnLost, SideEffects
 from ...handlers import Handlers
 from ..options import OnFailure
-from .nodes import MAX_ID
+from .nodes import HANDLER_OPTIONS, MAX_ID, MEANS, OPTIONS
 
 _SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _TEMPLATE = {"type": "string", "pattern": r"\{[{%]|^secret:", "description": "a template, or a secret"}
@@ -105,27 +104,23 @@ def _node(names: list[str], handlers: Handlers) -> dict[str, Any]:
         "items": {"type": "string"},
         "description": "ids of nodes that must complete first",
     }
+    properties = {
+        "id": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": MAX_ID},
+        "handler": job,
+        "config": config,
+        "dependencies": dependencies,
+        "name": {"type": "string", "minLength": 1},
+        "description": {"type": "string"},
+        **{
+            field: {**option.schema, **({} if field in HANDLER_OPTIONS else {"default": option.default})}
+            for field, option in OPTIONS.items()
+        },
+    }
     return {
         "type": "object",
         "required": ["id"],
         "additionalProperties": False,
-        "properties": {
-            "id": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": MAX_ID},
-            "handler": job,
-            "job": job,
-            "config": config,
-            "args": config,
-            "dependencies": dependencies,
-            "depends_on": dependencies,
-            "timeout_seconds": _SECONDS,
-            "timeout": _SECONDS,
-            "name": {"type": "string", "minLength": 1},
-            "description": {"type": "string"},
-            "retry": {"$ref": "#/$defs/retry"},
-            "on_lost": {"enum": list(get_args(OnLost)), "default": "rerun"},
-            "queue": {"type": "string", "minLength": 1},
-            "side_effects": {"enum": list(get_args(SideEffects))},
-        },
+        "properties": properties | {name: properties[field] for name, field in MEANS.items()},
         "allOf": [
             {
                 "if": {"required": ["handler"], "properties": {"handler": {"const": name}}},
