@@ -283,7 +283,8 @@ class View:
 
     def _units_by_name(self) -> tuple[dict[str, list[Unit]], ...]:
         """The units by id, by stage, by entity, and by the paths of their outputs: in this order a target is looked for."""
-        by_id, by_stage, by_entity, by_path = names = tuple(defaultdict(list) for _ in range(4))
+        names: tuple[dict[str, list[Unit]], ...] = tuple(defaultdict(list) for _ in range(4))
+        by_id, by_stage, by_entity, by_path = names
         for unit in self.model.all_units():
             by_id[unit.id].append(unit)
             by_stage[unit.stage.name].append(unit)
