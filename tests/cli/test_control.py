@@ -85,13 +85,13 @@ def test_ls_and_show_say_why_a_run_is_paused(shop: Shop) -> None:
     careful(shop)
     listed = shop("ls").out
     assert "PAUSED: a node failed" in listed
-    assert "PAUSED: by somebody" in listed
+    assert "PAUSED: on request" in listed
     shown = shop("show", "c").out
     assert "reason    broken failed\n" in shown
     assert "next      `stepwell retry c` runs again what failed, `stepwell resume c` goes on without it" in shown
     shown = shop("show", "slow").out
-    assert "reason    paused by somebody\n" in shown
-    assert "next      `stepwell resume slow` goes on with it" in shown
+    assert "reason    paused on request\n" in shown
+    assert "next      `stepwell resume slow` goes on" in shown
 
 
 def test_a_run_is_paused_while_another_process_works_on_it_and_resumed(shop: Shop) -> None:
@@ -101,7 +101,7 @@ def test_a_run_is_paused_while_another_process_works_on_it_and_resumed(shop: Sho
     assert paused.out == (
         "run slow is PAUSED: nothing more is started; 1 node at work may end, and what it did is kept\n"
     )
-    assert "  stepwell resume slow  goes on with it\n" in paused.err
+    assert "  stepwell resume slow  goes on\n" in paused.err
     shop.touch("go")
     shop.until(lambda: statuses(shop, "slow")["second"] == "COMPLETED")
     assert statuses(shop, "slow")["third"] == "PENDING"

@@ -173,7 +173,7 @@ def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
     shop.touch("go")
     told = shop("resume", "gift", code=6).err
     assert "error: run gift is paused: its input does not fit its class: ribbons: is missing; int is needed." in told
-    assert "stepwell resume gift --input NAME=VALUE  gives what its class asks for, and goes on" in told
+    assert "stepwell resume gift --input NAME=VALUE  gives the missing input, and goes on" in told
     assert "its input does not fit" in shop("ls").out
     assert "--input NAME=VALUE" in shop("why", "gift").out
     assert "ribbons: int is needed, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err

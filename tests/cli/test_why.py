@@ -97,7 +97,7 @@ def test_after_a_kill_it_says_who_is_gone_and_how_to_go_on(shop: Shop) -> None:
     os.killpg(worker.pid, signal.SIGKILL)
     worker.wait(10)
     go_on = "→ `stepwell work shop` works on it, or `stepwell resume slow` on this run alone"
-    gone = "the worker of attempt 1 is gone; the next worker that looks runs it again"
+    gone = "the worker of attempt 1 is gone; the next sweep runs it again"
     assert told(shop("why", "slow", "third").out) == [
         "third waits for second",
         "  second is recorded as running since T",

@@ -172,7 +172,7 @@ def test_asking_for_later_has_a_limit_that_a_retry_of_the_run_begins_anew(engine
     node = run.node("poll")
     assert [attempt.status for attempt in node.attempts] == ["FAILED"] * 4
     assert str(node.error) == "RetryLater: not there yet\n  it has asked to be tried later 3 times, which is its limit"
-    assert "poll failed for good: it has asked 3 times to be tried later, which is its limit" in str(run.why("poll"))
+    assert "poll failed for good: it was postponed 3 times, which is its limit" in str(run.why("poll"))
     assert run.retry().wait(20).output("poll") == 7
     assert run.audit() == []
 

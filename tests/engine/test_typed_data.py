@@ -130,7 +130,7 @@ def test_what_is_stored_and_does_not_fit_pauses_the_run_and_says_which(sqlite_ur
         run = engine.get("shop")
         assert run.status == "PAUSED"
         eventually(lambda: run.node("ship").status in ("WAITING", "READY"), "its attempt was not settled")
-        assert "give what is missing a default" in str(run.why())
+        assert "give the missing field a default" in str(run.why())
     with Engine(sqlite_url, workflows=[newer]) as engine:
         run = engine.get("shop").resume().wait(60)
         assert run.result == "none 1.5"

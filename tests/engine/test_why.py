@@ -160,7 +160,7 @@ def test_running_and_then_cancelled(engine: Engine) -> None:
     assert told(run.why("second")) == ["second waits for first", f"  {running}"]
     assert told(run.why())[1:] == [f"  {running}"]
     run.cancel().wait(5)
-    by_whom = "  somebody cancelled the run at T"
+    by_whom = "  the run was cancelled at T"
     assert told(run.why("first")) == [
         "first was stopped while it ran at T, because the run was cancelled",
         by_whom,
@@ -250,7 +250,7 @@ def test_asked_for_again(engine: Engine) -> None:
     run = engine.run(Mended(), run_id="r", check=False)
     mended.set()
     run.retry().wait(10).check()
-    again = "somebody asked for what did not complete to run again (run.retry()) at T"
+    again = "the run was retried (run.retry()) at T"
     assert told(run.why("broken")) == [
         "broken completed at T, in attempt 2",
         f"  {again}",

@@ -78,7 +78,7 @@ def test_a_lease_that_ran_out_unnoticed_and_the_loss_that_follows(store: Store, 
     assert lines(store, "ship") == [
         "ship waits for charge",
         "  charge is recorded as running since 22:13:20 (31 s)",
-        "    the worker of attempt 1 is gone; the next worker that looks runs it again",
+        "    the worker of attempt 1 is gone; the next sweep runs it again",
         "    no worker is alive",
         "→ `stepwell work MODULE` works on it, or `stepwell resume run-1` on this run alone",
     ]
@@ -95,7 +95,10 @@ def test_a_suspect_runs_alone_and_fails_for_good_in_the_end(store: Store, clock:
     for _ in range(2):
         lose(store, clock)
     enlist(store)
-    assert lines(store, "charge")[1] == "  2 workers died while running it, so it runs when its worker has nothing else"
+    assert (
+        lines(store, "charge")[1]
+        == "  2 workers died while running it, so it runs alone, when its worker has nothing else to do"
+    )
     for _ in range(MAX_LOSSES - 2):
         lose(store, clock)
     carry_out(store, finish_gate(one(store, Sweep(run=RUN), Swept).gates[0]))
@@ -150,7 +153,7 @@ def test_a_gate_that_somebody_left(store: Store, clock: ManualClock) -> None:
     clock.advance(31)
     for of in ("charge", "ship", None):
         assert lines(store, of)[1:3] == [
-            "  the run stands still for a moment: it is being cancelled",
+            "  the run is held for a moment: it is being cancelled",
             "  no worker is alive",
         ]
 
@@ -160,7 +163,7 @@ def test_a_node_that_is_not_loaded_yet(store: Store, clock: ManualClock) -> None
     of = fan(CHUNK)
     store.commit([*add_graph(of), create(of)])
     assert lines(store, "join")[1:3] == [
-        "  the run stands still for a moment: its nodes are still being stored",
+        "  the run is held for a moment: its nodes are still being stored",
         "  no worker is alive",
     ]
 
@@ -179,4 +182,4 @@ def test_paused_healed_and_removed(store: Store, clock: ManualClock) -> None:
     hold(store, purpose="heal")
     finish(store, RunStatus.PAUSED, reason="ship may have been renamed to send")
     assert lines(store)[1] == "  the run is paused since 22:13:21 (0.00 s): ship may have been renamed to send"
-    assert lines(store)[2].startswith('→ if a node was renamed, say so with `@step(was="old_name")`')
+    assert lines(store)[2].startswith('→ if a node was renamed, declare it with `@step(was="old_name")`')

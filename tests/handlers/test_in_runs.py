@@ -265,7 +265,7 @@ def test_why_says_that_trying_again_would_not_help():
         run = engine.start(document(one("http_request", {"url": server.url}, retry=5), handlers=engine.code.handlers))
         run.wait(20)
         told = str(run.why("node"))
-        assert "it is tried again only after other errors" in told
+        assert "it is retried only after other errors" in told
         assert "status 404" in told
 
 

@@ -208,7 +208,7 @@ def test_a_response_with_a_secret_is_not_served_with_stars_in_it(engine: Engine)
                 raise ConnectionError("once more")
             return found
 
-    with pytest.raises(RunFailed, match="was done by attempt 1, and its response held a secret, which is not stored"):
+    with pytest.raises(RunFailed, match="was done by attempt 1. Its response held a secret, which is not stored"):
         engine.run(Login(tolerant=False))
     calls.clear()
     run = engine.run(Login(tolerant=True))
@@ -254,5 +254,5 @@ def test_nor_is_a_secret_in_the_bytes_of_a_response(engine: Engine) -> None:
             http.get("https://x.example/")
             raise ConnectionError("once more")
 
-    with pytest.raises(RunFailed, match="its response held a secret, which is not stored"):
+    with pytest.raises(RunFailed, match="Its response held a secret, which is not stored"):
         engine.run(Fetch())

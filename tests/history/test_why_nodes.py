@@ -12,7 +12,7 @@ from stepwell.base.ids import NodeId, WorkerId
 from stepwell.core.graph import Graph, NodeSpec, Retry
 from stepwell.core.kernel.healing import arrange
 from stepwell.core.model import GateState, NodeStatus, WorkerRow
-from stepwell.history.why import CauseKind, Worker, nodes, wanted
+from stepwell.history.why import CauseKind, Worker, nodes, rows_to_read
 from stepwell.history.why.words import StoreTimes
 from tests.conformance.ops import lane
 from tests.core.kernel.facts import ALIVE, NOW, ago, attempt, entry, graph, known, run_row, text, why
@@ -73,7 +73,7 @@ def test_a_retry_that_is_due_and_nobody_there_to_take_it() -> None:
     charge = known(CHAIN, "charge", "WAITING", asked_for_later, due_at=ago(60))
     assert text(why(CHAIN, "charge", charge, workers=())) == [
         "charge waits, due since 11:59:00, for attempt 2",
-        "  attempt 1 asked at 11:58:20 to be tried again in 40.0 s: no answer yet",
+        "  attempt 1 was postponed at 11:58:20 by 40.0 s: no answer yet",
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",
     ]
@@ -97,7 +97,7 @@ def test_thousands_of_parents_are_counted_by_the_node_and_not_read() -> None:
     names = [f"part_{number}" for number in range(10_000)]
     of = graph(**dict.fromkeys(names, ""), total=" ".join(names))
     row = known(of, "total", "PENDING", waiting=9_998)
-    assert wanted(run_row(of), of, row.row).nodes == ()
+    assert rows_to_read(run_row(of), of, row.row).nodes == ()
     first = known(of, "part_7", "RUNNING", attempt("RUNNING", 4))
     assert text(why(of, "total", row, first)) == [
         "total waits for 9,998 of its 10,000 parents; among them part_7",
@@ -128,7 +128,7 @@ def test_all_parents_done_while_nothing_may_move() -> None:
     run = run_row(CHAIN, "PAUSED", reason="paused")
     ship = known(CHAIN, "ship", "PENDING")
     told = text(why(CHAIN, "ship", ship, known(CHAIN, "charge", "COMPLETED"), run=run))
-    assert told[:2] == ["ship waits, though all its parents are done", "  the run is paused: somebody paused it"]
+    assert told[:2] == ["ship waits, though all its parents are done", "  the run is paused: on request"]
     assert text(why(CHAIN, "validate", known(CHAIN, "validate", "PENDING"), run=run))[0] == "validate waits to begin"
 
 
@@ -232,7 +232,7 @@ def test_a_node_that_killed_workers_waits_to_run_alone() -> None:
     node = known(CHAIN, "validate", "READY", attempt("LOST", 60), attempt("LOST", 30), lane=lane("default/thread?"))
     assert text(why(CHAIN, "validate", node)) == [
         "validate is ready to run since 11:59:30 (30 s)",
-        "  2 workers died while running it, so it runs when its worker has nothing else",
+        "  2 workers died while running it, so it runs alone, when its worker has nothing else to do",
         "  attempt 2 was lost at 11:59:30: its worker died or did not answer in time",
         "    attempt 1 was lost at 11:59:00: its worker died or did not answer in time",
         "      the run was started at 11:50:00",
@@ -262,7 +262,7 @@ def test_running_on_a_worker_that_is_gone(on_lost: str, words: str) -> None:
     node = known(of, "charge", "RUNNING", attempt("RUNNING", 12))
     assert text(why(of, "charge", node, workers=())) == [
         "charge is recorded as running since 11:59:48 (12 s)",
-        f"  the worker of attempt 1 is gone; the next worker that looks {words}",
+        f"  the worker of attempt 1 is gone; the next sweep {words}",
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",
     ]
@@ -271,7 +271,7 @@ def test_running_on_a_worker_that_is_gone(on_lost: str, words: str) -> None:
 def test_running_in_a_run_that_stops() -> None:
     node = known(CHAIN, "charge", "RUNNING", attempt("RUNNING", 12))
     answer = why(CHAIN, "charge", node, run=run_row(CHAIN, "CANCELLING", stopping=True))
-    assert text(answer) == ["charge is running since 11:59:48 (12 s), process 4711 on build-3; it was asked to stop"]
+    assert text(answer) == ["charge is running since 11:59:48 (12 s), process 4711 on build-3; it was told to stop"]
 
 
 def test_completed_tells_what_made_it_run_back_to_the_first_attempt() -> None:
@@ -306,8 +306,8 @@ def test_a_long_history_is_told_back_to_a_few_attempts() -> None:
 @pytest.mark.parametrize(
     ("purpose", "before", "words"),
     [
-        ("retry", attempt("FAILED", 400, "ValueError"), "asked for what did not complete to run again (run.retry())"),
-        ("reattempt", attempt("SUPERSEDED", 400), "somebody asked for it to run again (run.reattempt())"),
+        ("retry", attempt("FAILED", 400, "ValueError"), "the run was retried (run.retry())"),
+        ("reattempt", attempt("SUPERSEDED", 400), "the node was run again on request (run.reattempt())"),
         ("heal", attempt("CANCELLED", 400), "the code of the workflow changed and the run switched to it"),
         ("mend", attempt("LOST", 400), "the run was changed: mend"),
     ],
@@ -341,7 +341,7 @@ def test_that_somebody_asked_for_it_again_is_told_from_the_gates(purpose: str, b
             Retry(5, retry_on=(ConnectionError, "shop.errors.Busy")),
             [attempt("FAILED", 5, "ValueError")],
             {},
-            "it is tried again only after ConnectionError or shop.errors.Busy",
+            "it is retried only after ConnectionError or shop.errors.Busy",
         ),
         (None, [attempt("LOST", 9)] * 5, {"reason": "worker_lost"}, "5 workers died while running it"),
         (None, [attempt("FAILED", 5, "ValueError")], {"reason": "gremlins"}, "gremlins"),
@@ -350,7 +350,7 @@ def test_that_somebody_asked_for_it_again_is_told_from_the_gates(purpose: str, b
             Retry(2),
             [attempt("FAILED", 5, "RetryLater")._replace(error=b'{"type":"RetryLater","postponed":1000}')],
             {},
-            "it has asked 1,000 times to be tried later, which is its limit",
+            "it was postponed 1,000 times, which is its limit",
         ),
     ],
 )
@@ -369,7 +369,7 @@ def test_upstream_failed_names_the_node_that_broke() -> None:
     of, run = CHAIN, run_row(CHAIN, "FAILED")
     broken = known(of, "validate", "FAILED", attempt("FAILED", 10, "ValueError", "no order"))
     ship = known(of, "ship", "UPSTREAM_FAILED", reason="upstream: validate")
-    assert wanted(run, of, ship.row).nodes == ("validate",)
+    assert rows_to_read(run, of, ship.row).nodes == ("validate",)
     assert text(why(of, "ship", ship, broken, run=run))[:3] == [
         "ship did not run: it depends on validate through other nodes",
         "  validate failed for good: it has no retry=",
@@ -383,7 +383,7 @@ def test_upstream_failed_names_the_node_that_broke() -> None:
 def test_upstream_failed_for_an_odd_reason(reason: str | None) -> None:
     ship = known(CHAIN, "ship", "UPSTREAM_FAILED", reason=reason)
     run = run_row(CHAIN, "FAILED")
-    assert wanted(run, CHAIN, ship.row).nodes == ()
+    assert rows_to_read(run, CHAIN, ship.row).nodes == ()
     assert text(why(CHAIN, "ship", ship, run=run))[0].startswith("ship did not run: ")
 
 
@@ -402,7 +402,7 @@ def test_interrupted_says_that_it_may_be_half_done() -> None:
     ("reason", "first", "second"),
     [
         ("run_failed", "before it began, because the run failed", "validate failed for good: it has no retry="),
-        ("run_cancelled", "before it began, because the run was cancelled", "somebody cancelled the run at 11:52:00"),
+        ("run_cancelled", "before it began, because the run was cancelled", "the run was cancelled at 11:52:00"),
         ("deadline", "before it began, because the time of the run was up", "the run had to end by 11:59:40"),
         (
             "removed",
@@ -418,7 +418,7 @@ def test_cancelled_says_by_what(reason: str, first: str, second: str | None) -> 
     run = run_row(CHAIN, "FAILED", deadline_at=ago(20))
     node = known(CHAIN, "ship", "CANCELLED", reason=reason)
     of = arrange(CHAIN, graph(validate="", charge="validate")) if reason == "removed" else CHAIN
-    assert wanted(run, of, node.row).broken == (reason == "run_failed")
+    assert rows_to_read(run, of, node.row).broken == (reason == "run_failed")
     told = text(why(of, "ship", node, broken, run=run, gates=gates))
     assert told[0] == f"ship was cancelled {first}"
     assert second is None or told[1] == f"  {second}"
@@ -492,13 +492,13 @@ def test_skipped_says_why(reason: str | None, words: str) -> None:
 def test_while_the_gate_is_held_or_the_run_paused_that_is_the_reason(status: str) -> None:
     node = known(CHAIN, "charge", status, due_at=ago(5) if status == "WAITING" else None)
     held = run_row(CHAIN, gate=GateState.HELD, purpose="load")
-    stands = "the run stands still for a moment: its nodes are still being stored"
+    stands = "the run is held for a moment: its nodes are still being stored"
     assert text(why(CHAIN, "charge", node, run=held))[1] == f"  {stands}"
     unheard = why(CHAIN, "charge", node, run=held._replace(purpose="mend"), workers=())
-    assert text(unheard)[1:3] == ["  the run stands still for a moment: mend", "  no worker is alive"]
+    assert text(unheard)[1:3] == ["  the run is held for a moment: mend", "  no worker is alive"]
     paused = why(CHAIN, "charge", node, run=run_row(CHAIN, "PAUSED", reason="paused"), workers=())
     assert text(paused)[1:] == [
-        "  the run is paused: somebody paused it",
+        "  the run is paused: on request",
         "→ `run.resume()` or `stepwell resume r-1` goes on",
     ]
 
@@ -507,7 +507,7 @@ def test_a_node_that_is_no_longer_in_the_graph_is_explained_too() -> None:
     gone = known(CHAIN, "ship", "CANCELLED", reason="removed", id="packed")
     assert text(why(CHAIN, "packed", gone))[0].startswith("packed was cancelled before it began")
     ran = known(CHAIN, "ship", "COMPLETED", attempt("COMPLETED", 3), id="packed")
-    assert wanted(run_row(CHAIN), CHAIN, ran.row).ended == ()
+    assert rows_to_read(run_row(CHAIN), CHAIN, ran.row).ended == ()
     assert text(why(CHAIN, "packed", ran))[0] == "packed completed at 11:59:57 (2.0 s)"
 
 
@@ -568,7 +568,7 @@ def test_of_thousands_of_parents_the_ends_are_not_read() -> None:
         of = graph(
             **{f"p{number}": "" for number in range(width)}, join=" ".join(f"p{number}" for number in range(width))
         )
-        ended = wanted(run_row(of), of, known(of, "join", "READY").row).ended
+        ended = rows_to_read(run_row(of), of, known(of, "join", "READY").row).ended
         assert len(ended) == (width if width == 1_000 else 0)
 
 

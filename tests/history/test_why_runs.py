@@ -88,9 +88,7 @@ def test_an_unfinished_run_says_what_it_waits_for_and_when_it_must_end() -> None
 
 def test_a_run_that_is_being_loaded_or_that_somebody_left() -> None:
     run = run_row(WIDE, "PENDING", gate=GateState.HELD, purpose="load")
-    assert text(why(WIDE, None, run=run))[1:] == [
-        "  the run stands still for a moment: its nodes are still being stored"
-    ]
+    assert text(why(WIDE, None, run=run))[1:] == ["  the run is held for a moment: its nodes are still being stored"]
     assert text(why(WIDE, None, run=run, workers=()))[2:] == [
         "  no worker is alive",
         "→ `stepwell work shop` works on it, or `stepwell resume r-1` on this run alone",
@@ -100,8 +98,8 @@ def test_a_run_that_is_being_loaded_or_that_somebody_left() -> None:
 @pytest.mark.parametrize(
     ("reason", "words", "ways_on"),
     [
-        ("paused", "somebody paused it", ["`run.resume()` or `stepwell resume r-1` goes on"]),
-        (None, "somebody paused it", ["`run.resume()` or `stepwell resume r-1` goes on"]),
+        ("paused", "on request", ["`run.resume()` or `stepwell resume r-1` goes on"]),
+        (None, "on request", ["`run.resume()` or `stepwell resume r-1` goes on"]),
         (
             "node_failed",
             "a node failed",
@@ -114,9 +112,9 @@ def test_a_run_that_is_being_loaded_or_that_somebody_left() -> None:
             "charge may have been renamed to pay",
             "charge may have been renamed to pay",
             [
-                'if a node was renamed, say so with `@step(was="old_name")`; then `run.resume()` or `stepwell resume r-1` '
-                "goes on",
-                "if not, `run.resume(accept=True)` or `stepwell resume r-1 --accept` goes on",
+                'if a node was renamed, declare it with `@step(was="old_name")`; if not:',
+                "`run.resume(accept=True)` or `stepwell resume r-1 --accept` goes on with the new nodes",
+                "`run.freeze()` or `stepwell freeze r-1` keeps the graph it has",
             ],
         ),
     ],
@@ -133,11 +131,11 @@ def test_a_paused_run_says_why_and_how_to_go_on(reason: str | None, words: str, 
 def test_a_cancelled_run_says_when_and_one_that_is_being_cancelled_what_still_runs() -> None:
     gates = (entry(3, "gate", "cancel"),)
     assert text(why(WIDE, None, run=run_row(WIDE, "CANCELLED"), gates=gates))[1] == (
-        "  somebody cancelled the run at 11:53:00"
+        "  the run was cancelled at 11:53:00"
     )
     node = known(WIDE, "a", "RUNNING", attempt("RUNNING", 5))
     told = text(why(WIDE, None, node, run=run_row(WIDE, "CANCELLING", stopping=True), gates=gates))
-    assert told[2] == "  a is running since 11:59:55 (5.0 s), process 4711 on build-3; it was asked to stop"
+    assert told[2] == "  a is running since 11:59:55 (5.0 s), process 4711 on build-3; it was told to stop"
 
 
 def test_a_completed_run_tells_what_was_asked_of_it() -> None:
@@ -146,7 +144,7 @@ def test_a_completed_run_tells_what_was_asked_of_it() -> None:
     assert told == [
         "run r-1 of Order completed at 11:59:55: 8 nodes, all completed",
         "  the code of the workflow changed and the run switched to it at 11:53:00",
-        "  somebody asked for what did not complete to run again (run.retry()) at 11:52:00",
+        "  the run was retried (run.retry()) at 11:52:00",
     ]
 
 

@@ -101,7 +101,7 @@ def compare(first: Side, second: Side) -> Comparison:
     ids = [*first.nodes, *(node for node in second.nodes if node not in first.nodes)]
     pairs = [_pair(node, first, second) for node in ids]
     rank = {"output": 0, "delta": 1, "missing": 2, "status": 3, "attempts": 4}
-    pairs.sort(key=lambda pair: min((rank[each] for each in pair.differs), default=len(rank)))
+    pairs.sort(key=lambda pair: min((rank[difference] for difference in pair.differs), default=len(rank)))
     return Comparison(
         first,
         second,
@@ -114,9 +114,9 @@ def compare(first: Side, second: Side) -> Comparison:
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     one, other = first.nodes.get(node), second.nodes.get(node)
     name = (first if one is not None else second).graph.nodes[node].name
-    differs = [each for each in ("output", "delta") if getattr(one, each, None) != getattr(other, each, None)]
+    differs = [field for field in ("output", "delta") if getattr(one, field, None) != getattr(other, field, None)]
     if one is None or other is None:
         differs.append("missing")
     else:
-        differs += [each for each in ("status", "attempts") if getattr(one, each) != getattr(other, each)]
+        differs += [field for field in ("status", "attempts") if getattr(one, field) != getattr(other, field)]
     return Pair(node, name, one, other, tuple(differs))

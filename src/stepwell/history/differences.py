@@ -59,8 +59,8 @@ def json_changes(first: bytes | None, second: bytes | None) -> tuple[Difference,
     if first == second:
         return ()
     if max(len(first or b""), len(second or b"")) > LARGEST_DECODED:
-        return (Difference("$", *(None if each is None else f"{len(each):,} bytes" for each in (first, second))),)
-    return _bounded(_changes(*(NOTHING if each is None else decode(each) for each in (first, second))))
+        return (Difference("$", *(None if value is None else f"{len(value):,} bytes" for value in (first, second))),)
+    return _bounded(_changes(*(NOTHING if value is None else decode(value) for value in (first, second))))
 
 
 def graph_changes(first: Graph, second: Graph) -> tuple[Difference, ...]:

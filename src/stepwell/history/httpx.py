@@ -49,14 +49,14 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         durable: bool = False,
         **options: Any,
     ) -> None:
-        self._headers = _names(headers)
+        self._headers = _header_names(headers)
         if secret := SECRET_HEADERS.intersection(self._headers):
             raise InputError(f"headers={sorted(secret)}: these hold secrets, which are never recorded; name others")
         if transport is not None and options:
             raise InputError(f"{', '.join(options)}: give them to the transport you pass, or pass none")
         self._durable = durable
         self._options = options
-        self._given = transport
+        self._transport = transport
         self._sync: httpx.BaseTransport | None = transport if isinstance(transport, httpx.BaseTransport) else None
         self._async: httpx.AsyncBaseTransport | None = (
             transport if isinstance(transport, httpx.AsyncBaseTransport) else None
@@ -74,10 +74,10 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 response.read()
             finally:
                 response.close()
-            return _packed(response)
+            return _to_data(response)
 
         request.read()
-        return _unpacked(ctx.perform(self._call(send, request)))
+        return _to_response(ctx.perform(self._call(send, request)))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         transport = self._async_transport()
@@ -91,10 +91,10 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 await response.aread()
             finally:
                 await response.aclose()
-            return _packed(response)
+            return _to_data(response)
 
         await request.aread()
-        return _unpacked(await ctx.perform(self._call(send, request)))
+        return _to_response(await ctx.perform(self._call(send, request)))
 
     def close(self) -> None:
         if self._sync is not None:
@@ -105,9 +105,11 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             await self._async.aclose()
 
     def _call(self, send: Any, request: httpx.Request) -> Call:
-        return Call(EFFECT_NAME, send, (), {}, self._asked(request), self._durable, _stored, _without_secrets)
+        return Call(
+            EFFECT_NAME, send, (), {}, self._request_identity(request), self._durable, _storable, _without_secrets
+        )
 
-    def _asked(self, request: httpx.Request) -> dict[str, Any]:
+    def _request_identity(self, request: httpx.Request) -> dict[str, Any]:
         """What identifies a request. The boundary between parts is random, so it does not count."""
         content, headers = request.content, {}
         boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
@@ -119,36 +121,36 @@ class RecordingTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             content = content.replace(boundary[1].encode(), b"boundary")
         body = _without_secrets(_body(content))
         url = request.url.copy_with(userinfo=b"") if request.url.userinfo else request.url
-        asked: dict[str, Any] = {"method": request.method, "url": str(url), **body}
-        return {**asked, "headers": headers} if headers else asked
+        identity: dict[str, Any] = {"method": request.method, "url": str(url), **body}
+        return {**identity, "headers": headers} if headers else identity
 
     def _sync_transport(self) -> httpx.BaseTransport:
         if self._sync is None:
-            if self._given is not None:
+            if self._transport is not None:
                 raise InputError("this RecordingTransport was given a transport for httpx.AsyncClient only")
             self._sync = httpx.HTTPTransport(**self._options)
         return self._sync
 
     def _async_transport(self) -> httpx.AsyncBaseTransport:
         if self._async is None:
-            if self._given is not None:
+            if self._transport is not None:
                 raise InputError("this RecordingTransport was given a transport for httpx.Client only")
             self._async = httpx.AsyncHTTPTransport(**self._options)
         return self._async
 
 
-def _packed(response: httpx.Response) -> dict[str, Any]:
+def _to_data(response: httpx.Response) -> dict[str, Any]:
     """A response as data."""
     headers = [[name, value] for name, value in response.headers.multi_items() if name.lower() not in _CARRIAGE]
     return {"status": response.status_code, "headers": headers, **_body(response.content)}
 
 
-def _unpacked(data: dict[str, Any]) -> httpx.Response:
+def _to_response(data: dict[str, Any]) -> httpx.Response:
     content = base64.b64decode(data["base64"]) if "base64" in data else data["body"].encode()
     return httpx.Response(data["status"], headers=[(name, value) for name, value in data["headers"]], content=content)
 
 
-def _stored(data: dict[str, Any]) -> dict[str, Any]:
+def _storable(data: dict[str, Any]) -> dict[str, Any]:
     """What may be stored of a response."""
     headers = [[mask_any_case(name), value] for name, value in data["headers"] if name.lower() not in SECRET_HEADERS]
     return {**data, "headers": headers}
@@ -169,9 +171,9 @@ def _body(content: bytes) -> dict[str, str]:
         return {"base64": base64.b64encode(content).decode()}
 
 
-def _names(headers: Any) -> tuple[str, ...]:
+def _header_names(headers: Any) -> tuple[str, ...]:
     if isinstance(headers, Iterable) and not isinstance(headers, str | bytes):
-        given = list(headers)
-        if all(isinstance(name, str) for name in given):
-            return tuple(sorted({name.lower() for name in given}))
+        names = list(headers)
+        if all(isinstance(name, str) for name in names):
+            return tuple(sorted({name.lower() for name in names}))
     raise InputError(f'headers={shown(headers)}: a list of names is needed, as in ["accept"]')

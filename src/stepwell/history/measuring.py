@@ -42,12 +42,12 @@ class Latency(NamedTuple):
         >>> Latency.of([]).average
         0.0
         """
-        found = sorted(microseconds)
-        if not found:
+        values = sorted(microseconds)
+        if not values:
             return cls(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        total = sum(found) / SECOND
-        p50, p95, most = (found[ceil(len(found) * share / 100) - 1] / SECOND for share in (50, 95, 100))
-        return cls(len(found), total, total / len(found), p50, p95, most)
+        total = sum(values) / SECOND
+        p50, p95, most = (values[ceil(len(values) * share / 100) - 1] / SECOND for share in (50, 95, 100))
+        return cls(len(values), total, total / len(values), p50, p95, most)
 
 
 class RunMetrics(NamedTuple):
@@ -89,8 +89,8 @@ class RunMetrics(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        found = self._asdict()
-        return {**found, "step_latency": self.step_latency._asdict(), "queue_latency": self.queue_latency._asdict()}
+        data = self._asdict()
+        return {**data, "step_latency": self.step_latency._asdict(), "queue_latency": self.queue_latency._asdict()}
 
 
 def measure(
@@ -102,14 +102,14 @@ def measure(
 ) -> RunMetrics:
     """The metrics of a run from rows read at one moment; `now` is the time of the store then, `load` gives a stored graph."""
     graphs = [load(Digest(digest)) for digest in earlier_graphs(journal)] or [load(row.digest)]
-    told, later = folding(graphs, journal), iter(graphs)
+    states, later = folding(graphs, journal), iter(graphs)
     history = _AttemptHistory(next(later).children)
-    folded = next(told)
+    folded = next(states)
     for entry in journal:
         if entry.kind == "healed":
             history.children = next(later).children
         history.add(entry, len(folded.ready))
-        next(told)
+        next(states)
     wall = 0 if row.started_at is None else max(0, (now if row.ended_at is None else row.ended_at) - row.started_at)
     spent = history.spent + sum(max(0, now - began) for began in history.running.values())
     return RunMetrics(

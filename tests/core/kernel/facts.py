@@ -10,7 +10,7 @@ from stepwell.base.codec import encode
 from stepwell.base.ids import AttemptId, Digest, NodeId, RunId, WorkerId
 from stepwell.core.graph import Graph, NodeSpec
 from stepwell.core.model import AttemptRow, AttemptStatus, GateState, JournalRow, NodeRow, NodeStatus, RunRow, RunStatus
-from stepwell.history.why import Facts, Known, Why, Worker, explain, most_telling
+from stepwell.history.why import Facts, KnownNode, Why, Worker, explain, most_telling
 
 NOW = int(datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC).timestamp()) * SECOND
 ALIVE = Worker(WorkerId("w"), "build-3", 4711)
@@ -59,7 +59,7 @@ def run_row(of: Graph, status: str = "RUNNING", **changes: Any) -> RunRow:
     return row._replace(**changes)
 
 
-def known(of: Graph, node: str, status: str, *attempts: AttemptRow, **changes: Any) -> Known:
+def known(of: Graph, node: str, status: str, *attempts: AttemptRow, **changes: Any) -> KnownNode:
     index = of.index[node]
     own = tuple(attempt._replace(index=index, number=number) for number, attempt in enumerate(attempts, 1))
     row = NodeRow(
@@ -75,7 +75,7 @@ def known(of: Graph, node: str, status: str, *attempts: AttemptRow, **changes: A
         None,
         None,
     )
-    return Known(row._replace(**changes), own)
+    return KnownNode(row._replace(**changes), own)
 
 
 def attempt(status: str, seconds_ago: float = 10, error: str | None = None, message: str = "broken") -> AttemptRow:
@@ -92,7 +92,7 @@ def entry(seq: int, kind: str, status: str, index: int | None = None, number: in
     return JournalRow(seq, ago(60 * (10 - seq)), kind, index, number, status)
 
 
-def why(of: Graph, node: str | None, *nodes: Known, run: RunRow | None = None, **more: Any) -> Why:
+def why(of: Graph, node: str | None, *nodes: KnownNode, run: RunRow | None = None, **more: Any) -> Why:
     """The answer, when these nodes were read; those that can hold others up do."""
     telling = [each for each in nodes if each.row.status in ("FAILED", "INTERRUPTED", "WAITING", "RUNNING", "READY")]
     given = {"workers": (ALIVE,), "blockers": most_telling(each for each in telling if each.row.id != node), **more}

@@ -12,9 +12,9 @@ from ...core.store import Store, reader
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
+from ...history.why.pauses import pause_of
 from ..connect import Connection
 from ..find import tag_of
-from ..show.advice import pause_reason
 from ..show.words import ago, duration, parse_age, plain
 from ..streams import json_text, say
 
@@ -81,7 +81,7 @@ def _print_runs(runs: Sequence[StoredRun], now: int) -> None:
         began = ago(row.started_at or row.created_at, now)
         status = coloured(row.status)
         if row.status.paused:
-            status.append(f": {pause_reason(row)}")
+            status.append(f": {pause_of(row).reason}")
         made.add_row(plain(shown), plain(row.workflow), status, _nodes(run), began, duration(run.seconds))
     console().print(made)
 

@@ -8,15 +8,14 @@ from typing import Concatenate, ParamSpec
 
 import typer
 
-from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, UNFIT_DATA
-from ...core.model import NODE_FAILED, RunRow
+from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT
 from ...core.store import reader
 from ...engine.show.next_steps import next_steps
 from ...errors import RunConflict
 from ..connect import Connection
 from ..exits import report
 
-__all__ = ["advise", "advised", "next_steps", "pause_reason"]
+__all__ = ["advise", "advised", "next_steps"]
 
 Arguments = ParamSpec("Arguments")
 
@@ -27,19 +26,6 @@ def advise(connection: Connection, advice: Mapping[str, str]) -> None:
     width = max(map(len, commands), default=0)
     for command, purpose in commands.items():
         typer.echo(f"  {command:<{width}}  {typer.style(purpose, dim=True)}", err=True)
-
-
-def pause_reason(row: RunRow) -> str:
-    """Why a run is paused, in short."""
-    if row.reason == NODE_FAILED:
-        return "a node failed"
-    if (row.reason or "").startswith(POSSIBLE_RENAME):
-        return "a node renamed?"
-    if (row.reason or "").startswith(UNFIT):
-        return "its input does not fit"
-    if (row.reason or "").startswith(UNFIT_DATA):
-        return "stored data does not fit its code"
-    return "by somebody"
 
 
 def advised(

@@ -12,7 +12,7 @@ from ...core.model import SATISFIED_NODES, NodeRow, NodeStatus, Query, RunRow, q
 from ...core.store import Store, reader
 from ...core.store.living import among, living
 from ...errors import RunNotFound
-from ...history.why import GROUPS, Facts, Known, Wanted, Why, Worker, above, explain, most_telling, wanted
+from ...history.why import GROUPS, Facts, KnownNode, RowsToRead, Why, Worker, above, explain, most_telling, rows_to_read
 
 CANDIDATES = 20
 """Nodes of a kind that are looked at to name a few."""
@@ -29,13 +29,13 @@ def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outlin
         run, workers, gates = _standing(store, run_id, [])
         healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was
         counts = reader.count_nodes(store, run_id, load_graph().removed if healed else frozenset())
-        found: list[Known] = []
+        found: list[KnownNode] = []
         for statuses in _telling_of(run):
             found += _candidates(store, run_id, statuses)
         now = reader.get_run(store, run_id)
         if now is not None and now.seq == run.seq:
             break
-    nodes: dict[str, Known] = {known.row.id: known for known in found}
+    nodes: dict[str, KnownNode] = {known.row.id: known for known in found}
     facts = Facts(run, load_graph, store.now(), workers, gates, nodes, blockers=most_telling(found), counts=counts)
     return replace(explain(facts), store=store.url)
 
@@ -70,7 +70,7 @@ def served_by(
 
 def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Facts:
     """All that explains a node; what need not be searched for is read at one moment."""
-    want = wanted(run, graph, row)
+    want = rows_to_read(run, graph, row)
     found = _holding_up(store, run.id, graph, row.id, want)
     others: list[Query] = [
         queries.ListAttempts(run.id, row.index),
@@ -87,7 +87,7 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
     read = _with_errors(store, run.id, [row for page in pages for row in page])
     moved = {known.row.id for known in read if known.row.status in SATISFIED_NODES}
     found = [known for known in found if known.row.id not in moved]
-    nodes: dict[str, Known] = {known.row.id: known for known in (*read, *found, Known(own[0], attempts))}
+    nodes: dict[str, KnownNode] = {known.row.id: known for known in (*read, *found, KnownNode(own[0], attempts))}
     ids = {graph.index[node]: node for node in want.ended}
     return Facts(
         run,
@@ -102,7 +102,7 @@ def _facts_of_node(store: Store, run: RunRow, graph: Graph, row: NodeRow) -> Fac
     )
 
 
-def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: Wanted) -> list[Known]:
+def _holding_up(store: Store, run_id: RunId, graph: Graph, node: NodeId, want: RowsToRead) -> list[KnownNode]:
     """The nodes that broke the run, or those above this one that hold it up."""
     if want.broken:
         return _candidates(store, run_id, _BROKEN)
@@ -129,7 +129,7 @@ def _telling_of(run: RunRow) -> tuple[tuple[NodeStatus, ...], ...]:
 
 def _candidates(
     store: Store, run_id: RunId, statuses: tuple[NodeStatus, ...], among: Container[str] | None = None
-) -> list[Known]:
+) -> list[KnownNode]:
     """The first nodes with these statuses, optionally `among` some, with their attempts."""
     rows: list[NodeRow] = []
     query = queries.ListNodes(run_id, limit=CANDIDATES, statuses=statuses)
@@ -142,11 +142,11 @@ def _candidates(
         query = query._replace(after=page.cursor, limit=min(4 * query.limit, _PAGE))
     rows = rows[:CANDIDATES]
     attempts = store.read([queries.ListAttempts(run_id, row.index) for row in rows])
-    return [Known(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
+    return [KnownNode(row, tuple(own)) for row, own in zip(rows, attempts, strict=True)]
 
 
-def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[Known]:
+def _with_errors(store: Store, run_id: RunId, rows: Sequence[NodeRow]) -> list[KnownNode]:
     """Nodes, and the attempts of those that failed: those of others may carry large outputs."""
     broken = [row.index for row in rows if row.status in _BROKEN]
     attempts = dict(zip(broken, store.read([queries.ListAttempts(run_id, index) for index in broken]), strict=True))
-    return [Known(row, tuple(attempts.get(row.index, ()))) for row in rows]
+    return [KnownNode(row, tuple(attempts.get(row.index, ()))) for row in rows]

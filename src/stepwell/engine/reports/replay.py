@@ -25,7 +25,7 @@ from ...define.code.bodies import load_class
 from ...errors import MissingJob, ReplayMismatch, UnrecordedCall
 from ...handlers import Handlers
 from ...history.differences import differences, graph_differences
-from ...history.effects.record import masked_asking
+from ...history.effects.record import with_masked_requests
 from ...history.effects.recorder import inside
 from ...history.effects.repeatable import Outside
 from ...history.replay.cassette import masked_output, parts
@@ -248,7 +248,7 @@ class RecordHost(EngineHost):
 
     def outside(self) -> Outside:
         # What the body asks is masked with the secrets that are known now.
-        self._player = Player(self.subject, masked_asking(self._effects))
+        self._player = Player(self.subject, with_masked_requests(self._effects))
         return self._player
 
     def player(self) -> Player | None:

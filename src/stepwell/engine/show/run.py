@@ -130,7 +130,7 @@ def _facts(row: RunRow, now: int) -> list[tuple[str, str]]:
 def _reason(row: RunRow) -> str | None:
     """The reason of the run; the nodes that failed are named once they are read."""
     if row.status.paused and row.reason == "paused":
-        return "paused by somebody"
+        return "paused on request"
     return None if row.reason == NODE_FAILED else row.reason
 
 

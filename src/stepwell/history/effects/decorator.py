@@ -43,12 +43,12 @@ def effect(
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
-            given = bound.arguments.pop(_CONTEXT, None)
-            ctx = given if isinstance(given, Repeatable) else current()
+            ctx_argument = bound.arguments.pop(_CONTEXT, None)
+            ctx = ctx_argument if isinstance(ctx_argument, Repeatable) else current()
             if ctx is None:
                 return function(*args, **kwargs)
-            asked = dict(bound.arguments) if request is None else request(*bound.args, **bound.kwargs)
-            return ctx.perform(Call(name, function, args, kwargs, asked, durable))
+            identity = dict(bound.arguments) if request is None else request(*bound.args, **bound.kwargs)
+            return ctx.perform(Call(name, function, args, kwargs, identity, durable))
 
         if inspect.iscoroutinefunction(function):
 

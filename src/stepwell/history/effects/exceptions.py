@@ -38,14 +38,14 @@ class EffectError(NamedTuple):
 
     def data(self) -> dict[str, Any]:
         """As it was recorded."""
-        found: dict[str, Any] = {"bases": self.bases, "message": self.message, "type": self.type}
+        record: dict[str, Any] = {"bases": self.bases, "message": self.message, "type": self.type}
         if self.args is not None:
-            found["args"] = self.args
+            record["args"] = self.args
         if self.attributes:
-            found["attributes"] = self.attributes
+            record["attributes"] = self.attributes
         if self.exceptions:
-            found["exceptions"] = [each.data() for each in self.exceptions]
-        return found
+            record["exceptions"] = [member.data() for member in self.exceptions]
+        return record
 
 
 def error_of(data: Mapping[str, Any]) -> EffectError:
@@ -67,25 +67,25 @@ def error_raised(error: BaseException, groups: int = MAX_GROUPS) -> EffectError:
     """An exception as it is recorded. Never raises: what cannot be read from the exception is left out."""
     bases = [clean(name) for name in class_names(type(error))[:-1]]
     is_group = issubclass(type(error), BaseExceptionGroup) and groups
-    inner = _ask(lambda: tuple(error.exceptions)) if is_group else ()  # type: ignore[attr-defined]
-    members = tuple(error_raised(each, groups - 1) for each in inner or () if isinstance(each, BaseException))
-    own = _ask(lambda: dict(error.__dict__)) or {}
+    inner = _safely(lambda: tuple(error.exceptions)) if is_group else ()  # type: ignore[attr-defined]
+    members = tuple(error_raised(member, groups - 1) for member in inner or () if isinstance(member, BaseException))
+    own = _safely(lambda: dict(error.__dict__)) or {}
     attributes = {name: value for name, value in own.items() if _is_json({name: value})}
-    return EffectError(bases[0], clean(message_of(error)), _made_with(error), bases, attributes, members)
+    return EffectError(bases[0], clean(message_of(error)), _constructor_arguments(error), bases, attributes, members)
 
 
-def _made_with(error: BaseException) -> list[Any] | None:
+def _constructor_arguments(error: BaseException) -> list[Any] | None:
     """The arguments that make it again, if they are JSON."""
     if issubclass(type(error), BaseExceptionGroup):
-        message = _ask(lambda: error.message)  # type: ignore[attr-defined]
+        message = _safely(lambda: error.message)  # type: ignore[attr-defined]
         return [message] if isinstance(message, str) and _is_json(message) else None
     # More than `args`: an OSError also has file names.
-    reduced: tuple[Any, ...] = _ask(lambda: tuple(error.__reduce__())) or ()
-    args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _ask(lambda: error.args)
+    reduced: tuple[Any, ...] = _safely(lambda: tuple(error.__reduce__())) or ()
+    args = reduced[1] if len(reduced) > 1 and reduced[0] is type(error) else _safely(lambda: error.args)
     return list(args) if isinstance(args, tuple) and _is_json(args) else None
 
 
-def _ask(call: Callable[[], Any]) -> Any:
+def _safely(call: Callable[[], Any]) -> Any:
     """The result of asking an exception; None when it raises instead."""
     try:
         return call()
@@ -107,55 +107,55 @@ def _is_json(value: object) -> bool:
 def exception_of(error: EffectError) -> BaseException:
     """The exception that an effect raised, or one of its base classes if its class is gone. Imports nothing."""
     for name in (error.type, *error.bases):
-        kind = _known(name)
-        made = None if kind is None else _made(kind, error)
-        if made is not None:
-            return made
+        kind = _imported_class(name)
+        exception = None if kind is None else _construct(kind, error)
+        if exception is not None:
+            return exception
     return Exception(error.message)
 
 
-def _known(name: str) -> type[BaseException] | None:
+def _imported_class(name: str) -> type[BaseException] | None:
     """The class of this name, if its module was imported."""
     module, _, _ = name.rpartition(".")
     while module and module not in sys.modules:
         module, _, _ = module.rpartition(".")
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name[len(module) + 1 :].split("."):
-        found = getattr(found, part, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+        value = getattr(value, part, None)
+    return value if isinstance(value, type) and issubclass(value, BaseException) else None
 
 
-def _made(kind: type[BaseException], error: EffectError) -> BaseException | None:
+def _construct(kind: type[BaseException], error: EffectError) -> BaseException | None:
     args = (error.message,) if error.args is None else tuple(error.args)
     if issubclass(kind, BaseExceptionGroup):
         if not error.exceptions:
             return None  # Python has no empty ones
-        args = (args[0], [exception_of(each) for each in error.exceptions])
+        args = (args[0], [exception_of(member) for member in error.exceptions])
     try:
-        made = kind(*args)
-        vars(made).update(error.attributes)
-        if str(made) == error.message:
-            return made
+        exception = kind(*args)
+        vars(exception).update(error.attributes)
+        if str(exception) == error.message:
+            return exception
     except Exception:  # its constructor takes other arguments
         pass
     try:
-        made = _bare(_remembered(kind, error), args)
-        made.args = args
-        vars(made).update(error.attributes)
+        exception = _construct_bare(_subclass_for(kind, error), args)
+        exception.args = args
+        vars(exception).update(error.attributes)
     except Exception:
         return None
-    return made
+    return exception
 
 
-def _bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+def _construct_bare(kind: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """Made by Python's own `__new__`, without code of the class or its bases."""
-    made: BaseException = next(
+    exception: BaseException = next(
         new for base in kind.__mro__ if isinstance(new := vars(base).get("__new__"), BuiltinFunctionType)
     )(kind, *args)
-    return made
+    return exception
 
 
-def _remembered(kind: type[BaseException], error: EffectError) -> type[BaseException]:
+def _subclass_for(kind: type[BaseException], error: EffectError) -> type[BaseException]:
     """A subclass, so that it is caught as before, of a class whose `__init__` cannot make the exception again."""
 
     def message(self: BaseException) -> str:

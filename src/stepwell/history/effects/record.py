@@ -140,12 +140,12 @@ class Effect(NamedTuple):
     @property
     def parts(self) -> list[tuple[str, Any, str]]:
         """What was asked and what was answered: `request`, then `response` or `raised` if there is one; value and hash."""
-        asked = ("request", self.request, self.request_hash)
+        request = ("request", self.request, self.request_hash)
         if self.open:
-            return [asked]
+            return [request]
         if self.error is not None:
-            return [asked, ("raised", self.error.data(), self.response_hash)]
-        return [asked, ("response", self.response, self.response_hash)]
+            return [request, ("raised", self.error.data(), self.response_hash)]
+        return [request, ("response", self.response, self.response_hash)]
 
     @property
     def match(self) -> tuple[str, str, int]:
@@ -155,16 +155,16 @@ class Effect(NamedTuple):
 
 def effects_of(rows: Iterable[LineRow], node_ids: Mapping[int, str] | tuple[str, ...]) -> list[Effect]:
     """The effects among the lines of a run (kinds `effect` and `payload`), by attempt in the order of claims, then by index."""
-    found: list[tuple[LineRow, dict[str, Any]]] = []
+    records: list[tuple[LineRow, dict[str, Any]]] = []
     payloads: dict[str, dict[str, bytes]] = {}
     for row in rows:
         if row.kind == EFFECT:
-            found.append((row, decode(row.data)))
+            records.append((row, decode(row.data)))
         elif row.kind == PAYLOAD:
             payloads.setdefault(row.attempt, {})[sha256(row.data)] = row.data
-    attempts = {row.attempt: place for place, (row, _) in reversed(list(enumerate(found)))}
-    found.sort(key=lambda each: (attempts[each[0].attempt], each[1]["index"]))
-    return [_effect(row, record, payloads.get(row.attempt, {}), node_ids[row.node]) for row, record in found]
+    attempts = {row.attempt: place for place, (row, _) in reversed(list(enumerate(records)))}
+    records.sort(key=lambda entry: (attempts[entry[0].attempt], entry[1]["index"]))
+    return [_effect(row, record, payloads.get(row.attempt, {}), node_ids[row.node]) for row, record in records]
 
 
 def effects_by_attempt(rows: Iterable[LineRow], order: Sequence[str]) -> dict[tuple[int, int], list[Effect]]:
@@ -224,28 +224,28 @@ def clock_lines(readings: list[int]) -> list[Line]:
 def raised_text(error: BaseException) -> str:
     """An exception as canonical JSON, masked."""
     data = error_raised(error).data()
-    written = masked_text(text(data))
-    if len(written) <= MAX_RAISED:
-        return written
+    raised = masked_text(text(data))
+    if len(raised) <= MAX_RAISED:
+        return raised
     message = f"{mask(data['message'])[:_MESSAGE_UP_TO]} ... (what it says and holds is too large to be recorded)"
     return text({"bases": data["bases"], "message": message, "type": data["type"]})
 
 
 def masked(data: bytes) -> bytes:
     """Canonical JSON without the secrets that are known here; the same object when there are none in it."""
-    written = data.decode()
-    without = masked_text(written)
-    return data if without is written else without.encode()
+    plain = data.decode()
+    without = masked_text(plain)
+    return data if without is plain else without.encode()
 
 
-def masked_text(written: str) -> str:
+def masked_text(plain: str) -> str:
     """The same for its text."""
-    if not holds_secret(written):
-        return written
+    if not holds_secret(plain):
+        return plain
     # Value by value: a masked text need not be JSON any more. The text is enough to tell whether that is needed, because
     # escaped forms of a secret are looked for, too.
-    without = text(masked_value(decode(written)))
-    return written if without == written else without
+    masked_json = text(masked_value(decode(plain)))
+    return plain if masked_json == plain else masked_json
 
 
 def masked_value(value: Any) -> Any:
@@ -285,27 +285,27 @@ def masked_part(value: Any, digest: str) -> tuple[Any, str]:
     return decode(after), sha256(after) if sha256(before) == digest else digest
 
 
-def masked_asking(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+def with_masked_requests(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """The effects of an attempt, their requests without secrets that became known since.
 
     Requests that are equal after masking are counted again, as they are when a body asks them now.
     """
     if not hidden():
         return effects
-    without = tuple(map(_masked_asking, effects))
+    without = tuple(map(_with_masked_request, effects))
     if without == effects:
         return effects
-    found: list[Effect] = []
-    begun: dict[tuple[str, str], int] = {}
+    counted_effects: list[Effect] = []
+    counts: dict[tuple[str, str], int] = {}
     counted: dict[int, int] = {}  # an effect that was cancelled while it was being stored has two records
-    for effect in sorted(without, key=lambda each: each.index):
-        asked = effect.name, effect.request_hash
-        occurrence = counted.setdefault(effect.index, max(effect.occurrence, begun.get(asked, 0)))
-        begun[asked] = occurrence + 1
-        found.append(effect._replace(occurrence=occurrence))
-    return tuple(found)
+    for effect in sorted(without, key=lambda one: one.index):
+        identity = effect.name, effect.request_hash
+        occurrence = counted.setdefault(effect.index, max(effect.occurrence, counts.get(identity, 0)))
+        counts[identity] = occurrence + 1
+        counted_effects.append(effect._replace(occurrence=occurrence))
+    return tuple(counted_effects)
 
 
-def _masked_asking(effect: Effect) -> Effect:
+def _with_masked_request(effect: Effect) -> Effect:
     request, digest = masked_part(effect.request, effect.request_hash)
     return effect._replace(name=mask(effect.name), request=request, request_hash=digest)

@@ -82,7 +82,7 @@ _lock = threading.Lock()
 """Threads of one body may ask at once. One lock for all bodies will do: it is held only for a moment."""
 
 
-class Asking:
+class EffectNumbering:
     """Gives every effect that a body asks for its index and its occurrence."""
 
     __slots__ = ("_begun", "_next", "_node")
@@ -120,10 +120,10 @@ class Asking:
         return EffectRequest(name, request, index, occurrence, time.time_ns() // 1_000, perf_counter_ns())
 
 
-class Recorder(Asking):
+class Recorder(EffectNumbering):
     """Calls and records the effects of one attempt; durable effects of earlier attempts are served instead."""
 
-    __slots__ = ("_attempt", "_awaited", "_bytes", "_earlier", "_last", "_left", "_open", "_sink")
+    __slots__ = ("_attempt", "_awaited", "_bytes", "_earlier", "_ended", "_last", "_open", "_sink")
 
     def __init__(self, node: str, attempt: int, sink: Sink) -> None:
         super().__init__(node)
@@ -134,14 +134,14 @@ class Recorder(Asking):
         """Effects without an answer. Whoever takes one out, the answer or the end of the body, records it."""
         self._awaited: set[int] = set()
         """Which of them are awaited."""
-        self._left = False
+        self._ended = False
         self._bytes = 0
         """How much is stored with the settlement so far."""
         self._earlier: Earlier | None = None
 
     def now(self) -> int:
         """The wall clock in microseconds. It never goes back within an attempt."""
-        self._check_there()
+        self._check_running()
         if self._bytes >= MAX_RECORDED:
             raise self._too_much("ctx.now()", self._bytes)
         self._bytes += _READING
@@ -151,7 +151,7 @@ class Recorder(Asking):
             return self._last
 
     def checkpoint(self, label: str) -> None:
-        self._check_there()
+        self._check_running()
         line = (CHECKPOINT, record.masked(encode(label)))
         if self._bytes >= MAX_RECORDED:
             raise self._too_much(f"checkpoint {label!r}", self._bytes)
@@ -160,14 +160,14 @@ class Recorder(Asking):
 
     def leave(self) -> None:
         """The body has ended: record what it did not wait for as open. Later answers are not recorded."""
-        self._left = True
+        self._ended = True
         for index in sorted(self._open):
-            asked = self._open.pop(index, None)
-            if asked is not None:
-                self._sink.keep([asked.left_open(perf_counter_ns(), awaited=index in self._awaited)])
+            request = self._open.pop(index, None)
+            if request is not None:
+                self._sink.keep([request.left_open(perf_counter_ns(), awaited=index in self._awaited)])
 
-    def _check_there(self) -> None:
-        if self._left:
+    def _check_running(self) -> None:
+        if self._ended:
             raise Stopped(
                 f"node {self._node!r}, attempt {self._attempt}, has ended: what its threads and tasks still ask is not recorded"
             )
@@ -183,61 +183,61 @@ class Recorder(Asking):
         """The response, or a coroutine that gives it if the function is one or returns an awaitable."""
         if inside.get():
             return call.function(*call.args, **call.kwargs)
-        self._check_there()
-        asked = self._begin(call)
-        self._open[asked.index] = asked
+        self._check_running()
+        request = self._begin(call)
+        self._open[request.index] = request
         if inspect.iscoroutinefunction(call.function):
-            self._awaited.add(asked.index)
-            return self._later(call, asked)
+            self._awaited.add(request.index)
+            return self._later(call, request)
         try:
-            return self._at_once(call, asked)
+            return self._call(call, request)
         except BaseException as error:
-            self._raised(asked, error)
+            self._record_error(request, error)
             raise
 
-    def _at_once(self, call: Call, asked: EffectRequest) -> Any:
+    def _call(self, call: Call, request: EffectRequest) -> Any:
         if call.durable and self._attempt > 1:
-            served = self._found(asked)
+            served = self._take_earlier(request)
             if served is not None:
-                response = self._serve(asked, served)
-                return _given(response) if served.awaited else response
+                response = self._serve(request, served)
+                return _awaitable(response) if served.awaited else response
         if self._bytes >= MAX_RECORDED:
             raise self._too_much(f"effect {call.name!r}", self._bytes)
         result = call.perform()
         if type(result) not in _DATA and inspect.isawaitable(result):
-            self._awaited.add(asked.index)
-            return self._later(call, asked, result)
-        lines, response = self._returned(call, asked, result)
+            self._awaited.add(request.index)
+            return self._later(call, request, result)
+        lines, response = self._record_response(call, request, result)
         if call.durable:
             self._sink.append(lines)
-            self._open.pop(asked.index, None)
+            self._open.pop(request.index, None)
         else:
-            self._keep(asked, lines)
+            self._close(request, lines)
         return response
 
-    async def _later(self, call: Call, asked: EffectRequest, result: Awaitable[Any] | None = None) -> Any:
+    async def _later(self, call: Call, request: EffectRequest, result: Awaitable[Any] | None = None) -> Any:
         """The same for an awaitable: `result`, or what the function returns."""
         try:
             if result is None:
                 if call.durable and self._attempt > 1:
-                    await asyncio.to_thread(self._earlier_ones().load)
-                    served = self._found(asked)
+                    await asyncio.to_thread(self._earlier_effects().load)
+                    served = self._take_earlier(request)
                     if served is not None:
-                        return self._serve(asked, served, awaited=True)
+                        return self._serve(request, served, awaited=True)
                 if self._bytes >= MAX_RECORDED:
                     raise self._too_much(f"effect {call.name!r}", self._bytes)
                 result = call.perform()
-            lines, response = self._returned(call, asked, await _inside(result), awaited=True)
+            lines, response = self._record_response(call, request, await _inside(result), awaited=True)
             if call.durable:
                 await self._append(lines)
-                self._open.pop(asked.index, None)
+                self._open.pop(request.index, None)
             else:
-                self._keep(asked, lines)
+                self._close(request, lines)
             return response
         except GeneratorExit:  # its loop was closed: the body has ended
             raise
         except BaseException as error:
-            self._raised(asked, error, awaited=True)
+            self._record_error(request, error, awaited=True)
             raise
 
     async def _append(self, lines: list[Line]) -> None:
@@ -246,30 +246,30 @@ class Recorder(Asking):
         Then the effect has two records: what a later attempt is given, and after it what the body saw.
         """
         storing = asyncio.ensure_future(asyncio.to_thread(self._sink.append, lines))
-        storing.add_done_callback(_take_note)
+        storing.add_done_callback(_retrieve_exception)
         try:
             await asyncio.shield(storing)
         except asyncio.CancelledError:
             await asyncio.wait([storing])  # the attempt must not end before it is stored
             raise
 
-    def _returned(
-        self, call: Call, asked: EffectRequest, result: Any, *, awaited: bool = False
+    def _record_response(
+        self, call: Call, request: EffectRequest, result: Any, *, awaited: bool = False
     ) -> tuple[list[Line], Any]:
         """The record, and what the body gets: the response after a round trip through JSON, as in a replay."""
         try:
-            written = text(result)
-            kept = result if call.stored is None else call.stored(result)
-            shown = kept if call.hide is None else call.hide(kept)
-            whole = written if shown is result else text(shown)
+            plain = text(result)
+            storable = result if call.stored is None else call.stored(result)
+            visible = storable if call.hide is None else call.hide(storable)
+            visible_json = plain if visible is result else text(visible)
         except NotJson as error:
             raise NotJson(
                 f"effect {call.name!r} of node {self._node!r} was done, and what it returned cannot be recorded: "
                 f"{error.message}; have its function return JSON-able data",
                 path=error.path,
             ) from None
-        stored = record.masked_text(whole)
-        masked = stored != whole or shown != kept
+        stored = record.masked_text(visible_json)
+        masked = stored != visible_json or visible != storable
         if masked and call.durable:
             log.warning(
                 "the response of durable effect %r of node %r holds a secret, which is not stored: a later attempt of "
@@ -277,44 +277,46 @@ class Recorder(Asking):
                 call.name,
                 self._node,
             )
-        lines = asked.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable, masked=masked)
+        lines = request.answered(stored, perf_counter_ns(), awaited=awaited, durable=call.durable, masked=masked)
         size = _size(lines) if call.durable else self._bytes + _size(lines)
         if size > MAX_RECORDED:
             raise self._too_much(f"effect {call.name!r}, which was done,", size)
-        return lines, result if type(result) in _PLAIN else read_back(written)
+        return lines, result if type(result) in _PLAIN else read_back(plain)
 
-    def _raised(self, asked: EffectRequest, error: BaseException, *, awaited: bool = False) -> None:
-        self._keep(asked, asked.answered(record.raised_text(error), perf_counter_ns(), raised=True, awaited=awaited))
+    def _record_error(self, request: EffectRequest, error: BaseException, *, awaited: bool = False) -> None:
+        self._close(
+            request, request.answered(record.raised_text(error), perf_counter_ns(), raised=True, awaited=awaited)
+        )
 
-    def _keep(self, asked: EffectRequest, lines: list[Line]) -> None:
-        if self._open.pop(asked.index, None) is not None:
+    def _close(self, request: EffectRequest, lines: list[Line]) -> None:
+        if self._open.pop(request.index, None) is not None:
             self._bytes += _size(lines)
             self._sink.keep(lines)
 
-    def _serve(self, asked: EffectRequest, served: Effect, *, awaited: bool = False) -> Any:
+    def _serve(self, request: EffectRequest, served: Effect, *, awaited: bool = False) -> Any:
         """Record it for this attempt too, so that its record is complete."""
         awaited = awaited or served.awaited
         if served.masked:
             raise MaskedResponse(
-                f"durable effect {asked.name!r} of node {self._node!r} was done by attempt {served.attempt}, and its response "
-                "held a secret, which is not stored, so this attempt cannot be given it. Ask without durable=True what may "
-                "be asked again, have the function return nothing secret, or catch this error: its `response` has *** in "
-                "place of the secret",
+                f"durable effect {request.name!r} of node {self._node!r} was done by attempt {served.attempt}. Its response "
+                "held a secret, which is not stored, so this attempt cannot get it. Leave out durable=True if the effect may "
+                "be repeated, have the function return nothing secret, or catch this error: its `response` has *** in place "
+                "of the secret",
                 response=served.response,
             )
         answer = record.masked_text(text(served.response))
-        lines = asked.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt)
+        lines = request.answered(answer, perf_counter_ns(), awaited=awaited, from_attempt=served.attempt)
         size = self._bytes + _size(lines)
         if size > MAX_RECORDED:
-            raise self._too_much(f"effect {asked.name!r}, which was done by attempt {served.attempt},", size)
-        self._keep(asked, lines)
+            raise self._too_much(f"effect {request.name!r}, which was done by attempt {served.attempt},", size)
+        self._close(request, lines)
         return served.response
 
-    def _found(self, asked: EffectRequest) -> Effect | None:
+    def _take_earlier(self, request: EffectRequest) -> Effect | None:
         """The durable effect of an earlier attempt that answers this one."""
-        return self._earlier_ones().take(asked.name, asked.key)
+        return self._earlier_effects().take(request.name, request.key)
 
-    def _earlier_ones(self) -> Earlier:
+    def _earlier_effects(self) -> Earlier:
         with _lock:
             if self._earlier is None:
                 self._earlier = Earlier(self._sink)
@@ -339,12 +341,12 @@ class Earlier:
         with self._loading:
             if self._waiting is None:
                 rows = tuple(self._sink.earlier())
-                found: dict[tuple[str, str], list[Effect]] = {}
-                asked = record.masked_asking(tuple(record.effects_of(rows, {row.node: "" for row in rows})))
-                for each in sorted(asked, key=lambda effect: (effect.attempt, effect.index)):
-                    if each.durable and each.error is None:
-                        found.setdefault((each.name, each.request_hash), []).append(each)
-                self._waiting = found
+                by_identity: dict[tuple[str, str], list[Effect]] = {}
+                effects = record.with_masked_requests(tuple(record.effects_of(rows, {row.node: "" for row in rows})))
+                for effect in sorted(effects, key=lambda one: (one.attempt, one.index)):
+                    if effect.durable and effect.error is None:
+                        by_identity.setdefault((effect.name, effect.request_hash), []).append(effect)
+                self._waiting = by_identity
             return self._waiting
 
 
@@ -361,11 +363,11 @@ async def _inside(result: Awaitable[Any]) -> Any:
             inside.reset(token)
 
 
-async def _given(value: Any) -> Any:
+async def _awaitable(value: Any) -> Any:
     return value
 
 
-def _take_note(storing: asyncio.Future[None]) -> None:
+def _retrieve_exception(storing: asyncio.Future[None]) -> None:
     """Look at the error, or asyncio would complain after the body was cancelled."""
     if not storing.cancelled():
         storing.exception()

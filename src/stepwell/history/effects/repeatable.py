@@ -102,7 +102,7 @@ class Repeatable:
 
     def now(self) -> datetime:
         """The time, in UTC, recorded for replay. It never goes back within an attempt."""
-        return _EPOCH + timedelta(microseconds=self._answering().now())
+        return _EPOCH + timedelta(microseconds=self._environment().now())
 
     def effect(
         self,
@@ -126,8 +126,8 @@ class Repeatable:
         self._check_effects_allowed(name)
         if not callable(function):
             raise InputError(f"effect {name!r}: a function is needed and then its arguments, not {function!r}")
-        asked = _arguments(args, kwargs) if request is _FROM_ARGUMENTS else request
-        return self._answering().effect(Call(_masked(name), function, args, kwargs, asked, durable))
+        identity = _arguments(args, kwargs) if request is _FROM_ARGUMENTS else request
+        return self._environment().effect(Call(_masked_name(name), function, args, kwargs, identity, durable))
 
     def checkpoint(self, label: str) -> None:
         """Name how the run stands when this node has completed: `run.checkpoint(label)` and `run.fork(label)` find it.
@@ -138,22 +138,22 @@ class Repeatable:
             raise InputError(f"the label of a checkpoint needs 1 to {MAX_LABEL} printable characters, not {label!r}")
         if label.startswith(KEY_BEGINS):
             raise InputError(f"the label {label!r} would be taken for the key of a checkpoint: let it begin otherwise")
-        self._answering().checkpoint(label)
+        self._environment().checkpoint(label)
 
     def leave(self) -> None:
         """The body has ended."""
         if self._outside is None:
-            self._outside = _GONE
+            self._outside = _ENDED_BODY
         else:
             self._outside.leave()
 
     def perform(self, call: Call) -> Any:
         """The same for recorders of a library, such as `stepwell.history.httpx`."""
         self._check_effects_allowed(call.name)
-        name = _masked(call.name)
-        return self._answering().effect(call if name == call.name else call._replace(name=name))
+        name = _masked_name(call.name)
+        return self._environment().effect(call if name == call.name else call._replace(name=name))
 
-    def _answering(self) -> Outside:
+    def _environment(self) -> Outside:
         if self._outside is None:
             with _lock:
                 if self._outside is None:
@@ -178,10 +178,10 @@ def current() -> Repeatable | None:
     return None if inside.get() else _body.get()
 
 
-class _Gone:
+class _EndedBody:
     """Refuses threads and tasks of a body that has ended without asking anything."""
 
-    def _refuse(self, *asked: Any) -> NoReturn:
+    def _refuse(self, *arguments: Any) -> NoReturn:
         raise Stopped("the body has ended: what its threads and tasks still ask is not recorded")
 
     now = effect = checkpoint = _refuse
@@ -190,18 +190,18 @@ class _Gone:
         """It has."""
 
 
-_GONE = _Gone()
+_ENDED_BODY = _EndedBody()
 
 
-def _masked(name: str) -> str:
+def _masked_name(name: str) -> str:
     """Masked before it is counted, so that effects are counted by their recorded names."""
     return mask(name) if isinstance(name, str) else name  # what is not a name is refused later
 
 
 def _arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    asked: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if args:
-        asked["args"] = args
+        arguments["args"] = args
     if kwargs:
-        asked["kwargs"] = kwargs
-    return asked
+        arguments["kwargs"] = kwargs
+    return arguments

@@ -43,7 +43,7 @@ def arguments_of(frame: FrameType) -> tuple[Any, ...] | None:
 
 @functools.lru_cache(maxsize=512)
 def _plan(code: CodeType, at: int) -> _ArgumentLoading | None:
-    before = [each for each in dis.get_instructions(code) if each.offset <= at]
+    before = [instruction for instruction in dis.get_instructions(code) if instruction.offset <= at]
     if not before:
         return None
     call = before.pop()
@@ -62,11 +62,11 @@ def _loads(before: Sequence[dis.Instruction]) -> tuple[dis.Instruction, ...]:
     """The instructions at the end that load one value."""
     end = len(before)
     for place in range(end - 1, -1, -1):
-        each = before[place]
-        if each.is_jump_target and place != end - 1:
+        instruction = before[place]
+        if instruction.is_jump_target and place != end - 1:
             return ()
-        if each.opname != "LOAD_ATTR":
-            return tuple(before[place:end]) if each.opname.startswith("LOAD_") else ()
+        if instruction.opname != "LOAD_ATTR":
+            return tuple(before[place:end]) if instruction.opname.startswith("LOAD_") else ()
     return ()
 
 
@@ -74,10 +74,10 @@ def _value(frame: FrameType, loads: Sequence[dis.Instruction]) -> Any:
     if not loads:
         return UNKNOWN
     value = _variable(frame, loads[0])
-    for each in loads[1:]:
+    for load in loads[1:]:
         if not isinstance(value, types.ModuleType):  # anything else may run code to find its attribute
             return UNKNOWN
-        value = vars(value).get(each.argval, UNKNOWN)
+        value = vars(value).get(load.argval, UNKNOWN)
     return value
 
 

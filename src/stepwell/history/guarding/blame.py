@@ -49,12 +49,12 @@ def blame(frame: FrameType, exempt: tuple[str, ...]) -> Blame | None:
         elif not file.startswith((*_STANDARD, "<frozen")):
             return Blame(where, called, through)
         elif through is None:
-            called = _shown(module, at)
+            called = _display_name(module, at)
         at = at.f_back
     return Blame(library or where, called, through)
 
 
-def _shown(module: str, frame: FrameType) -> str:
+def _display_name(module: str, frame: FrameType) -> str:
     called = f"{module}.{frame.f_code.co_qualname}"
     if called.startswith("random.Random."):  # what the module offers are methods of a hidden generator
         return f"random.{frame.f_code.co_name}" if frame.f_code.co_name != "__init__" else "random.Random"

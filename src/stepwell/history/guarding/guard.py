@@ -51,7 +51,7 @@ class guard:
         self.everywhere = everywhere
         self.over = False
         """Whether nothing is refused any more."""
-        self._refused: UnrecordedCall | None = None
+        self._first_refusal: UnrecordedCall | None = None
 
     def __enter__(self) -> guard:
         self.over = False
@@ -69,22 +69,22 @@ class guard:
         _unwatch()
         with contextlib.suppress(ValueError):  # the same in another context
             _guarding.reset(self._token)
-        if self._refused is not None and (error is None or not _stems_from(error, self._refused)):
-            raise self._refused from error
+        if self._first_refusal is not None and (error is None or not _stems_from(error, self._first_refusal)):
+            raise self._first_refusal from error
 
     def refuse(self, refused: RefusedCall, frame: FrameType) -> UnrecordedCall | None:
         """The error to raise in this frame, which is about to make the call; None when an exempt module calls."""
-        found = blame(frame, refused.exempt)
-        if found is None:
+        culprit = blame(frame, refused.exempt)
+        if culprit is None:
             return None
         error = UnrecordedCall(
-            found.called or refused.function,
+            culprit.called or refused.function,
             node=self._node,
-            where=found.where,
+            where=culprit.where,
             instead=refused.instead,
-            through=found.through,
+            through=culprit.through,
         )
-        self._refused = self._refused or error
+        self._first_refusal = self._first_refusal or error
         return error
 
 
@@ -140,22 +140,24 @@ def _unwatch() -> None:
             before.enable()
 
 
-def _watch_on(frame: FrameType) -> None:
+def _keep_watching(frame: FrameType) -> None:
     """Python drops a profiler that raises, but the body may catch the refusal and go on.
 
     A tracer learns of the exception before anybody can catch it. So for that moment there is one, which restores the profiler.
     """
     see, tracer = sys.getprofile(), sys.gettrace()
-    traced = [(each, each.f_trace) for each in (frame, frame.f_back) if each is not None]
+    traced = [
+        (traced_frame, traced_frame.f_trace) for traced_frame in (frame, frame.f_back) if traced_frame is not None
+    ]
 
     def again(at: FrameType, event: str, argument: Any) -> None:
         sys.settrace(tracer)
-        for each, before in traced:
-            each.f_trace = before
+        for traced_frame, before in traced:
+            traced_frame.f_trace = before
         sys.setprofile(see)
 
-    for each, _ in traced:
-        each.f_trace = again
+    for traced_frame, _ in traced:
+        traced_frame.f_trace = again
     sys.settrace(again)
 
 
@@ -178,7 +180,7 @@ def _refuse(refused: RefusedCall, caller: FrameType, frame: FrameType) -> None:
     watching = _active()
     error = None if watching is None else watching.refuse(refused, caller)
     if error is not None:
-        _watch_on(frame)
+        _keep_watching(frame)
         raise error
 
 
@@ -200,7 +202,7 @@ gc.callbacks.append(_note_collection)
 # What a body has other threads do
 
 
-class _Handed:
+class _HandedCall:
     """A function that a guarded body hands to another thread, which is watched while it runs."""
 
     def __init__(self, function: Callable[..., Any], watching: guard, handed_by: Blame, *, carries: bool) -> None:
@@ -216,7 +218,7 @@ class _Handed:
         token = _guarding.set(self._watching) if self._carries else None
         _watch(self._see)
         try:
-            self._check(*_behind(self._function, args))
+            self._check(*_innermost(self._function, args))
             return self._function(*args, **kwargs)
         finally:
             _unwatch()
@@ -239,22 +241,22 @@ class _Handed:
                 raise error
 
 
-def _behind(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def _innermost(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """The function that is called in the end, and its arguments: `asyncio.to_thread` wraps them twice."""
     if isinstance(function, functools.partial):
-        return _behind(function.func, (*function.args, *args))
+        return _innermost(function.func, (*function.args, *args))
     if isinstance(getattr(function, "__self__", None), Context) and args:
-        return _behind(args[0], args[1:])
+        return _innermost(args[0], args[1:])
     return function, args
 
 
-async def _handed(coroutine: Coroutine[Any, Any, Any], handed_by: Blame) -> Any:
+async def _watched_coroutine(coroutine: Coroutine[Any, Any, Any], handed_by: Blame) -> Any:
     """The same for a coroutine, whose task has the body's context."""
     with watched_thread():
         return await coroutine
 
 
-def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
+def _call_handed_over(module: str, argument: str) -> Callable[[FrameType], None]:
     """Handles a function of a module, one of whose arguments another thread will call."""
 
     def hand_over(frame: FrameType) -> None:
@@ -264,12 +266,12 @@ def _hands_over(module: str, argument: str) -> Callable[[FrameType], None]:
         handed_by = None if watching is None else blame(frame, ALWAYS)
         if watching is None or handed_by is None or _goes_to_a_process(frame):
             return
-        given = frame.f_locals
-        function = given[argument]
+        arguments = frame.f_locals
+        function = arguments[argument]
         if asyncio.iscoroutine(function):
-            given[argument] = _handed(function, handed_by)
-        elif not isinstance(function, _Handed):
-            given[argument] = _Handed(function, watching, handed_by, carries=True)
+            arguments[argument] = _watched_coroutine(function, handed_by)
+        elif not isinstance(function, _HandedCall):
+            arguments[argument] = _HandedCall(function, watching, handed_by, carries=True)
 
     return hand_over
 
@@ -280,14 +282,14 @@ def _goes_to_a_process(frame: FrameType) -> bool:
     return pools is not None and isinstance(owner, pools.Pool) and not isinstance(owner, pools.ThreadPool)
 
 
-def _starts(frame: FrameType) -> None:
+def _thread_starts(frame: FrameType) -> None:
     """Handles `Thread.start`. A thread of a pool is watched only while it runs what this body handed over."""
     watching = _active() if frame.f_code is threading.Thread.start.__code__ else None
     if watching is None or _serves_many(frame):
         return
     handed_by, thread = blame(frame, ALWAYS), frame.f_locals["self"]
     if handed_by is not None:
-        vars(thread)["run"] = _Handed(thread.run, watching, handed_by, carries=watching.everywhere)
+        vars(thread)["run"] = _HandedCall(thread.run, watching, handed_by, carries=watching.everywhere)
 
 
 def _serves_many(frame: FrameType) -> bool:
@@ -299,12 +301,12 @@ def _serves_many(frame: FrameType) -> bool:
 
 _POOLS = ("concurrent.futures.thread", "multiprocessing.pool", "anyio._backends._asyncio")
 _HANDING: dict[str, Callable[[FrameType], None]] = {
-    "start": _starts,
-    "submit": _hands_over("concurrent.futures.thread", "fn"),
-    "run_coroutine_threadsafe": _hands_over("asyncio.tasks", "coro"),
-    "run_sync_in_worker_thread": _hands_over("anyio._backends._asyncio", "func"),
+    "start": _thread_starts,
+    "submit": _call_handed_over("concurrent.futures.thread", "fn"),
+    "run_coroutine_threadsafe": _call_handed_over("asyncio.tasks", "coro"),
+    "run_sync_in_worker_thread": _call_handed_over("anyio._backends._asyncio", "func"),
     **dict.fromkeys(
-        ("apply_async", "_map_async", "imap", "imap_unordered"), _hands_over("multiprocessing.pool", "func")
+        ("apply_async", "_map_async", "imap", "imap_unordered"), _call_handed_over("multiprocessing.pool", "func")
     ),
 }
 """Python functions that hand something to another thread, by name."""

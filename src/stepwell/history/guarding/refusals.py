@@ -39,9 +39,9 @@ _INNER = (*ALWAYS, *_THREADS, "tempfile", "http.cookiejar")
 # httpx draws the boundary of an upload and the nonce of a digest, which do not identify a request.
 _DRAWING = (*_INNER, "httpx._multipart", "httpx._auth")
 
-Given: TypeAlias = Callable[[], tuple[Any, ...] | None]
+GetArguments: TypeAlias = Callable[[], tuple[Any, ...] | None]
 """Gives the arguments of a call, as far as they are known."""
-Check: TypeAlias = Callable[[Any, Given], RefusedCall | None]
+Check: TypeAlias = Callable[[Any, GetArguments], RefusedCall | None]
 """Judges a C function that is about to be called."""
 Entry: TypeAlias = Callable[[FrameType], RefusedCall | None]
 """Judges a Python function whose frame begins."""
@@ -52,23 +52,29 @@ FUNCTIONS: dict[str, Entry] = {}
 """Python functions by their own names, not by code: a code object takes long to hash."""
 
 
-def _of_module(name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER, shown: str = "") -> None:
+def _refuse_functions(
+    name: str, *functions: str, instead: str, exempt: tuple[str, ...] = _INNER, shown_as: str = ""
+) -> None:
     """C functions of a module."""
     module = sys.modules.get(name)
     for function in functions:
-        known = getattr(module, function, None)
-        if known is not None:
-            refused = RefusedCall(f"{shown or name}.{function}", instead, exempt)
-            _when(known.__name__, _same(known, refused))
+        function_object = getattr(module, function, None)
+        if function_object is not None:
+            refused = RefusedCall(f"{shown_as or name}.{function}", instead, exempt)
+            _add_check(function_object.__name__, _refuse_only(function_object, refused))
 
 
-def _same(known: Any, refused: RefusedCall) -> Check:
-    return lambda called, given: refused if called == known else None
+def _refuse_only(function: Any, refused: RefusedCall) -> Check:
+    return lambda called, arguments: refused if called == function else None
 
 
-def _when(name: str, check: Check) -> None:
-    before = BUILTINS.get(name)
-    BUILTINS[name] = check if before is None else lambda called, given: before(called, given) or check(called, given)
+def _add_check(name: str, check: Check) -> None:
+    other = BUILTINS.get(name)
+
+    def either(called: Any, arguments: GetArguments) -> RefusedCall | None:
+        return (other(called, arguments) if other is not None else None) or check(called, arguments)
+
+    BUILTINS[name] = check if other is None else either
 
 
 def _python(code: CodeType, entry: Entry) -> None:
@@ -90,16 +96,18 @@ def _always(function: str, instead: str, exempt: tuple[str, ...]) -> Entry:
 # What the arguments of a function of `time` tell: whether it asks the clock, and which one
 
 
-def _of_time(name: str, shown: str, asks: Callable[[tuple[Any, ...]], bool], exempt: tuple[str, ...] = _INNER) -> None:
+def _refuse_time_function(
+    name: str, condition: str, asks: Callable[[tuple[Any, ...]], bool], exempt: tuple[str, ...] = _INNER
+) -> None:
     """A function of `time` that is refused when it is called with arguments that ask the wall clock."""
-    known, refused = getattr(time, name, None), RefusedCall(f"time.{name} {shown}", _CLOCK, exempt)
+    function, refused = getattr(time, name, None), RefusedCall(f"time.{name} {condition}", _CLOCK, exempt)
 
-    def check(called: Any, given: Given) -> RefusedCall | None:
-        values = given() if called == known else None
+    def check(called: Any, arguments: GetArguments) -> RefusedCall | None:
+        values = arguments() if called == function else None
         return refused if values is not None and asks(values) else None
 
-    if known is not None:
-        _when(name, check)
+    if function is not None:
+        _add_check(name, check)
 
 
 def _without_time(arguments: int) -> Callable[[tuple[Any, ...]], bool]:
@@ -120,10 +128,10 @@ def _of_wall_clock(values: tuple[Any, ...]) -> bool:
 # What the object tells that a method belongs to
 
 
-def _of_object(owns: Callable[[Any], str | None], instead: str, exempt: tuple[str, ...]) -> Check:
+def _refuse_methods(owns: Callable[[Any], str | None], instead: str, exempt: tuple[str, ...]) -> Check:
     """`owns` names the object if its methods are refused."""
 
-    def check(called: Any, given: Given) -> RefusedCall | None:
+    def check(called: Any, arguments: GetArguments) -> RefusedCall | None:
         name = owns(called.__self__)
         return None if name is None else RefusedCall(f"{name}.{called.__name__}", instead, exempt)
 
@@ -153,38 +161,38 @@ _UNSEEDED = RefusedCall("random.seed without a seed", _CHANCE, _INNER)
 
 
 def _fill() -> None:
-    _of_module("time", "time", "time_ns", instead=_CLOCK)
+    _refuse_functions("time", "time", "time_ns", instead=_CLOCK)
     for name in ("clock_gettime", "clock_gettime_ns"):
-        _of_time(name, "of the wall clock", _of_wall_clock)
+        _refuse_time_function(name, "of the wall clock", _of_wall_clock)
     for name in ("localtime", "gmtime", "asctime"):
-        _of_time(name, "without a time", _without_time(0))
-    _of_time("ctime", "without a time", _without_time(0), _DRAWING)
-    _of_time("strftime", "without a time", _without_time(1))
+        _refuse_time_function(name, "without a time", _without_time(0))
+    _refuse_time_function("ctime", "without a time", _without_time(0), _DRAWING)
+    _refuse_time_function("strftime", "without a time", _without_time(1))
     for name in ("now", "utcnow", "today"):
-        _when(name, _of_object(_date, _CLOCK, _INNER))
-    shared = _of_object(lambda owner: "random" if owner is _SHARED else None, _CHANCE, _INNER)
+        _add_check(name, _refuse_methods(_date, _CLOCK, _INNER))
+    shared = _refuse_methods(lambda owner: "random" if owner is _SHARED else None, _CHANCE, _INNER)
     for name in ("random", "getrandbits"):
-        _when(name, shared)
-    _of_module("os", "urandom", instead=_CHANCE, exempt=_DRAWING)
-    _of_module("os", "getrandom", instead=_CHANCE)
+        _add_check(name, shared)
+    _refuse_functions("os", "urandom", instead=_CHANCE, exempt=_DRAWING)
+    _refuse_functions("os", "getrandom", instead=_CHANCE)
     for name in ("uuid1", "uuid4", "uuid6", "uuid7"):
         if hasattr(uuid, name):
             _python(getattr(uuid, name).__code__, _always(f"uuid.{name}", "use ctx.uuid()", _INNER))
     _python(random.Random.seed.__code__, lambda frame: _UNSEEDED if frame.f_locals.get("a") is None else None)
     for name in ("connect", "connect_ex", "sendto"):
-        _when(name, _of_object(_socket, _NETWORK, ALWAYS))
+        _add_check(name, _refuse_methods(_socket, _NETWORK, ALWAYS))
     for name in ("send", "sendall", "sendmsg", "recv", "recv_into", "recvfrom", "recvfrom_into", "recvmsg", "_accept"):
-        _when(name, _of_object(_connection, _NETWORK, (*ALWAYS, *_PAIRED)))
+        _add_check(name, _refuse_methods(_connection, _NETWORK, (*ALWAYS, *_PAIRED)))
     for name in ("send", "write", "read"):  # their calls of C are those of a class that nobody can tell from files
         _python(getattr(ssl.SSLSocket, name).__code__, _always(f"ssl.SSLSocket.{name}", _NETWORK, ALWAYS))
     hosts = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo")
-    _of_module("_socket", *hosts, instead=_NETWORK, exempt=ALWAYS, shown="socket")
+    _refuse_functions("_socket", *hosts, instead=_NETWORK, exempt=ALWAYS, shown_as="socket")
     _python(subprocess.Popen.__init__.__code__, _always("subprocess.Popen", _PROCESS, ALWAYS))
     programs = ("system", "fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "startfile")
-    _of_module(os.__name__, *programs, instead=_PROCESS, exempt=ALWAYS)
-    _of_module("_posixsubprocess", "fork_exec", instead=_PROCESS, exempt=ALWAYS)  # as multiprocessing does
+    _refuse_functions(os.__name__, *programs, instead=_PROCESS, exempt=ALWAYS)
+    _refuse_functions("_posixsubprocess", "fork_exec", instead=_PROCESS, exempt=ALWAYS)  # as multiprocessing does
     threads = ("start_new_thread", "start_new", "start_joinable_thread")
-    _of_module("_thread", *threads, instead=_THREAD)
+    _refuse_functions("_thread", *threads, instead=_THREAD)
 
 
 _fill()

@@ -31,7 +31,7 @@ from ...base.version import __version__
 from ...core.graph import Graph
 from ...core.model.outputs import delta_of, output_of, with_delta
 from ...errors import InputError
-from ..effects.record import Effect, masked, masked_asking, masked_part
+from ..effects.record import Effect, masked, masked_part, with_masked_requests
 from .recorded import RecordedNode, RecordedRun
 
 FORMAT = 1
@@ -114,15 +114,15 @@ def _node_data(recorded: RecordedRun, node: RecordedNode) -> dict[str, Any]:
         data["stub"] = node.stub
     if node.given:
         data["given"] = [{"index": index, **_output_data(output)} for index, output in node.given]
-    data["effects"] = [_effect_data(effect) for effect in masked_asking(node.effects)]
+    data["effects"] = [_effect_data(effect) for effect in with_masked_requests(node.effects)]
     return data
 
 
 def _output_data(stored: bytes) -> dict[str, Any]:
-    kept = masked_output(stored)
-    output, delta = parts(kept)
+    without_secrets = masked_output(stored)
+    output, delta = parts(without_secrets)
     data = {"output": decode(output)} | ({} if delta is None else {"delta": decode(delta)})
-    return {**data, "sha256": sha256(kept)}
+    return {**data, "sha256": sha256(without_secrets)}
 
 
 def _effect_data(effect: Effect) -> dict[str, Any]:
@@ -136,10 +136,10 @@ def _effect_data(effect: Effect) -> dict[str, Any]:
     for field, value, digest in effect.parts:
         data[field], hashed = masked_part(value, digest)
         data[f"{'request' if field == 'request' else 'response'}_sha256"] = hashed
-    told: Mapping[str, Any] = {
+    marks: Mapping[str, Any] = {
         "awaited": effect.awaited,
         "durable": effect.durable,
         "from_attempt": effect.from_attempt,
         "open": effect.open,
     }
-    return data | {name: value for name, value in told.items() if value}
+    return data | {name: value for name, value in marks.items() if value}

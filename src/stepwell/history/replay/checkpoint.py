@@ -199,6 +199,6 @@ def _in_order(item: WorkItem) -> tuple[int, int, str]:
 
 
 def effect_data(effect: Effect) -> dict[str, Any]:
-    found = effect._asdict()
-    found["error"] = None if effect.error is None else effect.error.data()
-    return found
+    data = effect._asdict()
+    data["error"] = None if effect.error is None else effect.error.data()
+    return data

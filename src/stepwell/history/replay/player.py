@@ -15,7 +15,7 @@ from ...errors import ReplayMismatch
 from ..differences import differences
 from ..effects.exceptions import exception_of
 from ..effects.record import CLOCK, Effect, EffectRequest
-from ..effects.recorder import Asking, Call, inside
+from ..effects.recorder import Call, EffectNumbering, inside
 
 CANCELLED_WITHIN = 30.0
 """Seconds that a cancelled effect waits longer than when it was recorded."""
@@ -33,7 +33,7 @@ class Subject(NamedTuple):
         return ReplayMismatch(what, run_id=self.run_id, node=self.node, attempt=self.attempt, effect=effect, diff=diff)
 
 
-class Player(Asking):
+class Player(EffectNumbering):
     """Serves the recorded effects of one attempt. Calls nothing; what was not recorded is a mismatch."""
 
     def __init__(self, subject: Subject, effects: Iterable[Effect]) -> None:
@@ -46,19 +46,19 @@ class Player(Asking):
         self.mismatch: ReplayMismatch | None = None
         """The first one. The body may catch the exception, so the caller of the body looks here."""
         self._over = threading.Event()
-        for each in effects:
-            if each.name == CLOCK:
-                self._check(each)
-                self._readings.extend(each.response)
+        for effect in effects:
+            if effect.name == CLOCK:
+                self._check(effect)
+                self._readings.extend(effect.response)
             else:
-                self._waiting[each.match] = each
+                self._waiting[effect.match] = effect
         self._recorded_readings = len(self._readings)
 
     def now(self) -> int:
         with self._lock:
             if not self._readings:
                 times = self._recorded_readings
-                raise self._differs(f"it is asked once more than the {times} times that were recorded", effect=-1)
+                raise self._mismatch(f"it is asked once more than the {times} times that were recorded", effect=-1)
             return self._readings.popleft()
 
     def checkpoint(self, label: str) -> None:
@@ -69,42 +69,44 @@ class Player(Asking):
         self._over.set()
 
     def effect(self, call: Call) -> Any:
-        asked = self._begin(call)
+        request = self._begin(call)
         if inspect.iscoroutinefunction(call.function):
-            return self._later(asked)  # a mismatch is raised only when it is awaited: others beside it must be, too
-        found = self._found(asked)
-        if found.open and not found.awaited:
-            return self._never(found)
-        return self._awaited(found) if found.awaited else _answer(found)
+            return self._later(request)  # a mismatch is raised only when it is awaited: others beside it must be, too
+        recorded = self._take(request)
+        if recorded.open and not recorded.awaited:
+            return self._block(recorded)
+        return self._awaited(recorded) if recorded.awaited else _answer(recorded)
 
-    def _found(self, asked: EffectRequest) -> Effect:
+    def _take(self, request: EffectRequest) -> Effect:
         with self._lock:
-            found = self._waiting.pop((asked.name, asked.key, asked.occurrence), None)
-        if found is None:
-            raise self._unknown(asked)
-        self._check(found)
+            recorded = self._waiting.pop((request.name, request.key, request.occurrence), None)
+        if recorded is None:
+            raise self._unmatched(request)
+        self._check(recorded)
         with self._lock:
             self.served += 1
-        return found
+        return recorded
 
-    async def _later(self, asked: EffectRequest) -> Any:
-        return await self._awaited(self._found(asked))
+    async def _later(self, request: EffectRequest) -> Any:
+        return await self._awaited(self._take(request))
 
     def finish(self) -> None:
         """The body has ended: raise the first mismatch, also for what was recorded and not asked for."""
         self.leave()
         with self._lock:
             # Open effects were asked for by threads or tasks that nobody waits for, so they may come later.
-            left = sorted((each for each in self._waiting.values() if not each.open), key=lambda each: each.index)
+            left = sorted(
+                (effect for effect in self._waiting.values() if not effect.open), key=lambda effect: effect.index
+            )
         if self.mismatch is None and left:
-            self._differs(
+            self._mismatch(
                 f"{left[0].name!r} was recorded and is not asked for any more",
                 effect=left[0].index,
-                diff=(f"request: {_shown(left[0].request)}", *([f"and {len(left) - 1} more"] if left[1:] else [])),
+                diff=(f"request: {_brief(left[0].request)}", *([f"and {len(left) - 1} more"] if left[1:] else [])),
             )
         if self.mismatch is None and self._readings:
-            asked = self._recorded_readings - len(self._readings)
-            self._differs(f"it was asked {self._recorded_readings} times, now {asked} times", effect=-1)
+            times = self._recorded_readings - len(self._readings)
+            self._mismatch(f"it was asked {self._recorded_readings} times, now {times} times", effect=-1)
         if self.mismatch is not None:
             raise self.mismatch
 
@@ -112,20 +114,20 @@ class Player(Asking):
         if effect.error is not None and effect.error.type == _CANCELLED:
             # The body cancelled it, for a timeout or because another effect was faster, and will do so again.
             await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)
-            raise self._differs(f"{effect.name!r} was cancelled by its body, and now it is not", effect=effect.index)
+            raise self._mismatch(f"{effect.name!r} was cancelled by its body, and now it is not", effect=effect.index)
         if effect.open:
             await asyncio.sleep(effect.seconds + CANCELLED_WITHIN)
-            raise self._waited(effect)
+            raise self._never_answered(effect)
         return _answer(effect)
 
-    def _never(self, effect: Effect) -> NoReturn:
+    def _block(self, effect: Effect) -> NoReturn:
         """Block a thread that the body did not wait for."""
         if self._over.wait(effect.seconds + CANCELLED_WITHIN):
             raise SystemExit  # ends the thread without a word
-        raise self._waited(effect)
+        raise self._never_answered(effect)
 
-    def _waited(self, effect: Effect) -> ReplayMismatch:
-        return self._differs(
+    def _never_answered(self, effect: Effect) -> ReplayMismatch:
+        return self._mismatch(
             f"{effect.name!r} was not answered before its body ended, and now the body waits for it",
             effect=effect.index,
         )
@@ -133,29 +135,29 @@ class Player(Asking):
     def _check(self, effect: Effect) -> None:
         """Refuse a record that was changed afterwards."""
         for part, value, expected in effect.parts:
-            found = sha256(encode_checked(value))
-            if found != expected:
+            digest = sha256(encode_checked(value))
+            if digest != expected:
                 what = "request" if part == "request" else "response"
-                hashes = (f"SHA-256 when it was recorded {expected}", f"SHA-256 now {found}")
+                hashes = (f"SHA-256 when it was recorded {expected}", f"SHA-256 now {digest}")
                 changed = f"the recorded {what} of {effect.name!r} was changed after it was recorded"
-                raise self._differs(changed, effect=effect.index, diff=(*hashes, f"{part}: {_shown(value)}"))
+                raise self._mismatch(changed, effect=effect.index, diff=(*hashes, f"{part}: {_brief(value)}"))
 
-    def _unknown(self, asked: EffectRequest) -> ReplayMismatch:
+    def _unmatched(self, effect_request: EffectRequest) -> ReplayMismatch:
         """The mismatch for what was not recorded: mostly its request differs from the recorded one."""
         with self._lock:
-            alike = [each for each in self._waiting.values() if each.name == asked.name]
-        request = decode(asked.request)
-        diff: Sequence[str] = (f"request: {_shown(request)}",)
-        nearest = min(alike, key=lambda each: (abs(each.index - asked.index), each.index), default=None)
+            alike = [effect for effect in self._waiting.values() if effect.name == effect_request.name]
+        request = decode(effect_request.request)
+        diff: Sequence[str] = (f"request: {_brief(request)}",)
+        nearest = min(alike, key=lambda effect: (abs(effect.index - effect_request.index), effect.index), default=None)
         if nearest is None:
             what = "is asked for and was not recorded"
-        elif nearest.request_hash == asked.key:
+        elif nearest.request_hash == effect_request.key:
             what = "is asked for once more than was recorded"
         else:
             what, diff = "is asked with another request", differences(nearest.request, request)
-        return self._differs(f"{asked.name!r} {what}", effect=asked.index, diff=diff)
+        return self._mismatch(f"{effect_request.name!r} {what}", effect=effect_request.index, diff=diff)
 
-    def _differs(self, what: str, *, effect: int, diff: Sequence[str] = ()) -> ReplayMismatch:
+    def _mismatch(self, what: str, *, effect: int, diff: Sequence[str] = ()) -> ReplayMismatch:
         error = self._subject.differs(what, effect=effect, diff=diff)
         self.mismatch = self.mismatch or error
         return error
@@ -177,6 +179,6 @@ def _answer(effect: Effect) -> Any:
     return response if type(response) in _PLAIN else decode(encode_checked(response))
 
 
-def _shown(value: Any) -> str:
+def _brief(value: Any) -> str:
     text = mask(encode_checked(value).decode())
     return text if len(text) <= 200 else text[:200] + " …"

@@ -58,9 +58,9 @@ class RecordedRun(NamedTuple):
 def read_recorded(store: Store, run_id: str, load: LoadGraph) -> RecordedRun:
     """Read what is recorded of a run, at one moment; `load` gives a stored graph."""
     row = reader.require_run(store, run_id)
-    found = _RunReading(store, row.id, load)
-    row, graph = found.row, load(found.row.digest)
-    nodes = sorted(found.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
+    reading = _RunReading(store, row.id, load)
+    row, graph = reading.row, load(reading.row.digest)
+    nodes = sorted(reading.nodes(None), key=lambda node: (graph.ranks[node.index], node.index))
     return RecordedRun(row.id, row.workflow, row.target, row.status, graph, row.input, row.seed, tuple(nodes))
 
 
@@ -82,14 +82,14 @@ class _RunReading:
         self._load = load
         self._journal: tuple[JournalRow, ...] = ()
         lines = (queries.ListLines(run_id, kind=kind) for kind in (PAYLOAD, EFFECT))
-        asked: list[Query] = [queries.ListAttempts(run_id), *lines]
-        found = [] if with_journal else whole_at_one_moment(store, run_id, *asked)
+        wanted_rows: list[Query] = [queries.ListAttempts(run_id), *lines]
+        results = [] if with_journal else whole_at_one_moment(store, run_id, *wanted_rows)
         # The attempts of a run that healed, or of a fork, may have begun with other graphs or in another run.
-        if not found or found[0].heals > 0 or found[0].fork is not None:
-            *found, self._journal = whole_at_one_moment(store, run_id, *asked, queries.ListJournal(run_id))
-        self.row: RunRow = found[0]
-        self._attempts: tuple[AttemptRow, ...] = found[1]
-        self._lines: tuple[LineRow, ...] = (*found[2], *found[3])
+        if not results or results[0].heals > 0 or results[0].fork is not None:
+            *results, self._journal = whole_at_one_moment(store, run_id, *wanted_rows, queries.ListJournal(run_id))
+        self.row: RunRow = results[0]
+        self._attempts: tuple[AttemptRow, ...] = results[1]
+        self._lines: tuple[LineRow, ...] = (*results[2], *results[3])
 
     def nodes(self, seq: int | None) -> list[RecordedNode]:
         """The completed attempts, now or as they were at a `seq`."""
@@ -98,7 +98,7 @@ class _RunReading:
         began = self._began()
         superseded = Superseded(self._attempts, self._journal)
         origins = self._origin_nodes() if began.shared else {}
-        found: list[RecordedNode] = []
+        nodes: list[RecordedNode] = []
         generations: dict[int, int] = {}
         for attempt in self._attempts:
             place = (attempt.index, attempt.number)
@@ -106,11 +106,13 @@ class _RunReading:
                 node = self._node(attempt, began, generations.get(attempt.index, 0), effects.get(place, ()))
                 if place in began.shared:
                     node = _shared(node, origins.get(node.index))
-                given = dict(superseded.above(node.graph, node.index, began.seqs.get(place, 0))) | dict(node.given)
-                found.append(node._replace(given=tuple(sorted(given.items()))) if given else node)
+                outputs_then = dict(superseded.above(node.graph, node.index, began.seqs.get(place, 0))) | dict(
+                    node.given
+                )
+                nodes.append(node._replace(given=tuple(sorted(outputs_then.items()))) if outputs_then else node)
             if attempt.status is AttemptStatus.SUPERSEDED:
                 generations[attempt.index] = generations.get(attempt.index, 0) + 1
-        return found
+        return nodes
 
     def _node(self, row: AttemptRow, began: _Began, generation: int, effects: Iterable[Effect]) -> RecordedNode:
         assert row.output is not None, "a completed attempt has an output"
@@ -152,12 +154,12 @@ class _RunReading:
         origin = origin_of(self.row)
         assert origin is not None
         try:
-            found = _RunReading(self._store, origin.run_id, self._load, with_journal=True)
+            reading = _RunReading(self._store, origin.run_id, self._load, with_journal=True)
         except RunNotFound:
             return {}
-        if found.row.purpose == "delete" or not is_origin(found.row, self.row):
+        if reading.row.purpose == "delete" or not is_origin(reading.row, self.row):
             return {}
-        return {node.index: node for node in found.nodes(origin.seq)}
+        return {node.index: node for node in reading.nodes(origin.seq)}
 
 
 class _Span(NamedTuple):

@@ -44,14 +44,14 @@ class Why:
     def __str__(self) -> str:
         return self.text()
 
-    __repr__ = __str__  # at a prompt, `run.why()` is to be read
+    __repr__ = __str__  # `run.why()` is read at a prompt
 
     def text(self, *, command: Command | None = None, zone: tzinfo | None = None) -> str:
         """The text. `command` turns the words of a command into what to type."""
         times = StoreTimes(self.now, zone)
         head = [] if self.node is not None else [heading(self.run, self.counts, times)]
-        told = lines(self.causes, times, depth=len(head))
-        return "\n".join(map(shown, [*head, *told, *(f"→ {line}" for line in self.advice(command))]))
+        body = lines(self.causes, times, depth=len(head))
+        return "\n".join(map(shown, [*head, *body, *(f"→ {line}" for line in self.advice(command))]))
 
     def advice(self, command: Command | None = None) -> list[str]:
         return advice(self.run, self.causes, command or (lambda typed: typed_command(typed, self.store)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...base.codec import decode
 from ...core.model import AttemptRow, AttemptStatus, JournalRow, NodeStatus
-from .records import Cause, CauseKind, Facts, Known
+from .records import Cause, CauseKind, Facts, KnownNode
 
 HISTORY = 3
 """How many attempts are listed, back from the latest."""
@@ -21,24 +21,24 @@ _KINDS = {
 }
 
 
-def attempt_cause(facts: Facts, known: Known, attempt: AttemptRow, because: tuple[Cause, ...] = ()) -> Cause:
+def attempt_cause(facts: Facts, known: KnownNode, attempt: AttemptRow, because: tuple[Cause, ...] = ()) -> Cause:
     """How an attempt ended that did not complete."""
-    said = {} if attempt.error is None else error_of(attempt)
+    error = {} if attempt.error is None else error_of(attempt)
     node = known.row.id
     kind, later = _KINDS[attempt.status], _record(attempt).get("later")
     if later is not None:
-        kind, said = CauseKind.ATTEMPT_POSTPONED, {**said, "later": later}
-    return Cause(kind, node, facts.name(node), attempt.number, attempt.ended_at, said, because)
+        kind, error = CauseKind.ATTEMPT_POSTPONED, {**error, "later": later}
+    return Cause(kind, node, facts.name(node), attempt.number, attempt.ended_at, error, because)
 
 
 def error_of(attempt: AttemptRow) -> dict[str, Any]:
     """The type and message of the error of an attempt; None each when there is none."""
-    said = _record(attempt)
-    return {"type": said.get("type"), "message": said.get("message")}
+    record = _record(attempt)
+    return {"type": record.get("type"), "message": record.get("message")}
 
 
-def asked_too_often(attempt: AttemptRow) -> int | None:
-    """How often the node had asked to be tried later, if the attempt failed because that is its limit."""
+def postponements(attempt: AttemptRow) -> int | None:
+    """How often the node was postponed, if the attempt failed because it reached the limit."""
     return _record(attempt).get("postponed")
 
 
@@ -50,29 +50,31 @@ def _record(attempt: AttemptRow) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def last_ended(known: Known) -> AttemptRow | None:
+def last_ended(node: KnownNode) -> AttemptRow | None:
     """The latest attempt that ended without completing."""
-    return next((attempt for attempt in reversed(known.attempts) if attempt.status in _KINDS), None)
+    return next((attempt for attempt in reversed(node.attempts) if attempt.status in _KINDS), None)
 
 
-def made_it_run(facts: Facts, known: Known, number: int, left: int = HISTORY) -> tuple[Cause, ...]:
+def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTORY) -> tuple[Cause, ...]:
     """Why the attempt with this number ran, and the one before it, back to the first."""
-    before = next((each for each in known.attempts if each.number == number - 1 and each.status in _KINDS), None)
-    request = _request(facts, known, number - 1)
+    before = next(
+        (attempt for attempt in node.attempts if attempt.number == number - 1 and attempt.status in _KINDS), None
+    )
+    request = _request(facts, node, number - 1)
     if request is not None:
-        because = () if before is None else (attempt_cause(facts, known, before),)
+        because = () if before is None else (attempt_cause(facts, node, before),)
         gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
-        purpose = gates[-1].status if gates else None  # what the gate was held for then
+        purpose = gates[-1].status if gates else None  # what the gate was gate_causes for then
         return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
     if number > 1:
         if before is None or not left:
             return ()
-        return (attempt_cause(facts, known, before, made_it_run(facts, known, number - 1, left - 1)),)
-    return _first(facts, known)
+        return (attempt_cause(facts, node, before, reasons_to_run(facts, node, number - 1, left - 1)),)
+    return _first(facts, node)
 
 
-def _first(facts: Facts, known: Known) -> tuple[Cause, ...]:
-    parents = facts.parents(known.row.id)
+def _first(facts: Facts, node: KnownNode) -> tuple[Cause, ...]:
+    parents = facts.parents(node.row.id)
     if not parents:
         return (Cause(CauseKind.RUN_STARTED, at=facts.run.created_at),)
     ended = [(facts.ended[parent], parent) for parent in parents if parent in facts.ended]
@@ -82,9 +84,9 @@ def _first(facts: Facts, known: Known) -> tuple[Cause, ...]:
     return (Cause(CauseKind.PARENTS_DONE, last, facts.name(last), at=at, detail={"parents": len(parents)}),)
 
 
-def _request(facts: Facts, known: Known, attempts: int) -> JournalRow | None:
+def _request(facts: Facts, node: KnownNode, attempts: int) -> JournalRow | None:
     """The entry of a request to run this node again after this many attempts."""
-    row = known.row
+    row = node.row
     for entry in reversed(facts.history):
         asked_again = entry.kind == "rewrote" and entry.status == NodeStatus.PENDING
         if asked_again and entry.index == row.index and entry.attempt == attempts:

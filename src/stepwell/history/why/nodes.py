@@ -19,9 +19,9 @@ from ...core.model import (
     NodeStatus,
     RunRow,
 )
-from .attempts import asked_too_often, attempt_cause, last_ended, made_it_run
-from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
-from .standing import asked, held, nobody_takes, nobody_works
+from .attempts import attempt_cause, last_ended, postponements, reasons_to_run
+from .records import BEGINNINGS, Cause, CauseKind, Facts, KnownNode
+from .run_state import gate_causes, request_causes, unserved_queue, unserved_run
 
 FEW_PARENTS = 16
 """Parents that are looked at one by one; with more, the counter of the node says how many are open."""
@@ -34,45 +34,45 @@ _PATH_UP_TO = 4
 _UPSTREAM = "upstream: "
 
 
-class Wanted(NamedTuple):
-    """What must be read, besides the node itself, to explain it."""
+class RowsToRead(NamedTuple):
+    """The rows that explain a node, besides its own."""
 
     nodes: tuple[NodeId, ...] = ()
     """Other nodes."""
     ended: tuple[NodeId, ...] = ()
     """Nodes whose completion is looked up."""
     blockers: bool = False
-    """Ancestors that hold it up."""
+    """Ancestors that block it."""
     broken: bool = False
     """Nodes that failed for good, anywhere in the run."""
 
 
-def wanted(run: RunRow, graph: Graph, row: NodeRow) -> Wanted:
+def rows_to_read(run: RunRow, graph: Graph, row: NodeRow) -> RowsToRead:
     spec = graph.nodes.get(row.id)
     parents = () if spec is None else spec.depends_on
     match row.status:
         case NodeStatus.PENDING:
-            return Wanted(nodes=parents if len(parents) <= FEW_PARENTS else (), blockers=True)
+            return RowsToRead(nodes=parents if len(parents) <= FEW_PARENTS else (), blockers=True)
         case NodeStatus.READY | NodeStatus.RUNNING | NodeStatus.COMPLETED:
-            return Wanted(ended=parents if len(parents) <= TIMED_PARENTS else ())
+            return RowsToRead(ended=parents if len(parents) <= TIMED_PARENTS else ())
         case NodeStatus.UPSTREAM_FAILED:
-            return Wanted(nodes=tuple(node for node in (_root(row),) if node in graph.nodes))
+            return RowsToRead(nodes=tuple(node for node in (_failed_ancestor(row),) if node in graph.nodes))
         case NodeStatus.CANCELLED:
-            return Wanted(broken=_cancelled_by(run, row, graph) == "run_failed")
+            return RowsToRead(broken=_cancelled_by(run, row, graph) == "run_failed")
         case NodeStatus.WAITING | NodeStatus.FAILED | NodeStatus.INTERRUPTED | NodeStatus.SKIPPED:
-            return Wanted()
+            return RowsToRead()
         case _:
             assert_never(row.status)
 
 
 def why_node(facts: Facts, node: str) -> Cause:
-    """Why this node, which must be among the facts, has its status; `because` leads to the root."""
-    known = facts.nodes[node]
-    return _WHY[known.row.status](facts, known)
+    """Why this node, which is among the facts, has its status; `because` leads to the root."""
+    read_node = facts.nodes[node]
+    return _WHY[read_node.row.status](facts, read_node)
 
 
-def _pending(facts: Facts, known: Known) -> Cause:
-    row, parents = known.row, facts.parents(known.row.id)
+def _pending(facts: Facts, node: KnownNode) -> Cause:
+    row, parents = node.row, facts.parents(node.row.id)
     read = [facts.nodes[parent].row for parent in parents if parent in facts.nodes]
     below = above(facts.graph, row.id) if facts.blockers else {}
     paths = [_path_up(below, row.id, blocker) for blocker in facts.blockers if blocker in below]
@@ -89,8 +89,8 @@ def _pending(facts: Facts, known: Known) -> Cause:
         "doomed": not facts.run.status.paused
         and any(facts.nodes[path[-1]].row.status in FAILED_NODES for path in paths),
     }
-    because = held(facts) + _tree(facts, [_shortened(path) for path in paths])
-    return _cause(facts, known, CauseKind.WAITS_FOR_PARENTS, detail, because)
+    because = gate_causes(facts) + _tree(facts, [_shortened(path) for path in paths])
+    return _cause(facts, node, CauseKind.WAITS_FOR_PARENTS, detail, because)
 
 
 def above(graph: Graph | Outline, node: str) -> dict[NodeId, NodeId]:
@@ -130,14 +130,14 @@ def _shortened(path: Sequence[NodeId]) -> list[_Stop]:
 
 def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
     """Paths that begin alike are joined up to where they part."""
-    begun: dict[_Stop, list[Sequence[_Stop]]] = {}
+    branches: dict[_Stop, list[Sequence[_Stop]]] = {}
     for path in paths:
-        begun.setdefault(path[0], []).append(path[1:])
-    found = []
-    for stop, rests in begun.items():
+        branches.setdefault(path[0], []).append(path[1:])
+    causes = []
+    for stop, rests in branches.items():
         on = [rest for rest in rests if rest]
         if not on:
-            found.append(why_node(facts, stop.node).without(*BEGINNINGS))
+            causes.append(why_node(facts, stop.node).without(*BEGINNINGS))
             continue
         names = list(dict.fromkeys(facts.name(rest[0].node) for rest in on))
         own = facts.nodes.get(stop.node)
@@ -147,44 +147,46 @@ def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
             "names": names,
             "skipped": max(rest[0].skipped for rest in on),
         }
-        found.append(
+        causes.append(
             Cause(
                 CauseKind.WAITS_FOR_PARENTS, stop.node, facts.name(stop.node), detail=detail, because=_tree(facts, on)
             )
         )
-    return tuple(found)
+    return tuple(causes)
 
 
-def _ready(facts: Facts, known: Known) -> Cause:
-    row = known.row
-    nobody = nobody_works(facts) or nobody_takes(facts, row.lane.queue)
-    if because := held(facts):
+def _ready(facts: Facts, node: KnownNode) -> Cause:
+    row = node.row
+    unserved = unserved_run(facts) or unserved_queue(facts, row.lane.queue)
+    if because := gate_causes(facts):
         pass
-    elif nobody is not None:
-        because = (nobody,)
+    elif unserved is not None:
+        because = (unserved,)
     elif row.lane.suspect:
         because = (Cause(CauseKind.ALONE, detail={"losses": row.losses}),)
     else:
         because = (Cause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)
-    before = made_it_run(facts, known, row.attempt + 1)
+    before = reasons_to_run(facts, node, row.attempt + 1)
     again = tuple(cause for cause in before if cause.kind not in BEGINNINGS)
-    return _cause(facts, known, CauseKind.READY, {}, because + again, at=_ready_since(facts, known, before))
+    return _cause(facts, node, CauseKind.READY, {}, because + again, at=_ready_since(facts, node, before))
 
 
-def _ready_since(facts: Facts, known: Known, before: tuple[Cause, ...]) -> int | None:
+def _ready_since(facts: Facts, node: KnownNode, before: tuple[Cause, ...]) -> int | None:
     """The latest time of what it had to wait for, as far as it is known."""
     if not before:
         return None
-    times = [cause.at for cause in before] + [entry.at for entry in facts.history if entry.index == known.row.index]
+    times = [cause.at for cause in before] + [entry.at for entry in facts.history if entry.index == node.row.index]
     return max((time for time in times if time is not None), default=None)
 
 
-def _running(facts: Facts, known: Known) -> Cause:
-    row, spec = known.row, facts.spec(known.row.id)
-    attempt = next((each for each in reversed(known.attempts) if each.status is AttemptStatus.RUNNING), None)
+def _running(facts: Facts, node: KnownNode) -> Cause:
+    row, spec = node.row, facts.spec(node.row.id)
+    attempt = next(
+        (candidate for candidate in reversed(node.attempts) if candidate.status is AttemptStatus.RUNNING), None
+    )
     if attempt is None:  # it ended between two reads
-        return _cause(facts, known, CauseKind.RUNNING, {}, ())
-    worker = next((each for each in facts.workers if each.id == attempt.worker), None)
+        return _cause(facts, node, CauseKind.RUNNING, {}, ())
+    worker = next((candidate for candidate in facts.workers if candidate.id == attempt.worker), None)
     detail = {
         "worker": attempt.worker,
         "host": None if worker is None else worker.host,
@@ -195,16 +197,16 @@ def _running(facts: Facts, known: Known) -> Cause:
     }
     if worker is None:
         promise = {"on_lost": "rerun" if spec is None else spec.on_lost}
-        gone = Cause(CauseKind.WORKER_GONE, row.id, facts.name(row.id), attempt.number, detail=promise)
-        nobody = nobody_works(facts)
-        because: tuple[Cause, ...] = (gone,) if nobody is None else (gone, nobody)
+        lost_worker = Cause(CauseKind.WORKER_GONE, row.id, facts.name(row.id), attempt.number, detail=promise)
+        unserved = unserved_run(facts)
+        because: tuple[Cause, ...] = (lost_worker,) if unserved is None else (lost_worker, unserved)
     else:
-        because = made_it_run(facts, known, attempt.number)
-    return _cause(facts, known, CauseKind.RUNNING, detail, because, at=attempt.started_at, attempt=attempt.number)
+        because = reasons_to_run(facts, node, attempt.number)
+    return _cause(facts, node, CauseKind.RUNNING, detail, because, at=attempt.started_at, attempt=attempt.number)
 
 
-def _waiting(facts: Facts, known: Known) -> Cause:
-    row, last, most = known.row, last_ended(known), _most_attempts(facts, known)
+def _waiting(facts: Facts, node: KnownNode) -> Cause:
+    row, last, most = node.row, last_ended(node), _most_attempts(facts, node)
     overdue = row.due_at is not None and row.due_at <= facts.now
     retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
     detail = {
@@ -213,13 +215,13 @@ def _waiting(facts: Facts, known: Known) -> Cause:
         "of": most if retried else None,
         "overdue": overdue,
     }
-    because: tuple[Cause, ...] = () if last is None else (attempt_cause(facts, known, last),)
-    because += held(facts)
-    nobody = nobody_works(facts) if overdue and not held(facts) else None
-    because += () if nobody is None else (nobody,)
+    because: tuple[Cause, ...] = () if last is None else (attempt_cause(facts, node, last),)
+    because += gate_causes(facts)
+    unserved = unserved_run(facts) if overdue and not gate_causes(facts) else None
+    because += () if unserved is None else (unserved,)
     return _cause(
         facts,
-        known,
+        node,
         CauseKind.WAITS_UNTIL,
         detail,
         because,
@@ -228,19 +230,23 @@ def _waiting(facts: Facts, known: Known) -> Cause:
     )
 
 
-def _completed(facts: Facts, known: Known) -> Cause:
-    done = next((each for each in reversed(known.attempts) if each.status is AttemptStatus.COMPLETED), None)
-    if done is None:
-        return _cause(facts, known, CauseKind.COMPLETED, {}, ())
-    took = None if done.ended_at is None else (done.ended_at - done.started_at) / SECOND
-    because = made_it_run(facts, known, done.number)
-    return _cause(facts, known, CauseKind.COMPLETED, {"seconds": took}, because, at=done.ended_at, attempt=done.number)
+def _completed(facts: Facts, node: KnownNode) -> Cause:
+    attempt = next(
+        (candidate for candidate in reversed(node.attempts) if candidate.status is AttemptStatus.COMPLETED), None
+    )
+    if attempt is None:
+        return _cause(facts, node, CauseKind.COMPLETED, {}, ())
+    took = None if attempt.ended_at is None else (attempt.ended_at - attempt.started_at) / SECOND
+    because = reasons_to_run(facts, node, attempt.number)
+    return _cause(
+        facts, node, CauseKind.COMPLETED, {"seconds": took}, because, at=attempt.ended_at, attempt=attempt.number
+    )
 
 
-def _failed(facts: Facts, known: Known) -> Cause:
-    row, last = known.row, last_ended(known)
-    most, spec = _most_attempts(facts, known), facts.spec(known.row.id)
-    postponed = None if last is None else asked_too_often(last)
+def _failed(facts: Facts, node: KnownNode) -> Cause:
+    row, last = node.row, last_ended(node)
+    most, spec = _most_attempts(facts, node), facts.spec(node.row.id)
+    postponed = None if last is None else postponements(last)
     if row.reason is not None:
         verdict = row.reason
     elif postponed is not None:
@@ -260,52 +266,52 @@ def _failed(facts: Facts, known: Known) -> Cause:
         "losses": row.losses,
         "retry_on": list(retry_on or ()),
     }
-    because = () if last is None else (attempt_cause(facts, known, last),)
+    because = () if last is None else (attempt_cause(facts, node, last),)
     return _cause(
-        facts, known, CauseKind.FAILED, detail, because, at=None if last is None else last.ended_at, attempt=row.attempt
+        facts, node, CauseKind.FAILED, detail, because, at=None if last is None else last.ended_at, attempt=row.attempt
     )
 
 
-def _upstream_failed(facts: Facts, known: Known) -> Cause:
-    root = _root(known.row)
+def _upstream_failed(facts: Facts, node: KnownNode) -> Cause:
+    root = _failed_ancestor(node.row)
     because = (why_node(facts, root),) if root in facts.nodes else ()
-    direct = root in facts.parents(known.row.id)
+    direct = root in facts.parents(node.row.id)
     detail = {"root": facts.name(root) if root else None, "direct": direct}
-    return _cause(facts, known, CauseKind.UPSTREAM_FAILED, detail, because)
+    return _cause(facts, node, CauseKind.UPSTREAM_FAILED, detail, because)
 
 
-def _skipped(facts: Facts, known: Known) -> Cause:
-    reason = known.row.reason
-    because = asked(facts, "heal") if reason == "healed_late" else ()
-    return _cause(facts, known, CauseKind.SKIPPED, {"reason": reason}, because)
+def _skipped(facts: Facts, node: KnownNode) -> Cause:
+    reason = node.row.reason
+    because = request_causes(facts, "heal") if reason == "healed_late" else ()
+    return _cause(facts, node, CauseKind.SKIPPED, {"reason": reason}, because)
 
 
-def _cancelled(facts: Facts, known: Known) -> Cause:
-    reason, last = _cancelled_by(facts.run, known.row, facts.graph), last_ended(known)
+def _cancelled(facts: Facts, node_read: KnownNode) -> Cause:
+    reason, last = _cancelled_by(facts.run, node_read.row, facts.graph), last_ended(node_read)
     because: tuple[Cause, ...] = ()
     if reason == "run_failed":
         because = tuple(why_node(facts, node) for node in facts.blockers[:NAMED])
     elif reason == "run_cancelled":
-        because = asked(facts, "cancel")
+        because = request_causes(facts, "cancel")
     elif reason == "deadline":
         because = (Cause(CauseKind.DEADLINE, at=facts.run.deadline_at),)
     elif reason == REMOVED:
-        because = asked(facts, "heal")
+        because = request_causes(facts, "heal")
     elif reason == "worker_lost" and last is not None:
-        because = (attempt_cause(facts, known, last),)
-    stopped = last is not None and last.status is AttemptStatus.CANCELLED and known.row.reason is None
+        because = (attempt_cause(facts, node_read, last),)
+    stopped = last is not None and last.status is AttemptStatus.CANCELLED and node_read.row.reason is None
     detail = {"reason": reason, "stopped": stopped}
     at = last.ended_at if stopped and last is not None else None
-    return _cause(facts, known, CauseKind.CANCELLED, detail, because, at=at, attempt=known.row.attempt or None)
+    return _cause(facts, node_read, CauseKind.CANCELLED, detail, because, at=at, attempt=node_read.row.attempt or None)
 
 
-def _interrupted(facts: Facts, known: Known) -> Cause:
-    last = last_ended(known)
-    because = () if last is None else (attempt_cause(facts, known, last),)
-    return _cause(facts, known, CauseKind.INTERRUPTED, {"reason": known.row.reason}, because)
+def _interrupted(facts: Facts, node: KnownNode) -> Cause:
+    last = last_ended(node)
+    because = () if last is None else (attempt_cause(facts, node, last),)
+    return _cause(facts, node, CauseKind.INTERRUPTED, {"reason": node.row.reason}, because)
 
 
-_WHY: Mapping[NodeStatus, Callable[[Facts, Known], Cause]] = {
+_WHY: Mapping[NodeStatus, Callable[[Facts, KnownNode], Cause]] = {
     NodeStatus.PENDING: _pending,
     NodeStatus.READY: _ready,
     NodeStatus.RUNNING: _running,
@@ -320,7 +326,7 @@ _WHY: Mapping[NodeStatus, Callable[[Facts, Known], Cause]] = {
 
 
 def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph | Outline) -> str:
-    """A body that stopped when it was asked to has no reason of its own: the reason is that of the run.
+    """A body that stopped on request has no reason of its own: the reason is that of the run.
 
     A node that is gone from the graph is cancelled for that, and one that is back no longer is.
     """
@@ -333,19 +339,19 @@ def _cancelled_by(run: RunRow, row: NodeRow, graph: Graph | Outline) -> str:
     return run.reason or "run_failed"
 
 
-def _root(row: NodeRow) -> NodeId:
+def _failed_ancestor(row: NodeRow) -> NodeId:
     return NodeId((row.reason or "").removeprefix(_UPSTREAM))
 
 
-def _most_attempts(facts: Facts, known: Known) -> int | None:
-    """How often a node may fail before it is given up; None without a retry."""
-    spec = facts.spec(known.row.id)
+def _most_attempts(facts: Facts, node: KnownNode) -> int | None:
+    """How often a node may fail; None without a retry."""
+    spec = facts.spec(node.row.id)
     return spec.retry.max_attempts if spec is not None and spec.retry is not None else None
 
 
 def _cause(
     facts: Facts,
-    known: Known,
+    node: KnownNode,
     kind: CauseKind,
     detail: Mapping[str, object],
     because: tuple[Cause, ...],
@@ -353,5 +359,5 @@ def _cause(
     at: int | None = None,
     attempt: int | None = None,
 ) -> Cause:
-    row = known.row
+    row = node.row
     return Cause(kind, row.id, facts.name(row.id), attempt, at, detail, because)

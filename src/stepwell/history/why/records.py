@@ -16,7 +16,7 @@ from ...core.model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow, W
 class CauseKind(StrEnum):
     """The kind of a cause. Scripts and user interfaces read these names: new ones may come, none changes or goes."""
 
-    # How a node stands.
+    # The status of a node.
     WAITS_FOR_PARENTS = "waits_for_parents"
     READY = "ready"
     RUNNING = "running"
@@ -38,7 +38,7 @@ class CauseKind(StrEnum):
     PARENTS_DONE = "parents_done"
     RUN_STARTED = "run_started"
     ASKED = "asked"
-    # Who should do it.
+    # The workers that should run it.
     NO_WORKER = "no_worker"
     NOT_SERVED = "not_served"
     QUEUE_NOT_SERVED = "queue_not_served"
@@ -46,15 +46,15 @@ class CauseKind(StrEnum):
     BUSY = "busy"
     ALONE = "alone"
     WORKER_GONE = "worker_gone"
-    # How the run stands.
-    HELD = "held"
+    # The status of the run.
+    HELD = "gate_causes"
     PAUSED = "paused"
     DEADLINE = "deadline"
     REASON = "reason"
 
 
 BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
-"""What makes every node run once. Only told for the node in question, not for those that hold it up."""
+"""What makes every node run once. Shown only for the node in question, not for those that block it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Cause:
 
     def without(self, *kinds: CauseKind) -> Cause:
         """The same cause, with none of these kinds behind it."""
-        kept = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
-        return replace(self, because=kept)
+        causes = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
+        return replace(self, because=causes)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -88,7 +88,7 @@ class Cause:
         }
 
 
-class Known(NamedTuple):
+class KnownNode(NamedTuple):
     """A node that was read, with its attempts, oldest first."""
 
     row: NodeRow
@@ -96,13 +96,13 @@ class Known(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A worker that is alive, and what it says of itself."""
+    """A worker that is alive, and what it announces."""
 
     id: WorkerId
     host: str | None = None
     pid: int | None = None
     serves: frozenset[tuple[str, str]] | None = None
-    """The (workflow, digest) pairs it works for; None when it does not say."""
+    """The (workflow, digest) pairs it works for; None when it does not announce them."""
     queues: frozenset[str] | None = None
     """The queues it takes nodes from; None: all of them."""
     lacks: Mapping[tuple[str, str], str] = {}
@@ -111,23 +111,25 @@ class Worker(NamedTuple):
     @classmethod
     def of(cls, row: WorkerRow) -> Worker:
         """What a worker, perhaps of another version, announced, as far as it can be understood."""
-        said = row.said
-        host, pid, queues = said.get("host"), said.get("pid"), said.get("queues")
+        announced = row.said
+        host, pid, queues = announced.get("host"), announced.get("pid"), announced.get("queues")
         return cls(
             row.id,
             host if isinstance(host, str) else None,
             pid if isinstance(pid, int) else None,
-            frozenset((a, b) for a, b in _lists(said, "serves", 2)) if isinstance(said.get("serves"), list) else None,
+            frozenset((a, b) for a, b in _lists(announced, "serves", 2))
+            if isinstance(announced.get("serves"), list)
+            else None,
             frozenset(map(str, queues)) if isinstance(queues, list) else None,
-            {(workflow, digest): reason for workflow, digest, reason in _lists(said, "lacks", 3)},
+            {(workflow, digest): reason for workflow, digest, reason in _lists(announced, "lacks", 3)},
         )
 
 
-def _lists(said: Mapping[str, Any], name: str, size: int) -> list[list[str]]:
-    """The lists of so many texts among what is said under a name."""
-    given = said.get(name)
-    found = given if isinstance(given, list) else []
-    return [[*map(str, each)] for each in found if isinstance(each, list) and len(each) == size]
+def _lists(announced: Mapping[str, Any], name: str, size: int) -> list[list[str]]:
+    """The lists of `size` texts that are announced under a name."""
+    value = announced.get(name)
+    lists = value if isinstance(value, list) else []
+    return [[*map(str, item)] for item in lists if isinstance(item, list) and len(item) == size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +143,11 @@ class Facts:
     workers: tuple[Worker, ...] = ()
     """Those that are alive."""
     gates: tuple[JournalRow, ...] = ()
-    """Its journal entries of kind `gate` and `run`: what the gate was held for, and the status afterwards."""
-    nodes: Mapping[str, Known] = field(default_factory=dict)
+    """Its journal entries of kind `gate` and `run`: what the gate was gate_causes for, and the status afterwards."""
+    nodes: Mapping[str, KnownNode] = field(default_factory=dict)
     """By id, what was read."""
     blockers: tuple[NodeId, ...] = ()
-    """Nodes that did not complete and hold others up, the most telling first."""
+    """Nodes that did not complete and block others, the most informative first."""
     history: tuple[JournalRow, ...] = ()
     """When the node in question was rewritten or woken."""
     ended: Mapping[str, int] = field(default_factory=dict)
@@ -162,7 +164,7 @@ class Facts:
         return self.graph.nodes.get(node)
 
     def name(self, node: str) -> str:
-        """What people call it: its name, with the id when another node has the same name."""
+        """Its name, followed by its id when another node has the same name."""
         spec = self.spec(node)
         if spec is None or spec.name == node:
             return node

@@ -1,4 +1,4 @@
-"""Why a run is not done yet, or ended as it did; and which of its nodes explain it best."""
+"""Why a run is unfinished, or how it ended; and which of its nodes explain it best."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...base.ids import NodeId
 from ...core.model import FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from .attempts import error_of, last_ended
 from .nodes import why_node
-from .records import BEGINNINGS, Cause, CauseKind, Facts, Known
-from .standing import asked, held, nobody_works, paused
+from .records import BEGINNINGS, Cause, CauseKind, Facts, KnownNode
+from .run_state import gate_causes, pause_cause, request_causes, unserved_run
 
 MOST = 3
 """How many nodes are listed at most."""
@@ -21,36 +21,36 @@ GROUPS = (
     (NodeStatus.RUNNING,),
     (NodeStatus.READY,),
 )
-"""What holds others up, the most telling first."""
+"""Statuses of nodes that block others, the most informative first."""
 _REQUESTS = ("retry", "reattempt", "heal", "resume")
 
 
-def most_telling(candidates: Iterable[Known]) -> tuple[NodeId, ...]:
+def most_telling(candidates: Iterable[KnownNode]) -> tuple[NodeId, ...]:
     """A few of these nodes: what failed first, each error once; what is due next; what runs longest; one that is ready."""
     chosen: list[NodeId] = []
-    told: set[tuple[object, object]] = set()
+    errors: set[tuple[object, object]] = set()
     of_kind = dict.fromkeys(range(len(GROUPS)), 0)
-    for known in sorted(candidates, key=_order):
-        group = _group(known)
+    for node in sorted(candidates, key=_order):
+        group = _group(node)
         most = MOST if group == 0 else 1 if group == len(GROUPS) - 1 else OF_A_KIND
         if len(chosen) == MOST or of_kind[group] == most:
             continue
-        if known.row.status in FAILED_NODES:
-            error = _error(known)
-            if error in told:
+        if node.row.status in FAILED_NODES:
+            error = _error(node)
+            if error in errors:
                 continue
-            told.add(error)
+            errors.add(error)
         of_kind[group] += 1
-        chosen.append(known.row.id)
+        chosen.append(node.row.id)
     return tuple(chosen)
 
 
-def _group(known: Known) -> int:
-    return next(place for place, statuses in enumerate(GROUPS) if known.row.status in statuses)
+def _group(node: KnownNode) -> int:
+    return next(place for place, statuses in enumerate(GROUPS) if node.row.status in statuses)
 
 
-def _order(known: Known) -> tuple[int, int, int]:
-    row, latest = known.row, known.attempts[-1] if known.attempts else None
+def _order(node: KnownNode) -> tuple[int, int, int]:
+    row, latest = node.row, node.attempts[-1] if node.attempts else None
     time = 0
     if row.status in FAILED_NODES:
         time = (latest.ended_at if latest is not None else None) or 0
@@ -58,15 +58,15 @@ def _order(known: Known) -> tuple[int, int, int]:
         time = row.due_at or 0
     elif latest is not None and latest.status is AttemptStatus.RUNNING:
         time = latest.started_at
-    return _group(known), time, row.index
+    return _group(node), time, row.index
 
 
-def _error(known: Known) -> tuple[object, object]:
-    last = last_ended(known)
+def _error(node: KnownNode) -> tuple[object, object]:
+    last = last_ended(node)
     if last is None:
-        return known.row.id, None
-    said = error_of(last)
-    return said.get("type"), said.get("message")
+        return node.row.id, None
+    error = error_of(last)
+    return error.get("type"), error.get("message")
 
 
 def why_run(facts: Facts) -> tuple[Cause, ...]:
@@ -79,11 +79,11 @@ def why_run(facts: Facts) -> tuple[Cause, ...]:
         case RunStatus.FAILED:
             return _failed(facts, nodes) + _requests(facts)
         case RunStatus.CANCELLED:
-            return asked(facts, "cancel")
+            return request_causes(facts, "cancel")
         case RunStatus.CANCELLING:
-            return asked(facts, "cancel") + nodes
+            return request_causes(facts, "cancel") + nodes
         case RunStatus.PAUSED:
-            return (paused(facts), *nodes)
+            return (pause_cause(facts), *nodes)
         case RunStatus.PENDING | RunStatus.RUNNING:
             return _unfinished(facts, nodes)
         case _:
@@ -100,14 +100,15 @@ def _failed(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
 
 
 def _unfinished(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
-    """That nobody works is said once, for all nodes, and first."""
-    nobody = nobody_works(facts)
-    whole = held(facts) or (() if nobody is None else (nobody,))
-    return whole + tuple(cause.without(*(each.kind for each in whole)) for cause in nodes)
+    """That no worker serves the run is reported once, first, and for all nodes."""
+    unserved = unserved_run(facts)
+    of_the_run = gate_causes(facts) or (() if unserved is None else (unserved,))
+    kinds = [cause.kind for cause in of_the_run]
+    return of_the_run + tuple(cause.without(*kinds) for cause in nodes)
 
 
 def _requests(facts: Facts) -> tuple[Cause, ...]:
-    """What somebody asked of the run before it ended as it did, the latest first."""
+    """The requests before the run ended, the latest first."""
     entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status in _REQUESTS]
     return tuple(
         Cause(CauseKind.ASKED, at=entry.at, detail={"purpose": entry.status}) for entry in entries[: -MOST - 1 : -1]

@@ -1,4 +1,4 @@
-"""The texts for causes."""
+"""The texts of causes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any, NamedTuple, assert_never
 
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line, one_line, ways_out
-from ...core.kernel.healing import REMOVED, UNFIT, UNFIT_DATA, way_on
+from ...core.kernel.healing import REMOVED
 from ...core.model import NodeStatus, RunRow
+from .pauses import PAUSE_REASONS, pause_of
 from .records import Cause, CauseKind
 
 K = CauseKind
 
 _PURPOSES = {
-    "retry": "somebody asked for what did not complete to run again (run.retry())",
-    "reattempt": "somebody asked for it to run again (run.reattempt())",
+    "retry": "the run was retried (run.retry())",
+    "reattempt": "the node was run again on request (run.reattempt())",
     "heal": "the code of the workflow changed and the run switched to it",
-    "cancel": "somebody cancelled the run",
-    "pause": "somebody paused the run",
-    "resume": "somebody resumed the run",
-    "import": "somebody gave the run another graph (run.import_graph())",
-    "freeze": "somebody froze the graph of the run (run.freeze())",
+    "cancel": "the run was cancelled",
+    "pause": "the run was paused",
+    "resume": "the run was resumed",
+    "import": "the run was given another graph (run.import_graph())",
+    "freeze": "the graph of the run was frozen (run.freeze())",
     "failed": "the run failed",
 }
 _HELD_FOR = {
@@ -30,7 +31,7 @@ _HELD_FOR = {
     "failed": "the consequences of a failure are being recorded",
     "cancel": "it is being cancelled",
     "retry": "it is being retried",
-    "reattempt": "a node is being asked for again",
+    "reattempt": "a node is being run again",
     "heal": "it switches to changed code",
     "import": "it is given another graph",
     "freeze": "its graph is being frozen",
@@ -52,15 +53,10 @@ _SKIPPED = {
     "skipped_in_origin": "it was skipped in the run that this one was forked from",
     None: "its when= did not hold, or all its parents were skipped",
 }
-_PAUSED = {
-    "paused": "somebody paused it",
-    "node_failed": "a node failed",
-    None: "somebody paused it",
-}
 
 
 class StoreTimes(NamedTuple):
-    """Times of the store as a person reads them now."""
+    """Times of the store, as people read them."""
 
     now: int
     zone: tzinfo | None = None
@@ -68,7 +64,7 @@ class StoreTimes(NamedTuple):
 
     def at(self, time: int) -> str:
         """`12:03:20`, on another day with the date."""
-        there, here = (datetime.fromtimestamp(each / SECOND, self.zone) for each in (time, self.now))
+        there, here = (datetime.fromtimestamp(moment / SECOND, self.zone) for moment in (time, self.now))
         return there.strftime("%H:%M:%S" if there.date() == here.date() else "%Y-%m-%d %H:%M:%S")
 
     def past(self, time: int | None) -> str:
@@ -90,27 +86,27 @@ def _rough(time: int) -> str:
 
 
 def shown(line: str) -> str:
-    """A line without characters that a terminal would obey."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    """A line without control characters."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
 def lines(causes: Iterable[Cause], times: StoreTimes, depth: int = 0) -> list[str]:
     """Each cause in a line, the ones behind it indented below."""
-    told = []
+    texts = []
     for cause in causes:
-        told.append("  " * depth + sentence(cause, times))
+        texts.append("  " * depth + sentence(cause, times))
         error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
-        told += ["  " * (depth + 1) + line for line in ways_out(error, message)]
-        told += lines(cause.because, times, depth + 1)
-    return told
+        texts += ["  " * (depth + 1) + line for line in ways_out(error, message)]
+        texts += lines(cause.because, times, depth + 1)
+    return texts
 
 
 def sentence(cause: Cause, times: StoreTimes) -> str:
     """One cause, without what is behind it."""
-    name, said, number = cause.name, cause.detail, cause.attempt
+    name, detail, number = cause.name, cause.detail, cause.attempt
     match cause.kind:
         case K.WAITS_FOR_PARENTS:
-            return _waits_for_parents(name, said)
+            return _waits_for_parents(name, detail)
         case K.READY:
             return f"{name} is ready to run{times.since(cause.at)}"
         case K.RUNNING:
@@ -118,21 +114,21 @@ def sentence(cause: Cause, times: StoreTimes) -> str:
         case K.WAITS_UNTIL:
             return _waits_until(cause, times)
         case K.COMPLETED:
-            took = said.get("seconds")
+            took = detail.get("seconds")
             tries = f", in attempt {number}" if number is not None and number > 1 else ""
             return f"{name} completed{times.past(cause.at)}{tries}{'' if took is None else f' ({duration(took)})'}"
         case K.FAILED:
-            return f"{name} failed for good: {_verdict(said)}"
+            return f"{name} failed for good: {_verdict(detail)}"
         case K.UPSTREAM_FAILED:
-            way = "" if said["direct"] else " through other nodes"
-            on = f"it depends on {said['root']}{way}" if said["root"] else "something it depends on failed"
+            way = "" if detail["direct"] else " through other nodes"
+            on = f"it depends on {detail['root']}{way}" if detail["root"] else "something it depends on failed"
             return f"{name} did not run: {on}"
         case K.SKIPPED:
-            reason = said.get("reason")
+            reason = detail.get("reason")
             return f"{name} was skipped: {_SKIPPED.get(reason, reason)}"
         case K.CANCELLED:
-            reason = _CANCELLED.get(said["reason"], f"reason: {said['reason']}")
-            if said["stopped"]:
+            reason = _CANCELLED.get(detail["reason"], f"reason: {detail['reason']}")
+            if detail["stopped"]:
                 return f"{name} was stopped while it ran{times.past(cause.at)}, {reason}"
             return f"{name} was cancelled {'' if number else 'before it began, '}{reason}"
         case K.INTERRUPTED:
@@ -142,108 +138,107 @@ def sentence(cause: Cause, times: StoreTimes) -> str:
         case K.ATTEMPT_RELEASED | K.ATTEMPT_CANCELLED | K.ATTEMPT_SUPERSEDED:
             return _attempt(cause, times)
         case K.PARENTS_DONE:
-            parents = said["parents"]
+            parents = detail["parents"]
             last = "" if parents == 1 else f", the last of its {parents:,} parents,"
             return f"{name}{last} completed{times.past(cause.at)}"
         case K.RUN_STARTED:
             return f"the run was started{times.past(cause.at)}"
         case K.ASKED:
-            purpose = str(said.get("purpose"))
+            purpose = str(detail.get("purpose"))
             return f"{_PURPOSES.get(purpose, f'the run was changed: {purpose}')}{times.past(cause.at)}"
         case K.NO_WORKER:
             return "no worker is alive"
         case K.NOT_SERVED:
-            return _not_served(said)
+            return _not_served(detail)
         case K.QUEUE_NOT_SERVED:
-            alive, queues = _alive(said["workers"], "take"), ", ".join(map(repr, said["queues"]))
-            return f"no worker serves its queue {said['queue']!r}: {alive} only {queues}"
+            alive, queues = _alive(detail["workers"], "take"), ", ".join(map(repr, detail["queues"]))
+            return f"no worker serves its queue {detail['queue']!r}: {alive} only {queues}"
         case K.LACKING:
-            workers = said["workers"]
+            workers = detail["workers"]
             alive = "the 1 worker that is alive" if workers == 1 else f"none of the {workers:,} workers that are alive"
-            return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(said['reasons'])}"
+            return f"{alive} {'cannot' if workers == 1 else 'can'} run it: {'; '.join(detail['reasons'])}"
         case K.BUSY:
-            alive = "worker is alive and takes" if said["workers"] == 1 else "workers are alive and take"
-            return f"{said['workers']} {alive} it when there is room"
+            alive = "worker is alive and takes" if detail["workers"] == 1 else "workers are alive and take"
+            return f"{detail['workers']} {alive} it when there is room"
         case K.ALONE:
-            return (
-                f"{count(said['losses'], 'worker')} died while running it, so it runs when its worker has nothing else"
-            )
+            losses = count(detail["losses"], "worker")
+            return f"{losses} died while running it, so it runs alone, when its worker has nothing else to do"
         case K.WORKER_GONE:
-            what = "interrupts it" if said["on_lost"] == "interrupt" else "runs it again"
-            return f"the worker of attempt {number} is gone; the next worker that looks {what}"
+            what = "interrupts it" if detail["on_lost"] == "interrupt" else "runs it again"
+            return f"the worker of attempt {number} is gone; the next sweep {what}"
         case K.HELD:
-            return f"the run stands still for a moment: {_HELD_FOR.get(said['purpose'], said['purpose'])}"
+            return f"the run is held for a moment: {_HELD_FOR.get(detail['purpose'], detail['purpose'])}"
         case K.PAUSED:
-            reason = said.get("reason")
-            return f"the run is paused{times.since(cause.at)}: {_PAUSED.get(reason, reason)}"
+            reason = detail.get("reason") or "paused"
+            return f"the run is paused{times.since(cause.at)}: {PAUSE_REASONS.get(reason, reason)}"
         case K.DEADLINE:
             return (
                 f"the run had to end by {times.at(cause.at)}" if cause.at is not None else "the time of the run was up"
             )
         case K.REASON:
-            return f"reason: {said.get('reason') or 'unknown'}"
+            return f"reason: {detail.get('reason') or 'unknown'}"
         case _:
             assert_never(cause.kind)
 
 
-def _waits_for_parents(name: str | None, said: Mapping[str, Any]) -> str:
-    names = ", ".join(said["names"])
-    waiting, parents = said.get("waiting"), said.get("parents")
-    begin = f"{name} can no longer run: it needs" if said.get("doomed") else f"{name} waits for"
+def _waits_for_parents(name: str | None, detail: Mapping[str, Any]) -> str:
+    names = ", ".join(detail["names"])
+    waiting, parents = detail.get("waiting"), detail.get("parents")
+    begin = f"{name} can no longer run: it needs" if detail.get("doomed") else f"{name} waits for"
     if waiting == 0:
         return f"{name} waits{', though all its parents are done' if parents else ' to begin'}"
-    if said.get("skipped"):
-        return f"{begin} {names}, {count(said['skipped'] + 1, 'step')} further up"
+    if detail.get("skipped"):
+        return f"{begin} {names}, {count(detail['skipped'] + 1, 'step')} further up"
     if waiting is None or parents is None or (waiting <= 1 and names):
         return f"{begin} {names}"
     of = f"all of its {parents:,}" if waiting == parents else f"{waiting:,} of its {parents:,}"
-    first = "" if not names else f": {names}" if waiting <= len(said["names"]) else f"; among them {names}"
+    first = "" if not names else f": {names}" if waiting <= len(detail["names"]) else f"; among them {names}"
     return f"{begin} {of} parents{first}"
 
 
 def _running(cause: Cause, times: StoreTimes) -> str:
-    said = cause.detail
-    where = f", process {said['pid']} on {said['host']}" if said.get("pid") and said.get("host") else ""
+    detail = cause.detail
+    where = f", process {detail['pid']} on {detail['host']}" if detail.get("pid") and detail.get("host") else ""
     tries = f", attempt {cause.attempt}" if (cause.attempt or 1) > 1 else ""
     limit = ""
-    if said.get("timeout") is not None and cause.at is not None:
-        limit = f"; it has until {times.until(cause.at + int(said['timeout'] * SECOND))}"
-    stop = "; it was asked to stop" if said.get("stopping") else ""
-    running = "recorded as running" if said.get("gone") else "running"
+    if detail.get("timeout") is not None and cause.at is not None:
+        limit = f"; it has until {times.until(cause.at + int(detail['timeout'] * SECOND))}"
+    stop = "; it was told to stop" if detail.get("stopping") else ""
+    running = "recorded as running" if detail.get("gone") else "running"
     return f"{cause.name} is {running}{times.since(cause.at)}{tries}{where}{stop or limit}"
 
 
 def _waits_until(cause: Cause, times: StoreTimes) -> str:
-    said = cause.detail
+    detail = cause.detail
     due = "" if cause.at is None else f" until {times.until(cause.at)}"
-    if said["overdue"] and cause.at is not None:
+    if detail["overdue"] and cause.at is not None:
         due = f", due since {times.at(cause.at)},"
     purpose = ""
-    if said["tries"] is not None:
-        of = "" if said["of"] is None else f" of {said['of']}"
-        same = cause.attempt == said["tries"]
-        purpose = f" for attempt {cause.attempt}" + (of if same else f" (try {said['tries']}{of})")
-    elif said.get("reason"):
-        purpose = f" for {said['reason']}"
+    if detail["tries"] is not None:
+        of = "" if detail["of"] is None else f" of {detail['of']}"
+        same = cause.attempt == detail["tries"]
+        purpose = f" for attempt {cause.attempt}" + (of if same else f" (try {detail['tries']}{of})")
+    elif detail.get("reason"):
+        purpose = f" for {detail['reason']}"
     return f"{cause.name} waits{due}{purpose}"
 
 
-def _verdict(said: Mapping[str, Any]) -> str:
-    match said["verdict"]:
+def _verdict(detail: Mapping[str, Any]) -> str:
+    match detail["verdict"]:
         case "not_retried":
             return "it has no retry="
         case "used_up":
-            return f"all {said['of']} attempts are used up" if said["of"] > 1 else "its only attempt is used up"
+            return f"all {detail['of']} attempts are used up" if detail["of"] > 1 else "its only attempt is used up"
         case "not_retryable":
             names = [
-                f"what {name} says yes to" if ":" in name else name.removeprefix("builtins.")
-                for name in said["retry_on"]
+                f"errors that {name} accepts" if ":" in name else name.removeprefix("builtins.")
+                for name in detail["retry_on"]
             ]
-            return f"it is tried again only after {' or '.join(names) or 'other errors'}"
+            return f"it is retried only after {' or '.join(names) or 'other errors'}"
         case "postponed":
-            return f"it has asked {count(said['postponed'], 'time')} to be tried later, which is its limit"
+            return f"it was postponed {count(detail['postponed'], 'time')}, which is its limit"
         case "worker_lost":
-            return f"{count(said['losses'], 'worker')} died while running it"
+            return f"{count(detail['losses'], 'worker')} died while running it"
         case unknown:
             return str(unknown)
 
@@ -251,24 +246,24 @@ def _verdict(said: Mapping[str, Any]) -> str:
 def _attempt(cause: Cause, times: StoreTimes) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
-    said = {
+    endings = {
         K.ATTEMPT_LOST: f"was lost{at}: its worker died or did not answer in time",
         K.ATTEMPT_RELEASED: f"was given back{at} before it began",
         K.ATTEMPT_CANCELLED: f"was stopped{at}",
         K.ATTEMPT_SUPERSEDED: f"had completed{at}",
         K.ATTEMPT_TIMED_OUT: f"took too long{at}: {one_line(message)}",
-        K.ATTEMPT_POSTPONED: f"asked{at} to be tried again in {duration(float(cause.detail.get('later') or 0))}: "
+        K.ATTEMPT_POSTPONED: f"was postponed{at} by {duration(float(cause.detail.get('later') or 0))}: "
         f"{one_line(message) or error}",
         K.ATTEMPT_FAILED: f"failed{at}: {error_line(error, message) if error else 'its error cannot be read'}",
     }
-    return f"attempt {number} {said[cause.kind]}"
+    return f"attempt {number} {endings[cause.kind]}"
 
 
-def _not_served(said: Mapping[str, Any]) -> str:
-    alive, workflow = _alive(said["workers"], "serve"), said["workflow"]
-    if said["other_versions"]:
-        return f"{alive} other versions of {workflow}, not that of this run ({said['digest'][:12]})"
-    others = f", only {', '.join(said['serving'])}" if said["serving"] else ""
+def _not_served(detail: Mapping[str, Any]) -> str:
+    alive, workflow = _alive(detail["workers"], "serve"), detail["workflow"]
+    if detail["other_versions"]:
+        return f"{alive} other versions of {workflow}, not that of this run ({detail['digest'][:12]})"
+    others = f", only {', '.join(detail['serving'])}" if detail["serving"] else ""
     return f"{alive} no {workflow}{others}"
 
 
@@ -290,11 +285,15 @@ def heading(run: RunRow, counts: Mapping[NodeStatus, int], times: StoreTimes) ->
 
 
 def _counted(counts: Mapping[NodeStatus, int]) -> str:
-    found = [(status, counts[status]) for status in NodeStatus if counts.get(status)]
-    total = sum(number for _, number in found)
-    if len(found) == 1:
-        return f"{count(total, 'node')}, all {_status(found[0][0])}" if total > 1 else f"1 node, {_status(found[0][0])}"
-    return f"{count(total, 'node')}, {', '.join(f'{number:,} {_status(status)}' for status, number in found)}"
+    present = [(status, counts[status]) for status in NodeStatus if counts.get(status)]
+    total = sum(number for _, number in present)
+    if len(present) == 1:
+        return (
+            f"{count(total, 'node')}, all {_status(present[0][0])}"
+            if total > 1
+            else f"1 node, {_status(present[0][0])}"
+        )
+    return f"{count(total, 'node')}, {', '.join(f'{number:,} {_status(status)}' for status, number in present)}"
 
 
 def _status(status: NodeStatus) -> str:
@@ -302,37 +301,37 @@ def _status(status: NodeStatus) -> str:
 
 
 def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
-    """What to do about it: sentences with something to write or to type."""
+    """What to do about it: sentences with code to write or a command to type."""
     kinds: dict[CauseKind, Cause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
-    found = []
+    sentences = []
     if K.PAUSED in kinds:
-        found += _resuming(run, command)
+        sentences += _resuming(run, command)
     elif K.QUEUE_NOT_SERVED in kinds:
-        said = kinds[K.QUEUE_NOT_SERVED].detail
-        work = command(f"work{_module(said)} --queues {said['queue']}")
-        engine = f"Engine(queues=[{said['queue']!r}])"
-        found.append(f"{_either(engine, work)} takes nodes from this queue")
+        detail = kinds[K.QUEUE_NOT_SERVED].detail
+        work = command(f"work{_module(detail)} --queues {detail['queue']}")
+        engine = f"Engine(queues=[{detail['queue']!r}])"
+        sentences.append(f"{_either(engine, work)} takes nodes from this queue")
     elif K.NO_WORKER in kinds or K.NOT_SERVED in kinds:
         module = _module((kinds.get(K.NO_WORKER) or kinds[K.NOT_SERVED]).detail)
         work, resume = command(f"work{module}"), command(f"resume {run.id}")
         typed = f"`{work}` works on it, or `{resume}` on this run alone"
         call = f"`engine.adopt({run.id!r})` works on it, in an engine with a runner"
-        found.append(call if work is None or resume is None else typed)
-    gone = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
-    done = gone or kinds.keys() & {K.COMPLETED, K.SKIPPED}
-    if run.status.terminal and not run.status.completed and not done:
+        sentences.append(call if work is None or resume is None else typed)
+    was_removed = K.CANCELLED in kinds and kinds[K.CANCELLED].detail.get("reason") == REMOVED
+    needs_nothing = was_removed or kinds.keys() & {K.COMPLETED, K.SKIPPED}
+    if run.status.terminal and not run.status.completed and not needs_nothing:
         if K.INTERRUPTED in kinds:
-            found.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
-        found.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")
-    return found
+            sentences.append(f"see whether {kinds[K.INTERRUPTED].name} did its work: a retry runs it once more")
+        sentences.append(f"{_either('run.retry()', command(f'retry {run.id}'))} runs only what did not complete")
+    return sentences
 
 
 def _module(detail: Mapping[str, Any]) -> str:
     """The module to start a worker with, after a space; empty if none is needed."""
-    found = detail.get("module")
-    return " MODULE" if found is None else f" {found}" if found else ""
+    module = detail.get("module")
+    return " MODULE" if module is None else f" {module}" if module else ""
 
 
 def _either(call: str, typed: str | None) -> str:
@@ -340,26 +339,9 @@ def _either(call: str, typed: str | None) -> str:
 
 
 def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
-    verb = way_on(run)
-    go_on = _either(f"run.{verb}()", command(f"{verb} {run.id}"))
-    match run.reason:
-        case "paused" | None:
-            return [f"{go_on} goes on"]
-        case "node_failed":
-            return [
-                f"{_either('run.retry()', command(f'retry {run.id}'))} runs again what failed",
-                f"{_either('run.resume()', command(f'resume {run.id}'))} goes on without it",
-            ]
-        case reason if reason.startswith(UNFIT):
-            given = _either(f"run.{verb}(input={{...}})", command(f"{verb} {run.id} --input NAME=VALUE"))
-            return [f"{given} gives what is needed, and goes on"]
-        case reason if reason.startswith(UNFIT_DATA):
-            return [f"give what is missing a default, or correct the annotation; then {go_on} goes on"]
-        case _:
-            return [
-                f'if a node was renamed, say so with `@step(was="old_name")`; then {go_on} goes on',
-                f"if not, {_either(f'run.{verb}(accept=True)', command(f'{verb} {run.id} --accept'))} goes on",
-            ]
+    pause = pause_of(run)
+    steps = [f"{_either(step.call, command(step.command))} {step.effect}" for step in pause.steps]
+    return steps if pause.hint is None else [pause.hint, *steps]
 
 
 def _all(causes: Iterable[Cause]) -> Iterable[Cause]:

@@ -1,4 +1,4 @@
-"""The run as a whole: its gate, and who works on it."""
+"""Causes that hold for the whole run: its gate, and whether a worker serves it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from ...core.model import GateState
 from .records import Cause, CauseKind, Facts
 
 
-def held(facts: Facts) -> tuple[Cause, ...]:
+def gate_causes(facts: Facts) -> tuple[Cause, ...]:
     """What keeps every node of the run from moving, if anything does."""
     run = facts.run
     if run.gate is GateState.HELD:  # whoever works finishes what it is held for
         hold = Cause(CauseKind.HELD, detail={"purpose": run.purpose})
         return (hold,) if facts.workers else (hold, _no_worker(facts))
-    return (paused(facts),) if run.status.paused else ()
+    return (pause_cause(facts),) if run.status.paused else ()
 
 
-def paused(facts: Facts) -> Cause:
+def pause_cause(facts: Facts) -> Cause:
     entries = [entry for entry in facts.gates if entry.kind == "run" and entry.status == facts.run.status]
     return Cause(CauseKind.PAUSED, at=entries[-1].at if entries else None, detail={"reason": facts.run.reason})
 
 
-def asked(facts: Facts, purpose: str) -> tuple[Cause, ...]:
-    """When somebody last asked for this."""
+def request_causes(facts: Facts, purpose: str) -> tuple[Cause, ...]:
+    """The latest request for this."""
     entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status == purpose]
     return (Cause(CauseKind.ASKED, at=entries[-1].at, detail={"purpose": purpose}),) if entries else ()
 
 
-def nobody_works(facts: Facts) -> Cause | None:
+def unserved_run(facts: Facts) -> Cause | None:
     """No live worker would take a READY node of this run; None when one might."""
     run = facts.run
     if not facts.workers:
@@ -53,13 +53,13 @@ def nobody_works(facts: Facts) -> Cause | None:
     return Cause(CauseKind.NOT_SERVED, detail=detail)
 
 
-def nobody_takes(facts: Facts, queue: str) -> Cause | None:
+def unserved_queue(facts: Facts, queue: str) -> Cause | None:
     """No live worker takes nodes from this queue; None when one does."""
     offers = [worker.queues for worker in facts.workers]
     if any(queues is None or queue in queues for queues in offers):
         return None
-    taken = sorted({name for queues in offers for name in queues or ()})
-    detail = {"module": _module(facts), "queue": queue, "workers": len(facts.workers), "queues": taken[:5]}
+    queues_taken = sorted({name for queues in offers for name in queues or ()})
+    detail = {"module": _module(facts), "queue": queue, "workers": len(facts.workers), "queues": queues_taken[:5]}
     return Cause(CauseKind.QUEUE_NOT_SERVED, detail=detail)
 
 
