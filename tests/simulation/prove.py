@@ -34,7 +34,7 @@ from tests.simulation.simulate.explore import (
 )
 from tests.simulation.simulate.faults import Fault
 from tests.simulation.simulate.mutants import MUTANTS
-from tests.simulation.simulate.share import Progress, share
+from tests.simulation.simulate.share import Progress, make_pool, share
 from tests.simulation.simulate.workload import shapes
 
 MUTANT_SEEDS = 2_000
@@ -238,7 +238,7 @@ def rehash(seeds: list[int]) -> dict[int, int]:
 
 
 def prove(seeds: int, first: int, progress: Progress) -> list[Part]:
-    with ProcessPoolExecutor(os.cpu_count() or 1) as pool:
+    with make_pool(os.cpu_count() or 1) as pool:
         proof = Proof(pool, progress)
         steps: list[Callable[[], None]] = [
             lambda: proof.seeds(seeds, first),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.simulation import prove
 from tests.simulation.simulate.explore import commits, enumerate_faults, planned
 from tests.simulation.simulate.faults import Fault
 from tests.simulation.simulate.mutants import MUTANTS
-from tests.simulation.simulate.share import Progress, minutes, share
+from tests.simulation.simulate.share import Progress, make_pool, minutes, share
 from tests.simulation.simulate.workload import shapes
 
 
@@ -35,13 +34,13 @@ def test_progress_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
 
 
 def test_results_come_in_the_order_of_the_tasks_whatever_they_weigh() -> None:
-    with ProcessPoolExecutor(2) as pool:
+    with make_pool(2) as pool:
         tasks = [(number, float(number % 7 + 1)) for number in range(50)]
         assert share(pool, "numbers", same, tasks, Progress(live=False)) == list(range(50))
 
 
 def test_nothing_more_is_waited_for_when_it_is_enough() -> None:
-    with ProcessPoolExecutor(1) as pool:
+    with make_pool(1) as pool:
         tasks = [(number, 1.0) for number in range(5_000)]
         assert len(share(pool, "numbers", same, tasks, Progress(live=False), enough=lambda _: True)) == 1
 
@@ -97,7 +96,7 @@ def test_a_chunk_stops_when_enough_has_gone_wrong(monkeypatch: pytest.MonkeyPatc
 
 def test_a_proof_is_over_when_enough_has_gone_wrong() -> None:
     finding = prove.Finding("seed 1", "broken", "--seed 1")
-    with ProcessPoolExecutor(1) as pool:
+    with make_pool(1) as pool:
         proof = prove.Proof(pool, Progress(live=False))
         assert not proof._enough(prove.Schedules(1, 1, [finding] * (prove.ENOUGH - 1)))
         assert proof._enough(prove.Schedules(1, 1, [finding]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -43,6 +44,11 @@ class Progress:
 def minutes(seconds: float) -> str:
     whole, rest = divmod(round(seconds), 60)
     return f"{whole} min {rest:02d} s" if whole else f"{rest} s"
+
+
+def make_pool(processes: int) -> ProcessPoolExecutor:
+    """Processes that are forked from one without threads and connections: a fork of a test's process may hang in them."""
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("forkserver"))
 
 
 def share(
