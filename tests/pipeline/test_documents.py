@@ -16,8 +16,9 @@ from stepwell.engine.documents import Documents, SavedDocument
 from stepwell.errors import InputError
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.watch import Watcher
+from stepwell.pipeline.document.forms import DATA, PipelineForm
 from stepwell.pipeline.document.load import is_pipeline
-from stepwell.pipeline.document.schema import DATA, FIELDS, any_schema
+from stepwell.pipeline.document.schema import any_schema
 from stepwell.pipeline.document.stored import save_pipeline
 from stepwell.pipeline.finding import load_pipeline, stored_pipeline
 from tests.pipeline.blog import statuses, write
@@ -308,10 +309,12 @@ def test_a_child_process_reads_a_saved_pipeline_that_its_parent_was_given(
 
 def test_the_schema_has_every_field_that_is_read() -> None:
     schema = any_schema(Handlers())
-    assert set(schema["then"]["properties"]) == set(FIELDS)
+    assert set(schema["then"]["properties"]) == {info.alias for info in PipelineForm.model_fields.values()}
     kinds = {
         each["if"]["properties"]["typeId"]["const"]: set(each["then"]["properties"]["data"]["properties"])
         for each in schema["$defs"]["stateNode"]["allOf"]
     }
-    assert kinds == {kind: set(fields) for kind, fields in DATA.items()}
+    assert kinds == {
+        kind: {info.alias or name for name, info in form.model_fields.items()} for kind, form in DATA.items()
+    }
     assert schema["else"]["properties"]["mode"]["enum"] == ["workflow"]

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import (
@@ -101,6 +101,19 @@ def printable(text: str) -> str:
 
 Line = Annotated[str, MinLen(1), AfterValidator(printable)]
 """One line of text. `Line` with an upper bound and words: `Annotated[Line, MaxLen(100), Expected("a name")]`."""
+
+
+class _NotNull:
+    """Metadata of a field that may be left out, and is None then, but not written as null."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: Any = handler(source)
+        inner: CoreSchema = schema["schema"]
+        return inner
+
+
+T = TypeVar("T")
+Omittable: TypeAlias = Annotated[T | None, _NotNull()]
 
 
 def read_form(form: type[AnyForm], data: Any, problems: Problems, path: Path = ()) -> AnyForm | None:

@@ -8,16 +8,16 @@ from contextlib import closing
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
-from ...base.clock import is_seconds
 from ...base.forms.problems import Problems
+from ...base.forms.reading import read_form
 from ...define.document import DocumentError
 from ...define.document.text import ParsedText, read_document
 from ...handlers import Handlers
 from ..definition import PipelineDefinition, checked_root, open_states
 from ..trigger import types_of_root
 from .bodies import found_handlers
+from .forms import PipelineForm
 from .nodes import Nodes
-from .schema import FIELDS, STORES
 
 Made = TypeVar("Made", bound=PipelineDefinition)
 
@@ -51,64 +51,29 @@ def make_pipeline(
 ) -> Made:
     """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`."""
     problems = Problems(read.repeated)
-    if not isinstance(read.data, dict):
-        problems.expected((), "an object with mode and nodes", read.data)
-    else:
-        options = _options(read.data, stem, root, problems)
-        where = options["root"]
+    form = read_form(PipelineForm, read.data, problems)
+    if form is not None:
+        where = form.state_root if root is None else root
+        if form.state_store == "database" and "://" not in where:
+            where = f"sqlite:///{where.rstrip('/')}/states.db"
+        name = form.name or stem
 
         def types() -> list[Mapping[str, str]]:
             if problems or (strict and "://" in where):  # checking a document needs no database
                 return []
-            with closing(open_states(checked_root(where), options["name"])) as store:
+            with closing(open_states(checked_root(where), name)) as store:
                 return types_of_root(store)
 
-        nodes = Nodes(read.data, problems, found_handlers(handlers), tuple(jobs), types=types, strict=strict)
+        nodes = Nodes(form, problems, found_handlers(handlers), tuple(jobs), types=types, strict=strict)
         if not problems:
+            options: dict[str, Any] = {"scan_interval": form.scan_interval, "limit": form.max_concurrent_entities}
+            if form.retry_policy is not None:
+                options["back_off"] = form.retry_policy.back_off
             try:
-                pipeline = make(home=home, **options)
+                pipeline = make(home=home, name=name, root=where, **options)
                 nodes.add_to(pipeline)
             except Exception as error:
                 problems.add(("nodes",), str(error))
             else:
                 return pipeline
     raise DocumentError(source, problems.placed(read.marks()))
-
-
-def _options(data: Mapping[str, Any], stem: str, root: str | None, problems: Problems) -> dict[str, Any]:
-    """The options of the pipeline."""
-    for key in data:
-        if key not in FIELDS:
-            problems.unknown((key,), f"a pipeline has no field {key!r}", str(key), FIELDS)
-    if data.get("mode") != "pipeline":
-        problems.expected(("mode",), '"pipeline"', data.get("mode"))
-    store = data.get("stateStore", "filesystem")
-    if store not in STORES:
-        problems.unknown(("stateStore",), f"there is no store of states {store!r}", str(store), STORES)
-    where = root if root is not None else data.get("stateRoot", "output")
-    if not isinstance(where, str) or not where:
-        problems.expected(("stateRoot",), "a folder", where)
-    elif store == "database" and "://" not in where:
-        where = f"sqlite:///{where.rstrip('/')}/states.db"
-    interval = data.get("scanInterval", 60)
-    if not is_seconds(interval, positive=True):
-        problems.expected(("scanInterval",), "a number of seconds", interval)
-    limit = data.get("maxConcurrentEntities")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        problems.expected(("maxConcurrentEntities",), "a whole number from 1", limit)
-    name = data.get("name", stem)
-    if not isinstance(name, str):
-        problems.expected(("name",), "some text", name)
-    return {"name": name, "root": where, "scan_interval": interval, "limit": limit, **_back_off(data, problems)}
-
-
-def _back_off(data: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    policy = data.get("retryPolicy")
-    if policy is None:
-        return {}
-    seconds = policy.get("backoffSeconds") if isinstance(policy, dict) else None
-    if not isinstance(seconds, list) or not all(is_seconds(each) for each in seconds):
-        problems.expected(("retryPolicy", "backoffSeconds"), "a list of seconds", seconds)
-        return {}
-    most = policy.get("maxAttempts")
-    return {"back_off": seconds if most is None else seconds[: max(0, int(most) - 1)]}

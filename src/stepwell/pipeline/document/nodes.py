@@ -17,22 +17,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...base.forms.problems import Problems
+from ...base.forms.problems import Path, Problems
+from ...base.forms.reading import read_form
 from ...base.templates import TemplateError, compile_config
 from ...define.code.address import is_address
 from ...define.code.registry import ForData
+from ...define.document.retry import retry_of
 from ...errors import DefinitionError
 from ...handlers import Handlers
 from ...triggers.filters import compile_filter
 from ..building.arguments import BodyParameters
 from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
-from ..stage import FILTERS, Stage, make_stage
+from ..stage import Stage, make_stage
 from ..staleness.connections import find_cycle
 from ..trigger import make_trigger
 from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody, handler_signature
+from .forms import (
+    DATA,
+    AnyData,
+    ConnectionForm,
+    MadeData,
+    PipelineForm,
+    ScanData,
+    StateData,
+    StateNodeForm,
+    TransformData,
+    TriggerData,
+    WriteData,
+)
 from .names import as_pattern, pattern_scope, without_dollars
-from .schema import DATA, NODE_FIELDS
 
 _STAGES = ("state_transform", "state_write")
 _GATES = ("state_check", "state_gate")
@@ -43,9 +57,11 @@ class StageNode(NamedTuple):
     id: str
     type: str
     name: str
-    data: Mapping[str, Any]
+    data: AnyData
     path: tuple[str | int, ...]
     """Where its data is in the document."""
+    is_right: bool
+    """Whether nothing is wrong with its data."""
 
 
 class Nodes:
@@ -53,7 +69,7 @@ class Nodes:
 
     def __init__(
         self,
-        document: Mapping[str, Any],
+        document: PipelineForm,
         problems: Problems,
         handlers: Callable[[], Handlers],
         jobs: tuple[str, ...],
@@ -67,8 +83,8 @@ class Nodes:
         self.types = types
         """What states other pipelines of the root make, by type."""
         self.strict = strict
-        self.nodes = self._nodes(document.get("nodes"))
-        self.above = self._connections(document.get("connections", []))
+        self.nodes = self._nodes(document.nodes)
+        self.above = self._connections(document.connections)
         self.patterns: dict[str, Pattern] = {}
         """What each node finds or writes, by id."""
         self.stages: list[tuple[Stage, BodyParameters]] = []
@@ -86,57 +102,49 @@ class Nodes:
 
     # Structure
 
-    def _nodes(self, given: Any) -> dict[str, StageNode]:
-        if not isinstance(given, list) or not given:
-            self.problems.expected(("nodes",), "a list of nodes", given)
-            return {}
-        found: dict[str, StageNode] = {}
+    def _nodes(self, items: list[Any]) -> dict[str, StageNode]:
+        nodes: dict[str, StageNode] = {}
         names: set[str] = set()
-        for at, each in enumerate(given):
-            path = ("nodes", at)
-            if not isinstance(each, dict):
-                self.problems.expected(path, "an object with id, typeId and data", each)
+        for number, item in enumerate(items):
+            path = ("nodes", number)
+            form = read_form(StateNodeForm, item, self.problems, path)
+            if form is None or not form.id:
                 continue
-            for key in each:
-                if key not in NODE_FIELDS:
-                    self.problems.unknown((*path, key), f"a node has no field {key!r}", str(key), NODE_FIELDS)
-            node_id, kind, data = each.get("id"), each.get("typeId"), each.get("data", {})
-            name = each.get("name", str(node_id).replace("-", "_"))
-            if not isinstance(node_id, str) or not node_id or node_id in found:
-                said = "another node has this id" if node_id in found else "some text is needed as id"
-                self.problems.add((*path, "id"), said, found=node_id)
+            if form.id in nodes:
+                self.problems.add((*path, "id"), "another node has this id", found=form.id)
                 continue
-            if kind not in DATA:
-                self.problems.unknown((*path, "typeId"), f"there is no type of node {kind!r}", str(kind), DATA)
+            kind = DATA.get(form.type_id)
+            if kind is None:
+                if form.type_id:
+                    message = f"there is no type of node {form.type_id!r}"
+                    self.problems.unknown((*path, "typeId"), message, form.type_id, DATA)
                 continue
-            if not isinstance(name, str) or not name.isidentifier() or name == "entity" or name in names:
-                rule = "a name has letters, digits and _, and is not entity"
+            name = form.name or form.id.replace("-", "_")
+            if not name.isidentifier() or name == "entity" or name in names:
+                rule = "expected a name of letters, digits and _, and not entity"
                 self.problems.add((*path, "name"), "another node has this name" if name in names else rule, found=name)
             names.add(name)
-            if not isinstance(data, dict):
-                self.problems.expected((*path, "data"), "an object", data)
-                continue
-            for key in data:
-                if key not in DATA[kind]:
-                    self.problems.unknown((*path, "data", key), f"{kind} has no {key!r}", str(key), DATA[kind])
-            found[node_id] = StageNode(node_id, kind, name, data, (*path, "data"))
-        return found
+            before = len(self.problems)
+            data = read_form(kind, form.data, self.problems, (*path, "data"))
+            if data is not None:
+                is_right = len(self.problems) == before
+                nodes[form.id] = StageNode(form.id, form.type_id, name, data, (*path, "data"), is_right)
+        return nodes
 
-    def _connections(self, given: Any) -> dict[str, list[str]]:
+    def _connections(self, items: list[Any]) -> dict[str, list[str]]:
         above: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
-        if not isinstance(given, list):
-            self.problems.expected(("connections",), "a list of connections", given)
-            return above
-        for at, each in enumerate(given):
-            ends = []
-            for key in ("sourceNodeId", "targetNodeId"):
-                end = each.get(key) if isinstance(each, dict) else None
-                if isinstance(end, str) and end in self.nodes:
-                    ends.append(end)
-                else:
-                    self.problems.unknown(("connections", at, key), f"there is no node {end!r}", str(end), self.nodes)
-            if len(ends) == 2:
-                above[ends[1]].append(ends[0])
+        for number, item in enumerate(items):
+            path = ("connections", number)
+            form = read_form(ConnectionForm, item, self.problems, path)
+            if form is None:
+                continue
+            ends = {"sourceNodeId": form.source_node_id, "targetNodeId": form.target_node_id}
+            unknown = {key: end for key, end in ends.items() if end not in self.nodes}
+            for key, end in unknown.items():
+                if end:  # else it was reported
+                    self.problems.unknown((*path, key), f"there is no node {end!r}", end, self.nodes)
+            if not unknown:
+                above[form.target_node_id].append(form.source_node_id)
         return above
 
     def _in_order(self) -> list[StageNode]:
@@ -159,17 +167,14 @@ class Nodes:
     # Nodes
 
     def _read(self, node: StageNode) -> None:
-        if node.type == "state_scan":
-            self._pattern(node, "pattern", node.data.get("pattern"))
-            if node.data.get("filter") not in (None, *FILTERS):
-                message = f"there is no filter {node.data['filter']!r}"
-                self.problems.unknown((*node.path, "filter"), message, str(node.data["filter"]), FILTERS)
-        elif node.type in _READS:
-            self._state(node)
-        elif node.type in _STAGES:
-            self._stage(node)
+        if isinstance(node.data, ScanData):
+            self._pattern(node, "pattern", node.data.pattern)
+        elif isinstance(node.data, TransformData | WriteData):
+            self._stage(node, node.data)
+        elif isinstance(node.data, TriggerData):
+            self._trigger(node, node.data)
         else:
-            self._trigger(node)
+            self._state(node, node.data)
 
     def _scope(self, node: StageNode) -> dict[str, dict[str, str]]:
         """What the patterns of a node can refer to: every node above it, and the entity."""
@@ -190,33 +195,33 @@ class Nodes:
             scope["entity"] = scan
         return scope
 
-    def _pattern(self, node: StageNode, key: str, text: Any) -> Pattern | None:
-        path = (*node.path, key)
-        if not isinstance(text, str) or not text:
-            self.problems.expected(path, "a pattern of paths", text)
-            return None
+    def _pattern(self, node: StageNode, key: str, text: str) -> Pattern | None:
+        if not text:
+            return None  # it was reported
         try:
-            made = Pattern(as_pattern(text, self._scope(node)))
+            pattern = Pattern(as_pattern(text, self._scope(node)))
         except (TemplateError, DefinitionError) as error:
-            self.problems.add(path, str(error), found=text)
+            self.problems.add((*node.path, key), str(error), found=text)
             return None
-        self.patterns[node.id] = made
-        return made
+        self.patterns[node.id] = pattern
+        return pattern
 
-    def _state(self, node: StageNode) -> Pattern | None:
+    def _state(self, node: StageNode, data: StateData) -> Pattern | None:
         """A state by its path, or by its type: the node that makes it, here or in another pipeline of the root, or
         `type/{entity}`.
         """
-        if "path" in node.data:
-            return self._pattern(node, "path", node.data["path"])
-        kind = node.data.get("stateType")
-        if not isinstance(kind, str) or not kind:
-            self.problems.expected(node.path, "path or stateType", node.data)
+        if data.path is not None:
+            return self._pattern(node, "path", data.path)
+        kind = data.state_type
+        if kind is None:
+            if node.is_right:
+                self.problems.add(node.path, "expected path or stateType")
             return None
-        for each in self.nodes.values():
-            makes = each.type in _STAGES and kind in (each.name, each.data.get("stateType"))
-            if makes and each.id != node.id and each.id in self.patterns:
-                return self.patterns.setdefault(node.id, self.patterns[each.id])
+        for other in self.nodes.values():
+            is_type = isinstance(other.data, WriteData) and kind == other.data.state_type
+            makes = other.type in _STAGES and (is_type or kind == other.name)
+            if makes and other.id != node.id and other.id in self.patterns:
+                return self.patterns.setdefault(node.id, self.patterns[other.id])
         if node.type not in _STAGES:
             for types in self.types():
                 if kind in types:
@@ -224,20 +229,22 @@ class Nodes:
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
-    def _inputs(self, node: StageNode, above: list[StageNode]) -> tuple[dict[str, str], dict[str, str]]:
+    def _inputs(self, node: StageNode, data: MadeData, above: list[StageNode]) -> tuple[dict[str, str], dict[str, str]]:
         """The pattern that each parameter of a stage reads, and the name of the node it comes from."""
-        given = node.data.get("input")
         inputs: dict[str, str] = {}
         names: dict[str, str] = {}
-        if given is None:
+        if data.input is None:
             main = next((each for each in above if each.type not in _GATES), None)
             if main is not None:
                 inputs[SOLE_PARAMETER], names[SOLE_PARAMETER] = self.patterns[main.id].text, main.name
-            given = {}
-        for key, text in given.items() if isinstance(given, dict) else [(SOLE_PARAMETER, given)]:
-            path = (*node.path, "input", *([key] if isinstance(given, dict) else []))
-            if not isinstance(text, str) or not str(key).isidentifier():
-                self.problems.expected(path, "a pattern of paths", text)
+        is_named = isinstance(data.input, dict)
+        texts = (
+            data.input if isinstance(data.input, dict) else {} if data.input is None else {SOLE_PARAMETER: data.input}
+        )
+        for key, text in texts.items():
+            path = (*node.path, "input", *([key] if is_named else []))
+            if not key.isidentifier():
+                self.problems.expected(path, "the name of a parameter", key)
                 continue
             try:
                 inputs[key] = as_pattern(text, self._scope(node))
@@ -251,21 +258,25 @@ class Nodes:
                 inputs[each.name], names[each.name] = self.patterns[each.id].text, each.name
         return inputs, names
 
-    def _stage(self, node: StageNode) -> None:
-        data = node.data
+    def _stage(self, node: StageNode, data: TransformData | WriteData) -> None:
         above = [self.nodes[each] for each in self.above[node.id] if each in self.patterns]
-        inputs, names = self._inputs(node, above)
-        transforms = node.type == "state_transform"
-        output = self._pattern(node, "output", data.get("output")) if transforms else self._state(node)
-        body = self._body(node, names)
-        if output is None or body is None:
+        inputs, names = self._inputs(node, data, above)
+        if isinstance(data, WriteData):
+            output, config, more = self._state(node, data), {"content": data.content}, {}
+            if output is not None and data.path is None:
+                self.state_types[str(data.state_type)] = output.text
+        else:
+            output, config = self._pattern(node, "output", data.output), data.config
+            more = {name: getattr(data, name) for name in ("quiet", "priority", "limit", "version")}
+            options = {"timeout": data.timeout, "retry": retry_of(data.retry)}
+            more["options"] = {name: value for name, value in options.items() if value is not None}
+        body = self._body(node, data, config, names)
+        if output is None or body is None or not node.is_right:
             return
-        if "stateType" in data and "path" not in data:
-            self.state_types[data["stateType"]] = output.text
         filters = {
-            name: scan.data["filter"]
+            name: scan.data.filter
             for scan in above
-            if scan.type == "state_scan" and scan.data.get("filter")
+            if isinstance(scan.data, ScanData) and scan.data.filter is not None
             for name, text in inputs.items()
             if text == self.patterns[scan.id].text
         }
@@ -276,71 +287,59 @@ class Nodes:
                 input=inputs or None,
                 output=output.text,
                 function=body,
-                handler=data.get("transform") if isinstance(body, HandlerBody) else None,
-                config=data.get("config") if transforms else {"content": data.get("content", "")},
+                handler=body.name if isinstance(body, HandlerBody) else None,
+                config=config,
                 filter=filters or None,
-                min_size=data.get("minSize", 0),
-                **{key: data[key] for key in ("collect", "quiet", "priority", "limit", "version") if key in data},
-                options={key: data[key] for key in ("timeout", "retry") if key in data},
+                min_size=data.min_size,
+                collect=data.collect,
                 gates=[name for name, text in inputs.items() if text in gated],
+                **more,
             )
         except DefinitionError as error:
             self.problems.add(node.path, str(error))
             return
         self.stages.append((stage, handler_signature(stage)))
 
-    def _body(self, node: StageNode, names: Mapping[str, str]) -> FunctionBody | HandlerBody | TextBody | None:
-        path, writes = node.path, node.type == "state_write"
-        transform = node.data.get("transform")
-        given = node.data.get("config", {})
-        if writes:
-            given = {"content": node.data.get("content", "{{ input.content }}")}
-        if not isinstance(given, dict):
-            self.problems.expected((*path, "config"), "an object", given)
-            return None
-        wrong: list[tuple[Any, TemplateError]] = []
-        compile_config(without_dollars(given), (), wrong)
-        for where, error in wrong:
-            self.problems.add((*path, *(() if writes else ("config",)), *where), str(error))
+    def _body(
+        self, node: StageNode, data: TransformData | WriteData, templates: dict[str, Any], names: Mapping[str, str]
+    ) -> FunctionBody | HandlerBody | TextBody | None:
+        path = node.path if isinstance(data, WriteData) else (*node.path, "config")
+        wrong: list[tuple[Path, TemplateError]] = []
+        compile_config(without_dollars(templates), (), wrong)
+        for place, error in wrong:
+            self.problems.add((*path, *place), str(error))
         if wrong:
             return None
-        config = StageConfig(given, names, {name: Pattern(each["path"]) for name, each in self._scope(node).items()})
-        if writes:
+        patterns = {name: Pattern(scope["path"]) for name, scope in self._scope(node).items()}
+        config = StageConfig(templates, names, patterns)
+        if isinstance(data, WriteData):
             return TextBody(config)
-        if not isinstance(transform, str) or not transform:
-            self.problems.expected((*path, "transform"), "the name of a handler, or module:function", transform)
-            return None
+        transform = data.transform
         if is_address(transform):
             try:
                 return FunctionBody(self.registry.find(transform), config)
             except DefinitionError as error:
-                self.problems.add((*path, "transform"), str(error))
+                self.problems.add((*node.path, "transform"), str(error))
                 return None
-        if self.strict and transform not in self.handlers():
+        if self.strict and transform and transform not in self.handlers():
             message = f"there is no handler {transform!r} here"
-            self.problems.unknown((*path, "transform"), message, transform, list(self.handlers()))
+            self.problems.unknown((*node.path, "transform"), message, transform, list(self.handlers()))
             return None
         return HandlerBody(transform, self.handlers, config)
 
-    def _trigger(self, node: StageNode) -> None:
-        data = node.data
-        pattern = self._state(node)
-        workflow = data.get("workflow")
-        if workflow is not None and not isinstance(workflow, str):
-            self.problems.expected((*node.path, "workflow"), "the name of a saved workflow", workflow)
-        if self.strict and workflow is None and not any(node.id in above for above in self.above.values()):
+    def _trigger(self, node: StageNode, data: TriggerData) -> None:
+        pattern = self._state(node, data)
+        if self.strict and data.workflow is None and not any(node.id in above for above in self.above.values()):
             message = "it starts nothing: name a saved `workflow`, or connect it to the nodes that read the state"
             self.problems.add(node.path, message)
         if pattern is None:
             return
-        condition = data.get("filter")
-        if condition is not None:
+        if data.filter is not None:
             try:
-                compile_filter(str(condition), pattern.variables)
+                compile_filter(data.filter, pattern.variables)
             except TemplateError as error:
-                self.problems.add((*node.path, "filter"), error.problem, found=condition)
+                self.problems.add((*node.path, "filter"), error.problem, found=data.filter)
                 return
-            condition = str(condition)
-        state = pattern.text if "path" in data else data["stateType"]
-        given = {"state": state, "workflow": workflow, "condition": condition, "existing": bool(data.get("existing"))}
-        self.triggers.append({"name": node.name, **given})
+        state = data.state_type if data.path is None else pattern.text
+        options = {"state": state, "workflow": data.workflow, "condition": data.filter, "existing": data.existing}
+        self.triggers.append({"name": node.name, **options})
