@@ -208,7 +208,7 @@ def test_a_response_with_a_secret_is_not_served_with_stars_in_it(engine: Engine)
                 raise ConnectionError("once more")
             return found
 
-    with pytest.raises(RunFailed, match="was done by attempt 1. Its response held a secret, which is not stored"):
+    with pytest.raises(RunFailed, match=r"was done by attempt 1\. Its response held a secret, which is not stored"):
         engine.run(Login(tolerant=False))
     calls.clear()
     run = engine.run(Login(tolerant=True))
