@@ -21,15 +21,15 @@ def test_a_workflow_instance_is_defined_by_its_class() -> None:
     assert definition.target == "tests.define.shop:ShopWorkflow"
     assert definition.graph is shop.ShopWorkflow.graph()
     assert definition.input == {"order_id": 7, "tags": []}
-    assert (definition.on_failure, definition.timeout) == ("fail_fast", None)
+    assert (definition.on_failure, definition.deadline) == ("fail_fast", None)
 
 
 def test_a_builder_is_defined_by_its_nodes() -> None:
-    w = Builder("nightly", on_failure="finish", timeout=60)
+    w = Builder("nightly", on_failure="finish", deadline=60)
     w.node("charge", job=shop.charge, args={"amount": 3})
     definition = definition_of(w)
     assert definition[:2] == ("nightly", None)
-    assert (definition.input, definition.on_failure, definition.timeout) == ({}, "finish", 60.0)
+    assert (definition.input, definition.on_failure, definition.deadline) == ({}, "finish", 60.0)
     (spec,) = definition.graph
     assert definition.bodies.find(spec).invoke({}, None, {}) == "3 EUR"
 

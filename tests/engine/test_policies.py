@@ -69,7 +69,7 @@ def test_a_function_decides_whether_to_try_again(engine: Engine) -> None:
     run = engine.run(Asking(statuses=[500, 404]), check=False)
     assert run.node("by_lambda").status == "FAILED"
     assert [attempt.status for attempt in run.node("by_lambda").attempts] == ["FAILED", "FAILED"]
-    assert "it is tried again only after what " in str(run.why("by_lambda"))
+    assert "it is retried only after errors that " in str(run.why("by_lambda"))
 
 
 @pytest.mark.parametrize("job", [ask, ask_later])

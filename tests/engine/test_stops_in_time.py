@@ -83,7 +83,7 @@ def test_while_a_run_is_healed(open_sqlite: OpenEngine) -> None:
     run = elsewhere.start(version("one")())
     engine = open_sqlite()
     store = Slow(engine, lambda op: isinstance(op, SwitchGraph))
-    serving = threading.Thread(target=engine.serve, args=([version("one", "two")],))
+    serving = threading.Thread(target=engine.work, args=([version("one", "two")],), kwargs={"wait": 0})
     serving.start()
     assert store.reached.wait(20)
     try:

@@ -174,7 +174,7 @@ def test_running_and_then_cancelled(engine: Engine) -> None:
 
 
 def test_a_run_whose_time_was_up(engine: Engine) -> None:
-    run = engine.start(Held(), run_id="r", timeout=0.2).wait(10)
+    run = engine.start(Held(), run_id="r", deadline=0.2).wait(10)
     eventually(lambda: run.node("first").status == "CANCELLED")
     by_what = "  the run had to end by T"
     assert told(run.why("first"))[:2] == [

@@ -62,7 +62,7 @@ function reading.ListNodes(q)
     wanted[status] = true
   end
   for _, i in ipairs(q.indexes or numbers_from(first, stop)) do
-    if i < run.loaded then insert(indexes, i) end
+    if i >= 0 and i < run.loaded then insert(indexes, i) end
   end
   each_node(run, indexes, function(n, layout)
     last = n.i
@@ -131,15 +131,15 @@ function reading.GetOutputs(q)
   local run = get_run(q.run_id)
   local rows, indexes = {}, {}
   if not run then return {rows, false} end
-  local stopped = false
+  local stopped, first = false, max(0, q.after + 1)
   if q.indexes then
     for _, i in ipairs(q.indexes) do
-      if i > q.after and i < run.loaded then insert(indexes, i) end
+      if i >= first and i < run.loaded then insert(indexes, i) end
     end
     sort(indexes)
   else
-    local last = min(run.loaded - 1, q.after + 4 * q.limit)
-    for i = q.after + 1, last do insert(indexes, i) end
+    local last = min(run.loaded - 1, first - 1 + 4 * q.limit)
+    for i = first, last do insert(indexes, i) end
     if last < run.loaded - 1 then stopped = last end
   end
   for from = 1, #indexes, 500 do
@@ -167,7 +167,9 @@ end
 
 function reading.ListJournal(q)
   local run, rows = get_run(q.run_id), {}
-  local entries = run and call('LRANGE', run_key('journal', run), q.after, q.after + q.limit - 1) or rows
+  if not run then return rows end
+  local first = min(max(0, q.after), run.seq) -- LRANGE counts negative numbers from the end, and refuses those beyond 2^53
+  local entries = call('LRANGE', run_key('journal', run), int(first), int(min(first + q.limit, run.seq) - 1))
   for k = 1, #entries do
     local kind, at, i, attempt, status = unpack_row(entries[k])
     rows[k] = {kind, at, i or false, attempt or false, status or false}
