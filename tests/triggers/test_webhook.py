@@ -16,7 +16,7 @@ from stepwell.errors import InputError
 from stepwell.triggers import Trigger
 from stepwell.triggers.rendering import Start
 from stepwell.triggers.state import TriggerState
-from stepwell.triggers.webhook import MAX_BODY, HookRefused, RateLimit, Received, Request, receive
+from stepwell.triggers.webhook import MAX_BODY, HookRefused, RateLimit, Received, WebhookRequest, receive
 from tests.triggers.processes import START, Runs
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of some length").decode()
@@ -67,7 +67,9 @@ class Hook:
         return self.take(changes.get("body", body), headers, at, changes.get("secret", SECRET))
 
     def take(self, body: bytes, headers: dict[str, str], at: int = NOW, secret: str = SECRET) -> Received:
-        request = Request(body, {name: value for name, value in headers.items() if value is not None}, {"q": "1"})
+        request = WebhookRequest(
+            body, {name: value for name, value in headers.items() if value is not None}, {"q": "1"}
+        )
         return receive(self.trigger, self.state, request, secret=secret, start=self.runs.start, now=at * SECOND)
 
 

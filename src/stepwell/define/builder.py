@@ -15,7 +15,7 @@ from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
 from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
-from .code.arguments import Arguments, arguments_of, by_type
+from .code.arguments import JobParameters, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
 from .options import OnFailure, Options, checked_name, checked_options, checked_run_options
 from .types.signatures import CONTEXT, STATE
@@ -168,7 +168,7 @@ class Builder:
                     _checked_args(spec.name, spec.args, self._places[position], own, takes)
         self._checked = known  # threads that do this at once come to the same result
 
-    def _takes(self, positions: range) -> Arguments | None:
+    def _takes(self, positions: range) -> JobParameters | None:
         """Import the job of these nodes to see what it takes; None if that is not possible."""
         try:
             function = find(self._specs[positions[0]].job or "")
@@ -294,7 +294,7 @@ def _checked_state(declared: object, place: SourceLine) -> StateType:
 
 
 def _checked_args(
-    name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...], takes: Arguments | None
+    name: str, args: Mapping[str, Any], place: SourceLine, own: tuple[str, ...], takes: JobParameters | None
 ) -> Mapping[str, Any]:
     """A copy of the args as JSON, which later changes by the caller do not affect."""
     if not isinstance(args, Mapping):

@@ -14,7 +14,7 @@ from ..triggers.firing import NotHere
 from ..triggers.kinds import Webhook
 from ..triggers.rendering import Start
 from ..triggers.state import RECORD, TriggerState
-from ..triggers.webhook import HookRefused, RateLimit, Received, Request, receive
+from ..triggers.webhook import HookRefused, RateLimit, Received, WebhookRequest, receive
 from .problems import HttpProblem, log
 
 WRONG_PER_MINUTE = 60
@@ -50,7 +50,7 @@ class Hooks:
             return receive(
                 trigger,
                 state,
-                Request(body, headers, query),
+                WebhookRequest(body, headers, query),
                 secret=self._secret(trigger, when),
                 start=lambda start: start_by(self._worker, self._engine, start),
                 now=self._engine.store.now(),

@@ -17,8 +17,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 
 from ..base.clock import MAX_SECONDS, SECOND
 from ..base.codec import encode_checked
-from ..base.forms.problems import Path, Problem
-from ..base.forms.reading import Expected, Form, Line, Refused, Seconds, plain_number, printable
+from ..base.forms.problems import Misfit, Path, Problem
+from ..base.forms.reading import Expected, Form, Line, Seconds, plain_number, printable
 from ..base.secrets import SecretRef
 from ..base.templates import TemplateError, compile_config
 from ..base.words import shown
@@ -118,7 +118,7 @@ class TriggerForm(Form):
     def _check_templates(self) -> TriggerForm:
         names = (*self.scope, "fire", "trigger")
         if problems := list(_template_problems(self.input, names, ("input",))):
-            raise Refused(problems)
+            raise Misfit(problems)
         return self
 
     @classmethod
@@ -268,7 +268,7 @@ class Webhook(Form):
         if self.delivery is not None:
             problems += _template_problems(self.delivery, ("body", "headers", "query"), ("delivery",))
         if problems:
-            raise Refused(problems)
+            raise Misfit(problems)
         return self
 
 
@@ -331,7 +331,7 @@ class RunFinishedForm(TriggerForm):
     def _check_workflow(self) -> RunFinishedForm:
         if self.run_finished and self.run_finished.workflow == self.workflow.rpartition(":")[2].partition("@")[0]:
             place = ("run_finished", "workflow")
-            raise Refused([Problem(place, "a workflow that starts itself would never stop")])
+            raise Misfit([Problem(place, "a workflow that starts itself would never stop")])
         return self
 
     @property

@@ -31,7 +31,7 @@ HIDDEN = ("authorization", "cookie", "proxy-authorization")
 """Headers that no template sees, besides the one with the secret or the signature."""
 
 
-class Request(NamedTuple):
+class WebhookRequest(NamedTuple):
     """What came in: the raw body, and headers with names in lower case."""
 
     body: bytes
@@ -57,7 +57,7 @@ class HookRefused(StepwellError):
 def receive(
     trigger: Trigger,
     state: TriggerState,
-    request: Request,
+    request: WebhookRequest,
     *,
     secret: str,
     start: Starter,
@@ -92,7 +92,7 @@ def receive(
         raise HookRefused(422, error.public_message) from None
 
 
-def check_sender(when: Webhook, request: Request, secret: str, now: int) -> float | None:
+def check_sender(when: Webhook, request: WebhookRequest, secret: str, now: int) -> float | None:
     """Refuse a request without the right secret; returns when it was sent, if the scheme has a time."""
     scheme = SCHEMES[when.scheme]
     proof = scheme.read(request.headers, _header(when))
@@ -106,7 +106,7 @@ def check_sender(when: Webhook, request: Request, secret: str, now: int) -> floa
     return proof.sent_at
 
 
-def read_body(request: Request) -> Any:
+def read_body(request: WebhookRequest) -> Any:
     """The payload: JSON as data, a form as an object of texts, anything else as text. HookRefused if it is broken."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
@@ -132,7 +132,7 @@ def _form(text: str) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def _signed_body(request: Request) -> Any:
+def _signed_body(request: WebhookRequest) -> Any:
     """The payload as its own bytes say what it is: nobody signs the Content-Type, so a copy may come with another."""
     text = request.body.decode("utf-8")
     with suppress(HookRefused):  # then it is a text
@@ -158,7 +158,7 @@ def _header(when: Webhook) -> str:
     return when.header or SCHEMES[when.scheme].header
 
 
-def _delivery(when: Webhook, request: Request, names: Mapping[str, Any], sent_at: float | None) -> str:
+def _delivery(when: Webhook, request: WebhookRequest, names: Mapping[str, Any], sent_at: float | None) -> str:
     """Identifies a delivery, as a part of a run id: by the sender's id for it, or by what was signed."""
     scheme = SCHEMES[when.scheme]
     template = when.delivery or scheme.delivery

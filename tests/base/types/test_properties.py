@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 from stepwell.base.codec import decode, encode
+from stepwell.base.forms.problems import Misfit
 from stepwell.base.types.codecs import Codec, to_json
 from stepwell.base.types.kinds import examine
-from stepwell.base.types.misfit import Misfit, Unsupported
+from stepwell.base.types.misfit import Unsupported
 from tests.base.types.kinds_of_types import Colour, Letter, Line, Size
 
 

@@ -34,13 +34,13 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from stepwell.base import codec
+from stepwell.base.forms.problems import Misfit
 from stepwell.base.types import converter
 from stepwell.base.types.codecs import Codec, codec_of
 from stepwell.base.types.containers import union_of
 from stepwell.base.types.fields import unwrapped
 from stepwell.base.types.kinds import shown
 from stepwell.base.types.leaves import LEAVES
-from stepwell.base.types.misfit import Misfit
 from stepwell.base.types.shapes import shape_of
 
 

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypedDict
 
 import pytest
 
+from stepwell.base.forms.problems import Misfit
 from stepwell.base.types.codecs import Codec
 from stepwell.base.types.kinds import examine
-from stepwell.base.types.misfit import Misfit, Unsupported
+from stepwell.base.types.misfit import Unsupported
 from tests.base.types.kinds_of_types import Address, Bank, Card, Letter, Line, Money, Options, Order, Page, Point, Size
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -46,6 +46,14 @@ class Problem(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         fields = {"path": self.path, **self._asdict()}
         return {name: value for name, value in fields.items() if value is not None and name != "place"}
+
+
+class Misfit(ValueError):
+    """A value does not fit its type or form. Each problem has its place below the value."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = tuple(problems)
 
 
 class TooManyProblems(Exception):

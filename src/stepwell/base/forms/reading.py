@@ -17,7 +17,7 @@ Importing this module loads pydantic: import it where something is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args
@@ -36,7 +36,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from ..clock import MAX_SECONDS, POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED
-from .problems import Path, Problem, Problems, shown
+from .problems import Misfit, Path, Problems, shown
 
 MAX_REPORTED = 1_000
 """Problems of one form."""
@@ -53,14 +53,6 @@ class Expected:
         return core_schema.custom_error_schema(
             handler(source), custom_error_type=self._kind, custom_error_message=self.words
         )
-
-
-class Refused(ValueError):
-    """Raised by validators that find several problems, each with its place below the value."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        super().__init__("refused")
-        self.problems = tuple(problems)
 
 
 class Form(BaseModel):
@@ -203,7 +195,7 @@ def _report(form: type[BaseModel], error: ErrorDetails, place: Path, problems: P
         owner, name = _form_at(form, place[:-1]), str(place[-1])
         names = [*_names(owner), *getattr(owner, "other_names", ())]
         problems.unknown(at, f"{_noun(owner)} has no field {shown(name)}", name, names)
-    elif isinstance(refused := context.get("error"), Refused):
+    elif isinstance(refused := context.get("error"), Misfit):
         for found in refused.problems:
             problems.add((*at, *found.place), found.message, expected=found.expected, nearest=found.nearest)
     elif kind in ("value_error", "assertion_error"):

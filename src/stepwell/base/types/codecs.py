@@ -8,10 +8,10 @@ from typing import Any
 
 from ...errors import NotJson
 from ..codec import encode
-from ..forms.problems import Problem
+from ..forms.problems import Misfit, Problem
 from .foreign import when_registered
 from .kinds import examine
-from .misfit import Misfit, Wrong
+from .misfit import Wrong
 
 
 class Codec:

@@ -1,22 +1,10 @@
-"""Errors about types, and about values that do not fit them."""
+"""Errors about types, and about one value that does not fit its type."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ..forms.problems import Problem
 
 
 class Unsupported(Exception):
     """An annotation that cannot be kept as JSON; says why, and what to do."""
-
-
-class Misfit(Exception):
-    """A value that does not fit the type it was held against."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("; ".join(map(str, problems)))
-        self.problems = tuple(problems)
 
 
 class Wrong(ValueError):

@@ -14,21 +14,21 @@ from .retry import Retry
 from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec
 
 
-class Source(NamedTuple):
+class DocumentSource(NamedTuple):
     """The document that a graph came from: which one, and the JSON Schema of its input, if it has one."""
 
     digest: str
     input: Mapping[str, Any] | None = None
 
     @classmethod
-    def read(cls, data: Mapping[str, Any] | None) -> Source | None:
+    def read(cls, data: Mapping[str, Any] | None) -> DocumentSource | None:
         return None if data is None else cls(data["digest"], data.get("input"))
 
     def written(self) -> dict[str, Any]:
         return {"digest": self.digest} if self.input is None else {"digest": self.digest, "input": self.input}
 
 
-def to_document(specs: Sequence[NodeSpec], state: str | None = None, source: Source | None = None) -> bytes:
+def to_document(specs: Sequence[NodeSpec], state: str | None = None, source: DocumentSource | None = None) -> bytes:
     """The nodes; with the address of a state, or with a source, an object of all."""
     nodes = [node_document(spec) for spec in specs]
     if state is None and source is None:

@@ -13,7 +13,7 @@ from ...errors import GraphError
 from ..model.lanes import Lane
 from .ancestry import Ancestry, Dominators
 from .check import inspect
-from .document import Source, node_document, node_from_document, nodes_from_document, to_document
+from .document import DocumentSource, node_document, node_from_document, nodes_from_document, to_document
 from .order import Ordered, ordered
 from .spec import NodeSpec
 
@@ -50,7 +50,7 @@ class Graph:
         *,
         where: str | None = None,
         state: str | None = None,
-        source: Source | None = None,
+        source: DocumentSource | None = None,
     ) -> None:
         self._inspected = inspect(specs)
         if self._inspected.problems:
@@ -82,7 +82,7 @@ class Graph:
             return Arranged.read(found)
         form: dict[str, Any] = {"nodes": found} if isinstance(found, list) else found
         nodes = nodes_from_document(form["nodes"])
-        return Graph(nodes, state=form.get("state"), source=Source.read(form.get("source")))
+        return Graph(nodes, state=form.get("state"), source=DocumentSource.read(form.get("source")))
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -258,7 +258,7 @@ class Arranged(Graph):
         pinned: bool,
         state: str | None = None,
         trusted: bool = True,
-        source: Source | None = None,
+        source: DocumentSource | None = None,
     ) -> None:
         super().__init__(specs, state=state, source=source)
         self.trusted = trusted
@@ -278,7 +278,7 @@ class Arranged(Graph):
             pinned=document["pinned"],
             state=document.get("state"),
             trusted=document.get("trusted", True),
-            source=Source.read(document.get("source")),
+            source=DocumentSource.read(document.get("source")),
         )
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...base.codec import sha256
 from ...base.ids import Digest, NodeId
-from .document import Source, node_from_document
+from .document import DocumentSource, node_from_document
 from .graph import Graph
 from .order import topological
 from .spec import NodeSpec
@@ -42,7 +42,7 @@ class Outline:
         self.list_of: list[int] = []
         """Which of the `lists` of parents each node has: members of a fan-out have the same."""
         form = self._read()
-        self.source = Source.read(form.get("source"))
+        self.source = DocumentSource.read(form.get("source"))
         self._pinned: bool | None = form.get("pinned")
         """None unless the run has had other versions of the graph."""
         removed: list[Any] = form.get("removed", [])

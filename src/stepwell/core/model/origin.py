@@ -9,7 +9,7 @@ from ...base.ids import RunId
 from .rows import RunRow
 
 
-class Origin(NamedTuple):
+class ForkOrigin(NamedTuple):
     """The run that a fork was made from, and how far that one was."""
 
     run_id: RunId
@@ -21,12 +21,12 @@ class Origin(NamedTuple):
         return f"{self.run_id} at {self.seq}"
 
 
-def origin_of(row: RunRow) -> Origin | None:
+def origin_of(row: RunRow) -> ForkOrigin | None:
     """None if the run is no fork."""
     if row.fork is None:
         return None
     found = decode(row.fork)
-    return Origin(found["origin"], found["seq"], found["before"])
+    return ForkOrigin(found["origin"], found["seq"], found["before"])
 
 
 def made_from(fork: RunRow, origin: RunId, created_at: int) -> bool:

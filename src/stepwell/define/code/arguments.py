@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from ...base.codec import check
+from ...base.forms.problems import Misfit
 from ...base.types.codecs import to_json
-from ...base.types.misfit import Misfit
 from ...base.types.shapes import Shape
 from ...core.kernel.folding import PLAIN
 from ...errors import DefinitionError, NotJson
@@ -17,7 +17,7 @@ from ..types.signatures import shapes_of
 from .address import address_of
 
 
-class Arguments:
+class JobParameters:
     """What a job takes. Nodes of one job mostly have the same args, so each set of names is checked once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -90,9 +90,9 @@ def by_type(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def arguments_of(function: Callable[..., Any]) -> Arguments | None:
+def arguments_of(function: Callable[..., Any]) -> JobParameters | None:
     """What a function takes; None if it has no signature, like some C functions."""
     try:
-        return Arguments(function)
+        return JobParameters(function)
     except (TypeError, ValueError):
         return None

@@ -13,7 +13,7 @@ from ...base.codec import decode, encode, encode_checked, sha256
 from ...base.forms.problems import Problem, Problems, TooManyProblems
 from ...base.ids import NodeId
 from ...core.graph import Graph, NodeSpec, is_name
-from ...core.graph.document import Source
+from ...core.graph.document import DocumentSource
 from ...errors import NotJson
 from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
@@ -186,7 +186,7 @@ class Document:
     @cached_property
     def graph(self) -> Graph:
         """Its graph. It is untrusted: only registered handlers, and jobs of allowed modules, run for it."""
-        source = Source(self.digest, self.input)
+        source = DocumentSource(self.digest, self.input)
         return Graph([self._spec(node) for node in self.nodes], source=source)
 
     def node(self, name: str) -> Node | None:

@@ -7,8 +7,8 @@ from typing import Annotated
 from annotated_types import Ge, MinLen
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from ...base.forms.problems import Problem
-from ...base.forms.reading import Expected, Form, Omittable, PositiveSeconds, Refused, Seconds
+from ...base.forms.problems import Misfit, Problem
+from ...base.forms.reading import Expected, Form, Omittable, PositiveSeconds, Seconds
 from ...core.graph import Retry
 
 _CONTENTS = "a whole number of attempts, or an object with max_attempts"
@@ -35,7 +35,7 @@ class RetryForm(Form):
     def _check_delays(self) -> RetryForm:
         if self.max_delay < self.base_delay:
             message = f"expected at least base_delay, which is {self.base_delay:g}, got {self.max_delay:g}"
-            raise Refused([Problem(("max_delay",), message)])
+            raise Misfit([Problem(("max_delay",), message)])
         return self
 
 

@@ -10,8 +10,9 @@ from functools import partial
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, ClassVar, NamedTuple, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from ...base.forms.problems import Misfit
 from ...base.place import neighbours
-from ...base.types.misfit import Misfit, Unsupported
+from ...base.types.misfit import Unsupported
 from ...base.types.shapes import Shape, shape_of
 from ...errors import DataMisfit
 from .delta import Delta

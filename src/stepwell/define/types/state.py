@@ -14,7 +14,8 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from ...base.codec import encode
-from ...base.types.misfit import Misfit, Unsupported
+from ...base.forms.problems import Misfit
+from ...base.types.misfit import Unsupported
 from ...base.types.shapes import Shape, not_json, shape_of
 from ...base.words import briefly
 from ...core.kernel.folding import Channel, copied

@@ -10,7 +10,7 @@ from ...base.ids import RunId
 from ...base.words import offered
 from ...core.graph import Graph
 from ...core.model import RunStatus
-from ...core.model.origin import Origin
+from ...core.model.origin import ForkOrigin
 from ...define import Delta
 from ...history.comparing import Comparison
 from ...history.measuring import RunMetrics
@@ -91,7 +91,7 @@ class AsyncRun(Wrapper[Run]):
     outputs: reading[dict[str, Any]] = reading(lambda run: run.outputs, Run.outputs.__doc__)
     state: reading[dict[str, Any]] = reading(lambda run: run.state, Run.state.__doc__)
     metrics: reading[RunMetrics] = reading(lambda run: run.metrics, Run.metrics.__doc__)
-    origin: reading[Origin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
+    origin: reading[ForkOrigin | None] = reading(lambda run: run.origin, Run.origin.__doc__)
 
     nodes = awaited(Run.nodes, reads=True)
     node = awaited(Run.node, reads=True)

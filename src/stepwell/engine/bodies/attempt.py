@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
 from ...base.codec import MAX_BYTES, encode
+from ...base.forms.problems import Misfit
 from ...base.ids import RunId
 from ...base.types.codecs import encoded_by_type
-from ...base.types.misfit import Misfit
 from ...base.types.shapes import Shape
 from ...base.words import class_names
 from ...core.kernel import settling

@@ -11,7 +11,7 @@ from ...core.graph import Graph, from_frozen
 from ...core.kernel.importing import import_problems
 from ...core.kernel.plans import NotNow
 from ...core.model import RUN_VERBS, Gate, NodeStatus
-from ...core.model.origin import Origin, origin_of
+from ...core.model.origin import ForkOrigin, origin_of
 from ...core.store import Store, reader
 from ...define.document.checking import with_templates_read
 from ...errors import GraphError, InputError, RunConflict
@@ -208,7 +208,7 @@ class Controls:
         return type(self)(self._engine, made)  # type: ignore[call-arg]
 
     @property
-    def origin(self) -> Origin | None:
+    def origin(self) -> ForkOrigin | None:
         """Where this run was forked from: `run_id`, `seq`, `before`; None if it is no fork."""
         return origin_of(reader.require_run(self._engine.store, self.id))
 

@@ -56,7 +56,7 @@ def _told(problem: Any) -> str:
     return f"{problem.path}: {problem.message}"
 
 
-class _Form:
+class _Fields:
     """An object of a cassette and its path. Problems are reported, and a default is used instead."""
 
     def __init__(self, data: Mapping[str, Any], path: tuple[str | int, ...], problems: list[str]) -> None:
@@ -96,14 +96,14 @@ class _Form:
             self.report(error.message, field)
             return encode_checked(None)
 
-    def form(self, field: str) -> _Form:
-        return _Form(self.take(field, dict, {}), (*self._path, field), self.problems)
+    def form(self, field: str) -> _Fields:
+        return _Fields(self.take(field, dict, {}), (*self._path, field), self.problems)
 
-    def forms(self, field: str, *, optional: bool = False) -> list[_Form]:
+    def forms(self, field: str, *, optional: bool = False) -> list[_Fields]:
         """The objects of a list."""
         found = []
         for place, value in enumerate(self.take(field, list, [], optional=optional)):
-            form = _Form(value, (*self._path, field, place), self.problems)
+            form = _Fields(value, (*self._path, field, place), self.problems)
             if isinstance(value, dict):
                 found.append(form)
             else:
@@ -112,7 +112,7 @@ class _Form:
 
 
 def _read(data: Any, problems: list[str]) -> RecordedRun | None:
-    form = _Form(data if isinstance(data, dict) else {}, (), problems)
+    form = _Fields(data if isinstance(data, dict) else {}, (), problems)
     if "cassette" not in form.data:
         form.report("it is no cassette: an object with `cassette`, `run`, `graphs` and `nodes` is needed")
         return None
@@ -141,7 +141,7 @@ def _read(data: Any, problems: list[str]) -> RecordedRun | None:
     return recorded._replace(nodes=tuple(found))
 
 
-def _graphs(form: _Form) -> dict[str, Graph]:
+def _graphs(form: _Fields) -> dict[str, Graph]:
     found: dict[str, Graph] = {}
     for digest in form.data:
         data = form.encoded(digest)
@@ -155,7 +155,7 @@ def _graphs(form: _Form) -> dict[str, Graph]:
     return found
 
 
-def _node(form: _Form, recorded: RecordedRun, graphs: Mapping[str, Graph]) -> RecordedNode | None:
+def _node(form: _Fields, recorded: RecordedRun, graphs: Mapping[str, Graph]) -> RecordedNode | None:
     before, node, order = len(form.problems), form.data, recorded.graph.order
     index = _index(form, recorded.graph)
     if index < len(order) and node.get("id") != order[index]:
@@ -180,21 +180,21 @@ def _node(form: _Form, recorded: RecordedRun, graphs: Mapping[str, Graph]) -> Re
     return RecordedNode(index, run_id, input, graph, attempt, generation, stored, effects, stub, given)
 
 
-def _index(form: _Form, graph: Graph) -> int:
+def _index(form: _Fields, graph: Graph) -> int:
     index = form.number("index")
     if index >= len(graph.order):
         form.report("the graph has no node with this number", "index")
     return index
 
 
-def _output(form: _Form) -> bytes:
+def _output(form: _Fields) -> bytes:
     stored = joined(form.encoded("output"), form.encoded("delta") if "delta" in form.data else None)
     if sha256(stored) != form.text("sha256"):
         form.report("it was changed: its SHA-256 is not the one that was recorded", "output")
     return stored
 
 
-def _effect(form: _Form, node: str, attempt: int) -> Effect:
+def _effect(form: _Fields, node: str, attempt: int) -> Effect:
     """Its hashes are checked when it is served, because that error can name the node and the effect."""
     effect = form.data
     raised = form.take("raised", dict, optional=True)
@@ -224,7 +224,7 @@ def _effect(form: _Form, node: str, attempt: int) -> Effect:
     )
 
 
-def _error(form: _Form, groups: int = MAX_GROUPS) -> EffectError:
+def _error(form: _Fields, groups: int = MAX_GROUPS) -> EffectError:
     bases = form.take("bases", list, [])
     if not all(isinstance(each, str) for each in bases):
         form.report("a list of strings is needed", "bases")
