@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from stepwell import Context, Engine, Run, Workflow, step
-from stepwell.base.codec import decode, encode
 from stepwell.base.ids import RunId
 from stepwell.core.model import Create, Delete, Op, Receipt, Share
-from stepwell.core.model.origin import is_origin
-from stepwell.core.store import reader
 from stepwell.core.store.memory import MemoryStore
 from stepwell.engine.procedures.forking import fork_arguments
 from stepwell.engine.reports.replay import replay_cassette
@@ -136,15 +133,3 @@ def test_a_stranger_that_comes_while_a_fork_shares_is_found_out() -> None:
         with pytest.raises(RunConflict, match="run fork could not begin: the run it is a fork of was deleted"):
             origin.fork("b", run_id="fork")
         assert engine.get("fork").status == "CANCELLED"
-
-
-def test_a_fork_of_an_earlier_version_knows_its_origin_by_age(open_engine: OpenEngine) -> None:
-    engine = open_engine()
-    origin = engine.run(Sum(), run_id="origin")
-    fork = origin.fork(run_id="fork").row
-    told = {name: value for name, value in decode(fork.fork or b"").items() if name != "created_at"}
-    silent = fork._replace(fork=encode(told))
-    assert is_origin(origin.row, silent)
-    origin.delete()
-    assert not is_origin(engine.run(Sum(), run_id="origin").row, silent)
-    assert reader.get_run(engine.store, "origin") is not None

@@ -91,12 +91,12 @@ class Dominators:
 
     def _of_all(self, nodes: Sequence[int]) -> int:
         """The nearest node that is or dominates each of these."""
-        found = nodes[0] if nodes else _NONE
+        nearest = nodes[0] if nodes else _NONE
         for node in nodes[1:]:
-            if found == _NONE:
+            if nearest == _NONE:
                 break
-            found = self._common(found, node)
-        return found
+            nearest = self._common(nearest, node)
+        return nearest
 
     def _common(self, one: int, other: int) -> int:
         if self._depth[one] < self._depth[other]:

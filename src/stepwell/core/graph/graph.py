@@ -77,10 +77,10 @@ class Graph:
         return graph
 
     @staticmethod
-    def _read(found: Any) -> Graph:
-        if isinstance(found, dict) and "numbering" in found:
-            return Arranged.read(found)
-        form: dict[str, Any] = {"nodes": found} if isinstance(found, list) else found
+    def _read(document: Any) -> Graph:
+        if isinstance(document, dict) and "numbering" in document:
+            return Arranged.read(document)
+        form: dict[str, Any] = {"nodes": document} if isinstance(document, list) else document
         nodes = nodes_from_document(form["nodes"])
         return Graph(nodes, state=form.get("state"), source=DocumentSource.read(form.get("source")))
 
@@ -162,22 +162,22 @@ class Graph:
         index, inspected = self.index, self._inspected.parents
         places = [index[spec.id] for spec in self._specs]
         shared: dict[int, tuple[int, ...]] = {}  # members of a fan-out share one tuple
-        found = []
+        parents = []
         for position in self._ordered.positions:
             own = inspected[position]
             if id(own) not in shared:
                 shared[id(own)] = tuple(places[parent] for parent in own)
-            found.append(shared[id(own)])
-        return tuple(found)
+            parents.append(shared[id(own)])
+        return tuple(parents)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """By place in the order: the places of the children."""
-        found: list[list[int]] = [[] for _ in self.order]
+        children: list[list[int]] = [[] for _ in self.order]
         for child, parents in enumerate(self.parents):
             for parent in parents:
-                found[parent].append(child)
-        return tuple(map(tuple, found))
+                children[parent].append(child)
+        return tuple(map(tuple, children))
 
     @cached_property
     def named(self) -> Mapping[str, Sequence[int]]:

@@ -131,7 +131,9 @@ def _ordered(layer: Sequence[int], above: list[list[int]], below: list[list[int]
         neighbours = above if down else below
         for row in rows[1:] if down else rows[-2::-1]:
             middle = {
-                vertex: sum(place[each] for each in near) / len(near) if (near := neighbours[vertex]) else place[vertex]
+                vertex: sum(place[other] for other in near) / len(near)
+                if (near := neighbours[vertex])
+                else place[vertex]
                 for vertex in row
             }
             row.sort(key=middle.__getitem__)
@@ -169,15 +171,15 @@ def _swap(rows: Sequence[list[int]], above: list[list[int]], below: list[list[in
 def _as_explored(layer: Sequence[int], above: list[list[int]], below: list[list[int]]) -> list[int]:
     """Depth first from the roots in order, so that what belongs together begins together."""
     seen = [False] * len(layer)
-    found = []
+    explored = []
     stack = [vertex for vertex in reversed(range(len(layer))) if not above[vertex]]
     while stack:
         vertex = stack.pop()
         if not seen[vertex]:
             seen[vertex] = True
-            found.append(vertex)
+            explored.append(vertex)
             stack += reversed(below[vertex])
-    return found
+    return explored
 
 
 def _number(row: Sequence[int], place: list[int]) -> None:
@@ -230,18 +232,18 @@ def place(arranged: Arrangement, extents: Sequence[float]) -> list[float]:
             straight *= 2
         for number in reversed(range(len(rows))) if neighbours is below else range(len(rows)):
             row, offset = rows[number], offsets[number]
-            wanted, weights = [], []
+            targets, weights = [], []
             for vertex, distance in zip(row, offset, strict=True):
                 pull, weight = across[vertex] * 0.01, 0.01  # what has no neighbours stays where it is
-                for each in neighbours[vertex]:
-                    pull += across[each]
+                for neighbour in neighbours[vertex]:
+                    pull += across[neighbour]
                     weight += 1
                 if trunk[vertex] in lines:
                     pull += lines[trunk[vertex]] * straight
                     weight += straight
-                wanted.append(pull / weight - distance)
+                targets.append(pull / weight - distance)
                 weights.append(weight)
-            for vertex, distance, fitted in zip(row, offset, _rising(wanted, weights), strict=True):
+            for vertex, distance, fitted in zip(row, offset, _rising(targets, weights), strict=True):
                 across[vertex] = fitted + distance
     first = min(at - size / 2 for at, size in zip(across, sizes, strict=True))
     return [at - first for at in across]
@@ -264,11 +266,11 @@ def _offsets(row: Sequence[int], sizes: Sequence[float], nodes: int) -> list[flo
     return offsets
 
 
-def _rising(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+def _rising(targets: Sequence[float], weights: Sequence[float]) -> list[float]:
     """The numbers nearest to `wanted` (by weighted squares) of which none is less than the one before it."""
     blocks: list[tuple[float, float, int]] = []
-    for want, weight in zip(wanted, weights, strict=True):
-        total, mass, count = want * weight, weight, 1
+    for target, weight in zip(targets, weights, strict=True):
+        total, mass, count = target * weight, weight, 1
         while blocks and blocks[-1][0] * mass >= total * blocks[-1][1]:
             before = blocks.pop()
             total, mass, count = total + before[0], mass + before[1], count + before[2]

@@ -38,16 +38,16 @@ def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]
         for parent in ps:
             children.setdefault(parent, []).append(child)
     level = [0] * len(parents)
-    found = [position for position, count in enumerate(waiting) if count == 0]
-    for position in found:  # grows while it is walked
+    sequence = [position for position, count in enumerate(waiting) if count == 0]
+    for position in sequence:  # grows while it is walked
         below = level[position] + 1
         for child in children.get(position, ()):
             if level[child] < below:  # noqa: PLR1730 (max() is a call, and this is the innermost loop)
                 level[child] = below
             waiting[child] -= 1
             if waiting[child] == 0:
-                found.append(child)
-    return found, level
+                sequence.append(child)
+    return sequence, level
 
 
 def _levels_as_declared(parents: Sequence[Sequence[int]]) -> list[int] | None:
@@ -113,8 +113,8 @@ def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], pat
             above = path[smallest] if own else START
         place = children_so_far[smallest] if own else roots_so_far
         keys.append(sha256(above + place.to_bytes(4, "big")).digest()[:8])
-        for each in own:
-            children_so_far[each] += 1
+        for parent in own:
+            children_so_far[parent] += 1
         roots_so_far += not own
     return keys
 
@@ -127,11 +127,11 @@ def reachable(
     >>> sorted(reachable([0], [[1], [2], [], []]))
     [1, 2]
     """
-    found: set[int] = set()
+    reached: set[int] = set()
     stack = list(starts)
     while stack:
         for neighbour in neighbours[stack.pop()]:
-            if neighbour not in found and neighbour not in but:
-                found.add(neighbour)
+            if neighbour not in reached and neighbour not in but:
+                reached.add(neighbour)
                 stack.append(neighbour)
-    return found
+    return reached

@@ -53,12 +53,14 @@ class Retry:
             both = f"base_delay={shown(self.base_delay)}, max_delay={shown(self.max_delay)}"
             raise _wrong(both, "max_delay cannot be less than base_delay, which is the first delay; give both")
         if self.retry_on is not None:
-            given = self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
-            names = tuple(map(_name_of, given))
-            functions = ((name, item) for name, item in zip(names, given, strict=True) if name is not item)
+            conditions = (
+                self.retry_on if isinstance(self.retry_on, tuple | list | set | frozenset) else (self.retry_on,)
+            )
+            names = tuple(map(_name_of, conditions))
+            functions = ((name, item) for name, item in zip(names, conditions, strict=True) if name is not item)
             self._set(
                 retry_on=names,
-                unchecked=tuple(item for item in given if isinstance(item, str)),
+                unchecked=tuple(item for item in conditions if isinstance(item, str)),
                 predicates=tuple(name for name in names if ":" in name),
                 functions=tuple((name, item) for name, item in functions if ":" in name),
             )
@@ -70,9 +72,9 @@ class Retry:
     @classmethod
     def stored(cls, max_attempts: int, base_delay: float, max_delay: float, retry_on: tuple[str, ...] | None) -> Retry:
         """As stored: it may have delays that are refused today."""
-        made = cls(max_attempts, retry_on=retry_on)
-        made._set(base_delay=base_delay, max_delay=max_delay)
-        return made
+        retry = cls(max_attempts, retry_on=retry_on)
+        retry._set(base_delay=base_delay, max_delay=max_delay)
+        return retry
 
     @classmethod
     def of(cls, value: Retry | int | None) -> Retry | None:
@@ -87,10 +89,10 @@ class Retry:
             return self
         own = dict(self.functions)
         names = [str(name) for name in self.retry_on]
-        made = Retry.stored(self.max_attempts, *self.delays(), None)
+        retry = Retry.stored(self.max_attempts, *self.delays(), None)
         meant = Retry(1, retry_on=tuple(known.get(name, own.get(name, name)) for name in names))
-        made._set(retry_on=meant.retry_on, predicates=meant.predicates, functions=meant.functions)
-        return made
+        retry._set(retry_on=meant.retry_on, predicates=meant.predicates, functions=meant.functions)
+        return retry
 
     def delays(self) -> tuple[float, float]:
         """The shortest and the longest delay, in seconds."""

@@ -42,8 +42,8 @@ class AncestryHashes:
         """The hash of attempt `number` of a node; None while a parent has neither completed nor been skipped."""
         if (index, number) in self._told:
             return self._told[index, number]
-        for each in self._missing(index):
-            self._completed[each] = self._hash(each, self._nodes[each].attempt)
+        for ancestor in self._missing(index):
+            self._completed[ancestor] = self._hash(ancestor, self._nodes[ancestor].attempt)
         waits = any(
             self._nodes[parent].status not in (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
             for parent in self._graph.parents[index]
@@ -56,9 +56,9 @@ class AncestryHashes:
 
     def _missing(self, index: int) -> list[int]:
         """Completed ancestors without a hash so far, parents first."""
-        found = reachable([index], self._graph.parents, self._completed)
-        completed = (each for each in found if self._nodes[each].status is NodeStatus.COMPLETED)
-        return sorted(completed, key=lambda each: self._graph.ranks[each])
+        above = reachable([index], self._graph.parents, self._completed)
+        completed = (node for node in above if self._nodes[node].status is NodeStatus.COMPLETED)
+        return sorted(completed, key=lambda node: self._graph.ranks[node])
 
 
 def _hashes(graph: Graph, journal: Iterable[JournalRow]) -> dict[tuple[int, int], str]:
@@ -81,8 +81,8 @@ def _hashes(graph: Graph, journal: Iterable[JournalRow]) -> dict[tuple[int, int]
             shared.add(entry.index)
     for index in shared:
         stands_on[index, 1] = [(parent, 1) for parent in graph.parents[index] if parent in shared]
-    found: dict[tuple[int, int], str] = {}
+    hashes: dict[tuple[int, int], str] = {}
     for index, number in sorted(stands_on, key=lambda place: (graph.ranks[place[0]], place)):
-        parents = (found[place] for place in stands_on[index, number])
-        found[index, number] = ancestry_hash(graph.order[index], number, parents)
-    return found
+        parents = (hashes[place] for place in stands_on[index, number])
+        hashes[index, number] = ancestry_hash(graph.order[index], number, parents)
+    return hashes

@@ -110,10 +110,12 @@ def parent_counters(nodes: Sequence[NodeRow], parents: Sequence[int]) -> tuple[i
 
 def _counters(stored: Stored) -> Iterable[str]:
     run = stored.run
-    found = counts(stored.nodes)
-    told_since = run.releasing and found.active > run.active  # nodes were released between reading the run and them
-    if (run.open, run.active, run.failed) != tuple(found._replace(active=run.active) if told_since else found):
-        yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(found)}"
+    counted = counts(stored.nodes)
+    released_since = (
+        run.releasing and counted.active > run.active
+    )  # nodes were released between reading the run and them
+    if (run.open, run.active, run.failed) != tuple(counted._replace(active=run.active) if released_since else counted):
+        yield f"the run counts {run.open, run.active, run.failed}, its nodes say {tuple(counted)}"
     healed = _healed(stored)
     begun = (NodeStatus.RUNNING, NodeStatus.COMPLETED)  # in a healed run, perhaps with other parents
     early = (NodeStatus.READY, *(() if healed else begun))
@@ -175,16 +177,16 @@ def _history(stored: Stored) -> Iterable[str]:
     yield from folded.problems
     for node in stored.nodes:
         to_be_told = stored.run.releasing and node.status is NodeStatus.PENDING
-        said = folded.nodes[node.index]
-        if said is not node.status and not (to_be_told and said is NodeStatus.READY):
-            yield f"{node.id}: the journal says {said}, its row {node.status}"
-    told = dict(folded.attempts)
+        expected = folded.nodes[node.index]
+        if expected is not node.status and not (to_be_told and expected is NodeStatus.READY):
+            yield f"{node.id}: the journal says {expected}, its row {node.status}"
+    expected_attempts = dict(folded.attempts)
     for attempt in stored.attempts:
-        status = told.pop((attempt.index, attempt.number), None)
+        status = expected_attempts.pop((attempt.index, attempt.number), None)
         if status is not attempt.status:
             yield f"attempt {attempt.number} of node {attempt.index}: the journal says {status}, its row {attempt.status}"
-    if told:
-        yield f"the journal tells of attempts without rows: {sorted(told)}"
+    if expected_attempts:
+        yield f"the journal tells of attempts without rows: {sorted(expected_attempts)}"
     if not _healed(stored):  # a node may have begun with other parents
         yield from _outdated(stored)
 
@@ -272,9 +274,9 @@ def folding(graphs: Sequence[Graph], journal: Iterable[JournalRow]) -> Iterator[
                         become(child, NodeStatus.READY)
         elif entry.kind in ("woken", "rewrote"):
             if nodes[index] is NodeStatus.COMPLETED:  # its completion stays in history but no longer counts
-                for each in range(1, number + 1):
-                    if attempts.get((index, each)) is AttemptStatus.COMPLETED:
-                        attempts[index, each] = AttemptStatus.SUPERSEDED
+                for earlier in range(1, number + 1):
+                    if attempts.get((index, earlier)) is AttemptStatus.COMPLETED:
+                        attempts[index, earlier] = AttemptStatus.SUPERSEDED
             run_again(index, entry.status)
         elif entry.kind == "shared":
             become(index, NodeStatus.COMPLETED)

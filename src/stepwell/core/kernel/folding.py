@@ -129,7 +129,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         if PLAIN.issuperset(map(type, value)):
             return value if kind is list else list(value)
         return [plain(item, depth + 1) for item in value]
-    return next((made(value) for base, made in _SCALARS.items() if isinstance(value, base)), value)
+    return next((convert(value) for base, convert in _SCALARS.items() if isinstance(value, base)), value)
 
 
 PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -165,14 +165,14 @@ def _between(graph: Graph, dominator: int, index: int) -> tuple[int, ...]:
         return ()
     ranks = graph.ranks
     lowest = ranks[dominator]
-    found: set[int] = {dominator}
+    between: set[int] = {dominator}
     stack = [index]
     while stack:
         for parent in graph.parents[stack.pop()]:
-            if ranks[parent] > lowest and parent not in found:
-                found.add(parent)
+            if ranks[parent] > lowest and parent not in between:
+                between.add(parent)
                 stack.append(parent)
-    return in_order(graph, found)
+    return in_order(graph, between)
 
 
 def ancestors(graph: Graph, index: int) -> tuple[int, ...]:

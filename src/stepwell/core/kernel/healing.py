@@ -33,18 +33,18 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool =
     `Graph.trusted`.
     """
     numbering = list(current.order)
-    found = _same_nodes(current, new)
+    numbers = _same_nodes(current, new)
     names = dict(current.former_names)
     for spec in new:
-        number = found.get(spec.id)
+        number = numbers.get(spec.id)
         if number is None:
             numbering.append(spec.id)
         elif numbering[number] != spec.id:
             old = numbering[number]
             names[spec.id] = (*names.pop(old, ()), old)
             numbering[number] = spec.id
-    taken = set(found.values())
-    removed = {number: spec for number, spec in enumerate(current.in_order) if number not in taken}
+    used = set(numbers.values())
+    removed = {number: spec for number, spec in enumerate(current.in_order) if number not in used}
     source = new.source or current.source
     return Arranged(
         list(new), numbering, removed, names, pinned=pinned, state=new.state, trusted=trusted, source=source
@@ -54,21 +54,21 @@ def arrange(current: Graph, new: Graph, *, pinned: bool = False, trusted: bool =
 def _same_nodes(current: Graph, new: Graph) -> dict[NodeId, int]:
     """The numbers of those nodes of `new` which `current` knows."""
     present = {node: number for node, number in current.index.items() if number not in current.removed}
-    found = {spec.id: present[spec.id] for spec in new if spec.id in present}
-    taken = set(found.values())
+    numbers = {spec.id: present[spec.id] for spec in new if spec.id in present}
+    used = set(numbers.values())
     former = {name: current.index[node] for node, names in current.former_names.items() for name in names}
 
     def find(spec: NodeSpec, *known: int | None) -> None:
-        number = next((number for number in known if number is not None and number not in taken), None)
-        if number is not None and spec.id not in found:
-            found[spec.id] = number
-            taken.add(number)
+        number = next((number for number in known if number is not None and number not in used), None)
+        if number is not None and spec.id not in numbers:
+            numbers[spec.id] = number
+            used.add(number)
 
     for spec in new:
         find(spec, *(current.index.get(name) for name in spec.was))
     for spec in new:  # `was=` goes before remembered names
         find(spec, former.get(spec.id), current.index.get(spec.id))
-    return found
+    return numbers
 
 
 def possible_rename(current: Graph, new: Graph, nodes: Sequence[NodeRow]) -> str | None:
@@ -109,8 +109,8 @@ def _becomes(
     run: RunRow, row: NodeRow, graph: Graph, late: Collection[int], returning: Collection[int]
 ) -> tuple[NodeStatus, str | None]:
     if row.index in graph.removed:
-        kept = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
-        return (row.status if kept else NodeStatus.CANCELLED), REMOVED
+        stays = row.status in (NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.RUNNING)
+        return (row.status if stays else NodeStatus.CANCELLED), REMOVED
     if row.index in late:
         return NodeStatus.SKIPPED, HEALED_LATE
     if run.status.terminal:

@@ -27,17 +27,17 @@ def import_problems(old: Graph, nodes: Sequence[NodeRow], new: Graph) -> list[Gr
     its name, job, args and parents; and nothing new may come before it, for it would come too late.
     """
     problems: list[GraphProblem] = []
-    kept: dict[str, str] = {}
+    fixed: dict[str, str] = {}
     added = {node for node in new.nodes if node not in old.nodes}
     for row in nodes:
         spec = old.in_order[row.index]
         if row.status in _KEPT and old.nodes.get(spec.id) is spec:
-            kept[spec.id] = _KEPT[row.status][0]
+            fixed[spec.id] = _KEPT[row.status][0]
             problems += _touched(spec, new.nodes.get(spec.id), row.status, added)
-    problems += _too_late(new, added, kept)
+    problems += _too_late(new, added, fixed)
     if all(spec.job is not None for spec in old):
-        told = "node {!r} has no job, and this run has no class whose method it could be; give it a job"
-        problems += [_problem(spec.id, told.format(spec.name), "job") for spec in new if spec.job is None]
+        message = "node {!r} has no job, and this run has no class whose method it could be; give it a job"
+        problems += [_problem(spec.id, message.format(spec.name), "job") for spec in new if spec.job is None]
     return problems
 
 
@@ -58,10 +58,10 @@ def _touched(
             yield _problem(spec.id, f"node {spec.name!r} {state}, so its {field} cannot change; {advice}", field)
 
 
-def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> Iterator[GraphProblem]:
+def _too_late(new: Graph, added: Collection[str], fixed: Mapping[str, str]) -> Iterator[GraphProblem]:
     """New nodes above something that has begun."""
     seen: dict[str, NodeId] = {}
-    waiting = [(NodeId(node), NodeId(node)) for node in sorted(kept, reverse=True) if node in new.nodes]
+    waiting = [(NodeId(node), NodeId(node)) for node in sorted(fixed, reverse=True) if node in new.nodes]
     while waiting:
         at, below = waiting.pop()
         for parent in new.nodes[at].depends_on:
@@ -73,7 +73,7 @@ def _too_late(new: Graph, added: Collection[str], kept: Mapping[str, str]) -> It
             late = new.nodes[seen[node]]
             yield _problem(
                 node,
-                f"node {new.nodes[node].name!r} is new and stands before {late.name!r} ({late.id}), which {kept[late.id]}: it "
+                f"node {new.nodes[node].name!r} is new and stands before {late.name!r} ({late.id}), which {fixed[late.id]}: it "
                 f"would come too late; let only nodes depend on it that have not begun",
             )
 

@@ -25,20 +25,16 @@ def origin_of(row: RunRow) -> ForkOrigin | None:
     """None if the run is no fork."""
     if row.fork is None:
         return None
-    found = decode(row.fork)
-    return ForkOrigin(found["origin"], found["seq"], found["before"])
+    fork = decode(row.fork)
+    return ForkOrigin(fork["origin"], fork["seq"], fork["before"])
 
 
 def made_from(fork: RunRow, origin: RunId, created_at: int) -> bool:
     """Whether a fork was made from this run, and not from one that had its id before and was deleted."""
     if fork.fork is None:
         return False
-    found = decode(fork.fork)
-    if found["origin"] != origin:
-        return False
-    # A fork of an earlier version does not say when its origin was created; a run that came after the fork is not it.
-    told = found.get("created_at")
-    return created_at <= fork.created_at if told is None else bool(created_at == told)
+    source = decode(fork.fork)
+    return bool(source["origin"] == origin and source["created_at"] == created_at)
 
 
 def is_origin(row: RunRow, fork: RunRow) -> bool:

@@ -108,10 +108,10 @@ class WorkerRow(NamedTuple):
     def said(self) -> dict[str, Any]:
         """What it tells of itself, as far as it can be understood: it may be of another version."""
         try:
-            found = decode(self.info)
+            info = decode(self.info)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return info if isinstance(info, dict) else {}
 
 
 class JournalRow(NamedTuple):

@@ -97,5 +97,5 @@ def parted(text: str) -> tuple[str, int | None]:
     >>> parted("summarise@3"), parted("summarise")
     (('summarise', 3), ('summarise', None))
     """
-    found = _NAMED.match(text)
-    return (text, None) if found is None else (found[1], int(found[2]))
+    match = _NAMED.match(text)
+    return (text, None) if match is None else (match[1], int(match[2]))
