@@ -1,6 +1,7 @@
 """Stepwell: a durable workflow engine.
 
-Names are loaded when they are first used, so `import stepwell` costs next to nothing.
+Names are loaded when they are first used, so `import stepwell` costs next to nothing. All errors are in `stepwell.errors`; here
+are those that programs catch, and those that bodies raise.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .base.version import __version__
 
 if TYPE_CHECKING:
+    from . import errors as errors
     from . import reducers as reducers
     from . import testing as testing
     from .base import types as types
@@ -19,31 +21,49 @@ if TYPE_CHECKING:
     from .core.graph import Graph, NodeSpec, Retry
     from .core.model import AttemptStatus, NodeStatus, RunStatus
     from .define import PREVIOUS, Builder, Delta, Workflow, step, task
-    from .define.document import Document, DocumentError
+    from .define.document import Document
     from .engine import AsyncEngine, AsyncRun, Context, Engine, NodeView, Run
-    from .errors import *
+    from .errors import (
+        DefinitionError,
+        InputError,
+        PermanentError,
+        RetryLater,
+        RunCancelled,
+        RunConflict,
+        RunFailed,
+        RunNotFound,
+        RunPaused,
+        RunStillActive,
+        StepwellError,
+        StoreError,
+        TransientError,
+    )
     from .handlers import Handlers, handler
     from .history import effect
     from .pipeline import Entity, Pipeline
-    from .triggers import Trigger, TriggerError
+    from .triggers import Trigger
 
 _HOMES = {
-    "client": ("AsyncClient", "Client"),
-    "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
-    "define.document": ("Document", "DocumentError"),
-    "core.graph": ("Graph", "NodeSpec", "Retry"),
-    "handlers": ("Handlers", "handler"),
     "base.masking": ("secret",),
+    "client": ("AsyncClient", "Client"),
+    "core.graph": ("Graph", "NodeSpec", "Retry"),
     "core.model": ("AttemptStatus", "NodeStatus", "RunStatus"),
-    "pipeline": ("Entity", "Pipeline"),
-    "history": ("effect",),
+    "define": ("PREVIOUS", "Builder", "Delta", "Workflow", "step", "task"),
+    "define.document": ("Document",),
     "engine": ("AsyncEngine", "AsyncRun", "Context", "Engine", "NodeView", "Run"),
-    "triggers": ("Trigger", "TriggerError"),
+    "errors": (
+        *("DefinitionError", "InputError", "RunCancelled", "RunConflict", "RunFailed", "RunNotFound", "RunPaused"),
+        *("RunStillActive", "StepwellError", "StoreError"),
+        *("PermanentError", "RetryLater", "TransientError"),
+    ),
+    "handlers": ("Handlers", "handler"),
+    "history": ("effect",),
+    "pipeline": ("Entity", "Pipeline"),
+    "triggers": ("Trigger",),
 }
-_ROOMS = {"reducers": "reducers", "testing": "testing", "types": "base.types"}
+_ROOMS = {"errors": "errors", "reducers": "reducers", "testing": "testing", "types": "base.types"}
 """Modules that are used by name: `stepwell.types.register(...)`, `stepwell.testing.speedrun(...)`."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-"""By name; all other names are errors."""
 
 __all__ = [
     "PREVIOUS",
@@ -51,70 +71,36 @@ __all__ = [
     "AsyncEngine",
     "AsyncRun",
     "AttemptStatus",
-    "BadCassette",
     "Builder",
     "Client",
     "Context",
-    "DataMisfit",
     "DefinitionError",
     "Delta",
     "Document",
-    "DocumentError",
     "Engine",
-    "EngineClosed",
     "Entity",
-    "FrozenInstance",
     "Graph",
-    "GraphError",
     "Handlers",
-    "InputChanged",
     "InputError",
-    "InvalidOutput",
-    "ManifestError",
-    "MaskedResponse",
-    "MissingJob",
-    "MissingSecret",
-    "NodeNotFound",
     "NodeSpec",
     "NodeStatus",
     "NodeView",
-    "NotAllowed",
-    "NotJson",
-    "NotStored",
-    "OtherRoot",
     "PermanentError",
     "Pipeline",
-    "PipelineBusy",
-    "PipelineError",
-    "ReplayMismatch",
     "Retry",
     "RetryLater",
     "Run",
-    "RunBusy",
     "RunCancelled",
     "RunConflict",
-    "RunError",
     "RunFailed",
     "RunNotFound",
     "RunPaused",
     "RunStatus",
     "RunStillActive",
-    "SchemaTooNew",
-    "ServerError",
-    "StateError",
     "StepwellError",
-    "Stopped",
-    "StoreBusy",
-    "StoreCorrupt",
     "StoreError",
-    "StoreFull",
-    "StoreReadOnly",
-    "StoreReplaced",
     "TransientError",
     "Trigger",
-    "TriggerError",
-    "UnrecordedCall",
-    "UnsafePath",
     "Workflow",
     "__version__",
     "effect",
@@ -128,12 +114,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f".{_ROOMS[name]}", __name__)
-    home = _HOME.get(name, "errors")
-    value = None if name.startswith("_") else getattr(import_module(f".{home}", __name__), name, None)
-    # Whatever can be caught can be imported from here, also what is not listed above yet.
-    if name not in _HOME and not (isinstance(value, type) and issubclass(value, Exception)):
+    if name not in _HOME:
         raise AttributeError(f"module 'stepwell' has no attribute {name!r}")
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
     return value
 
 

@@ -1,8 +1,10 @@
-"""Every error Stepwell raises, in one tree.
+"""Every error Stepwell raises, in one tree. `stepwell` itself has those that programs catch or raise every day.
 
 StepwellError
 ├── DefinitionError            a workflow is written wrongly (shows the source line)
 │   ├── GraphError             a graph has problems: all of them, at once
+│   │   └── DocumentError      a document has problems, each with its line
+│   ├── TriggerError           a trigger is written wrongly
 │   └── MissingJob             a node names a job that does not exist here
 ├── InputError                 the input of a run is refused, before anything is stored
 │   ├── NotJson                a value cannot be kept as JSON
@@ -92,12 +94,31 @@ class GraphError(DefinitionError):
     """A graph has problems. `problems` lists all of them, each with the place it was found at."""
 
     def __init__(self, problems: Sequence[object], *, where: object = None, what: str = "the graph") -> None:
-        self.problems = tuple(problems)
+        self.problems: tuple[Any, ...] = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems):,} problems"
         lines = "\n".join(f"  - {problem}" for problem in self.problems[:MAX_SHOWN])
         if len(self.problems) > MAX_SHOWN:
             lines += f"\n  - and {len(self.problems) - MAX_SHOWN:,} more, in `problems` of this error"
         super().__init__(f"{what} has {count}:\n{lines}", where=where)
+
+
+class DocumentError(GraphError):
+    """A document has problems. `problems` lists all of them, each with its JSON path, line and column."""
+
+    def __init__(self, source: str, problems: Sequence[Any]) -> None:
+        self.source = source
+        super().__init__(problems, what=source)
+
+
+class TriggerError(DefinitionError):
+    """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, name: object, problems: Sequence[Any]) -> None:
+        self.name = name
+        self.problems = tuple(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        super().__init__(f"trigger {name!r} has {count}:\n{lines}")
 
 
 class MissingJob(DefinitionError):

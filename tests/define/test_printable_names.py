@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell import Builder, DefinitionError, GraphError, Workflow, step
+from stepwell import Builder, DefinitionError, Workflow, step
 from stepwell.core.graph import from_frozen
+from stepwell.errors import GraphError
 
 WRONG = ["esc\x1b[31m", "two\nlines", "bell\x07", "c1\x9b", "x" * 501]
 

@@ -11,12 +11,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
 
-from stepwell import Builder, DefinitionError, Delta, GraphError, StateError, Workflow, step
+from stepwell import Builder, DefinitionError, Delta, Workflow, step
 from stepwell.base.types.kinds import ADVICE
 from stepwell.core.graph import Graph, from_frozen, to_frozen
 from stepwell.core.model.outputs import delta_of, output_of
 from stepwell.define import definition_of
 from stepwell.define.types.reducing import refusal
+from stepwell.errors import GraphError, StateError
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
 from tests.define import states
 

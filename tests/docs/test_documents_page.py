@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import Document, DocumentError
+from stepwell import Document
 from stepwell.define.document.document import FIELDS
 from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
+from stepwell.errors import DocumentError
 from tests.docs.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from stepwell import Builder, Context, Engine, EngineClosed, Workflow, step
+from stepwell import Builder, Context, Engine, Workflow, step
 from stepwell.core.model import Sweep
+from stepwell.errors import EngineClosed
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
 from tests.engine.waiting import eventually

@@ -13,21 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import (
-    Document,
-    Engine,
-    GraphError,
-    InputError,
-    MissingJob,
-    RunConflict,
-    RunFailed,
-    Workflow,
-    handler,
-    step,
-)
+from stepwell import Document, Engine, InputError, RunConflict, RunFailed, Workflow, handler, step
 from stepwell.define.code.handled import HandledBody
 from stepwell.engine.reports.replay import replay_cassette
-from stepwell.errors import BadCassette
+from stepwell.errors import BadCassette, GraphError, MissingJob
 from stepwell.handlers import Handlers
 from stepwell.history.replay.loading import load_cassette
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, MissingJob, NodeStatus, Retry
+from stepwell import Builder, Engine, NodeStatus, Retry
 from stepwell.base.clock import SECOND, utc_text
 from stepwell.core.model import CountNodes, ListUnfinished
 from stepwell.core.store import Store
-from stepwell.errors import StoreBusy
+from stepwell.errors import MissingJob, StoreBusy
 from tests.engine import jobs
 from tests.engine.waiting import eventually
 

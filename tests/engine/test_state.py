@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from stepwell import Engine, NodeStatus, RunFailed, StateError
+from stepwell import Engine, NodeStatus, RunFailed
 from stepwell.base.codec import decode, encode
 from stepwell.core.store import reader
+from stepwell.errors import StateError
 from tests.define.states import Research, dynamic
 from tests.engine import states
 from tests.engine.conftest import OpenEngine

@@ -12,21 +12,10 @@ from typing import Any
 
 import pytest
 
-from stepwell import (
-    DefinitionError,
-    Document,
-    DocumentError,
-    Engine,
-    InputError,
-    Run,
-    RunStatus,
-    Trigger,
-    TriggerError,
-    Workflow,
-    step,
-)
+from stepwell import DefinitionError, Document, Engine, InputError, Run, RunStatus, Trigger, Workflow, step
 from stepwell.base.forms.problems import Problem
 from stepwell.engine.triggers import load_triggers
+from stepwell.errors import DocumentError, TriggerError
 from stepwell.triggers.firing import NotHere
 from stepwell.triggers.rendering import Start
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import pytest
 
-from stepwell import Builder, Delta, Engine, MissingJob, Run, Workflow, step
+from stepwell import Builder, Delta, Engine, Run, Workflow, step
 from stepwell.base.codec import encode, sha256
 from stepwell.core.graph import Graph, from_frozen
 from stepwell.core.model import ListUnfinished
 from stepwell.core.store.memory import MemoryStore
 from stepwell.engine.reports.replay import replay_cassette
-from stepwell.errors import DefinitionError, InputError
+from stepwell.errors import DefinitionError, InputError, MissingJob
 from stepwell.history.replay.loading import load_cassette, read_cassette
 from stepwell.reducers import add
 from tests.engine import jobs

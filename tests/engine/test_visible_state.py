@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell import StateError
 from stepwell.base.codec import decode, encode
 from stepwell.base.ids import RunId
 from stepwell.core.graph import Graph, NodeSpec
@@ -18,6 +17,7 @@ from stepwell.core.model.outputs import Completion, with_delta
 from stepwell.define.types.state import StateType, checked_state
 from stepwell.engine.bodies import visible_state
 from stepwell.engine.bodies.visible_state import VisibleState, final_state
+from stepwell.errors import StateError
 from stepwell.reducers import add, append, extend, maximum, merge, minimum, union
 from tests.core.graph.dags import dags
 

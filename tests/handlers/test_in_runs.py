@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from stepwell import Engine, Handlers, MissingJob, handler
+from stepwell import Engine, Handlers, handler
 from stepwell.base.secrets import SecretRef, Secrets
 from stepwell.define.document import Document
 from stepwell.engine import NodeView
-from stepwell.errors import MissingSecret
+from stepwell.errors import MissingJob, MissingSecret
 from stepwell.handlers import Handler
 from tests.engine.waiting import eventually
 from tests.handlers.servers import Asked, Server, answer

@@ -15,7 +15,8 @@ from pathlib import Path
 from time import time as wall_clock
 from typing import Any
 
-from stepwell import Context, RetryLater, Stopped, effect
+from stepwell import Context, RetryLater, effect
+from stepwell.errors import Stopped
 from tests.engine.ledger import note
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from stepwell import Context, Engine, InputError, ReplayMismatch, Retry, RunFailed, Stopped, StoreError, Workflow, step
+from stepwell import Context, Engine, InputError, Retry, RunFailed, StoreError, Workflow, step
 from stepwell.engine.bodies.recording import Ledger
 from stepwell.engine.reports.replay import replay_cassette
+from stepwell.errors import ReplayMismatch, Stopped
 from stepwell.history.replay.loading import read_cassette
 from tests.engine.conftest import OpenEngine
 from tests.history import bodies

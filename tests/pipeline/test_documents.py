@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Handlers
-from stepwell.define.document import DocumentError
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
 from stepwell.engine.documents import Documents, SavedDocument
-from stepwell.errors import InputError
+from stepwell.errors import DocumentError, InputError
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.document.forms import DATA, PipelineForm

@@ -9,7 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from stepwell import Builder, Engine, Pipeline, StoreError, StoreFull
+from stepwell import Builder, Engine, Pipeline, StoreError
+from stepwell.errors import StoreFull
 from stepwell.pipeline.states.database import open_database_states
 from stepwell.pipeline.states.files.store import FileStates
 from tests.conformance.states import Open, StateStoreConformance

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, Handlers, Pipeline
-from stepwell.define.document import Document, DocumentError
-from stepwell.errors import DefinitionError
+from stepwell.define.document import Document
+from stepwell.errors import DefinitionError, DocumentError, TriggerError
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.finding import load_pipeline
 from stepwell.pipeline.states.records import content_hash
-from stepwell.triggers.definition import Trigger, TriggerError
+from stepwell.triggers.definition import Trigger
 from tests.pipeline.blog import make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"

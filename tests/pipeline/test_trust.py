@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import stepwell
-from stepwell import Builder, Engine, MissingJob, Pipeline, Workflow, step
+from stepwell import Builder, Engine, Pipeline, Workflow, step
 from stepwell.core.store.memory import MemoryStore
 from stepwell.define import ANYTHING, Registry
 from stepwell.define.code.address import address_of
 from stepwell.define.code.registry import ForData
 from stepwell.define.document import Document
-from stepwell.errors import DefinitionError
+from stepwell.errors import DefinitionError, MissingJob
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.jobs import produce, produce_async, produce_many
 from stepwell.pipeline.building.work import Runs

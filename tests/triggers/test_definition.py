@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Trigger, TriggerError, Workflow, step
+from stepwell import Trigger, Workflow, step
 from stepwell.base.clock import MAX_SECONDS
 from stepwell.base.templates import TemplateError
+from stepwell.errors import TriggerError
 from stepwell.triggers.filters import compile_filter, passes
 from stepwell.triggers.kinds import FORMS
 from stepwell.triggers.state import Backfill, TriggerState

@@ -13,12 +13,11 @@ from ..base.words import shown
 from ..core.model import Create, parted
 from ..core.store import Store, reader
 from ..define import Builder, Definition, Target, Workflow
-from ..define.document import DocumentError
 from ..define.document.inputs import checked_input
 from ..define.types.input_schema import input_schema
-from ..errors import DefinitionError, InputError, MissingJob, RunConflict
+from ..errors import DefinitionError, DocumentError, InputError, MissingJob, RunConflict, TriggerError
 from ..triggers.book import StoredTrigger, Triggers, calendar_clock
-from ..triggers.definition import Trigger, TriggerError
+from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
 from ..triggers.state import TriggerState

@@ -17,8 +17,7 @@ from starlette.responses import Response
 from .. import errors
 from ..base.codec import clean, encode_checked
 from ..base.words import message_of, short_name
-from ..define.document import DocumentError
-from ..triggers import TriggerError
+from ..errors import DocumentError, TriggerError
 
 log = logging.getLogger("stepwell")
 

@@ -4,6 +4,6 @@
 `book` adds and changes triggers, `webhook` receives requests.
 """
 
-from .definition import Trigger, TriggerError
+from .definition import Trigger
 
-__all__ = ["Trigger", "TriggerError"]
+__all__ = ["Trigger"]

@@ -14,24 +14,13 @@ from ..base.forms.problems import Path, Problem, Problems
 from ..base.templates import Config, compile_config
 from ..base.types.codecs import encoded_by_type
 from ..base.words import shown
-from ..errors import DefinitionError, NotJson
+from ..errors import NotJson, TriggerError
 
 if TYPE_CHECKING:
     from .kinds import AnyTrigger, CatchUp, Kind, Overlap, Scheduled
     from .schedule import Schedule
 
 MAX_DECLARED = 100
-
-
-class TriggerError(DefinitionError):
-    """A trigger is written wrongly. `problems` lists everything that is wrong with it."""
-
-    def __init__(self, name: object, problems: list[Problem]) -> None:
-        self.name = name
-        self.problems = tuple(problems)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        lines = "\n".join(f"  - {problem}" for problem in problems)
-        super().__init__(f"trigger {name!r} has {count}:\n{lines}")
 
 
 class Trigger:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Document, DocumentError, Graph, GraphError, InputError
+from stepwell import Document, Graph, InputError
 from stepwell.base.forms import problems as collecting
 from stepwell.define.document import checking, document
 from stepwell.define.document.checking import with_templates_read
@@ -19,6 +19,7 @@ from stepwell.define.document.document import FIELDS as TOP_FIELDS
 from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
 from stepwell.define.document.nodes import MEANS
 from stepwell.define.document.schema import document_schema
+from stepwell.errors import DocumentError, GraphError
 from stepwell.handlers import Handlers
 
 HANDLERS = Handlers()

@@ -11,12 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepwell import Document, DocumentError, Graph
+from stepwell import Document, Graph
 from stepwell.define.document import text as reading
 from stepwell.define.document import yaml_text
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
 from stepwell.define.document.yaml_text import read_yaml
+from stepwell.errors import DocumentError
 from stepwell.handlers import Handlers
 from tests import processor_time
 

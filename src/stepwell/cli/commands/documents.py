@@ -13,9 +13,9 @@ from ...base.codec import decode
 from ...base.words import iso, suggestion
 from ...core.model import VersionRow, parted
 from ...core.store import Store, reader
-from ...define.document import Document, DocumentError, Problem
+from ...define.document import Document, Problem
 from ...engine.documents import Documents, StoredWorkflow
-from ...errors import InputError
+from ...errors import DocumentError, InputError
 from ...handlers import Handlers
 from ..connect import Connection
 from ..documents import Pairs, is_file, json_object, load_file, typed_input

@@ -2,4 +2,3 @@
 
 from ...base.forms.problems import Problem
 from .document import Document
-from .problems import DocumentError

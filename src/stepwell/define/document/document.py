@@ -14,7 +14,7 @@ from ...base.forms.problems import Problem, Problems, TooManyProblems
 from ...base.ids import NodeId
 from ...core.graph import Graph, NodeSpec, is_name
 from ...core.graph.document import DocumentSource
-from ...errors import NotJson
+from ...errors import DocumentError, NotJson
 from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
 from ..options import OnFailure
@@ -33,7 +33,7 @@ from .nodes import (
     read_node,
     seconds,
 )
-from .problems import DocumentError, Unreadable
+from .problems import Unreadable
 from .text import Form, ParsedText, read_document, read_text
 
 if TYPE_CHECKING:

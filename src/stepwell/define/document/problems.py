@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...base.forms.problems import Problem
-from ...errors import GraphError
-
-
-class DocumentError(GraphError):
-    """A document has problems. `problems` lists all of them, each with its JSON path, line and column."""
-
-    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
-        self.source = source
-        super().__init__(problems, what=source)
+from ...errors import DocumentError
 
 
 class Unreadable(Exception):

@@ -43,7 +43,7 @@ class AsyncRun(Wrapper[Run]):
         return self.sync.id
 
     def __repr__(self) -> str:
-        return f"<AsyncRun {self.id}>"  # reading more would block the loop
+        return f"<AsyncRun {self.id}>"
 
     def _repr_html_(self) -> str:
         """For notebooks, whose loop waits for it: a run is shown where nothing else goes on."""

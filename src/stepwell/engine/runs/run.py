@@ -51,15 +51,7 @@ class Run(Controls):
         self.id = run_id
 
     def __repr__(self) -> str:
-        """With its status, how many of its nodes have ended, and how many failed: `<Run order-7 FAILED 5/5, 1 failed>`."""
-        try:
-            row = reader.get_run(self._engine.store, self.id)
-        except Exception:  # the store is closed or away, and a repr must not fail
-            return f"<Run {self.id}>"
-        if row is None:
-            return f"<Run {self.id}, which is not in its store>"
-        failed = f", {row.failed:,} failed" if row.failed else ""
-        return f"<Run {self.id} {row.status} {row.nodes - row.open}/{row.nodes}{failed}>"
+        return f"<Run {self.id}>"  # the rest is in the store, which a debugger must not read
 
     def __dir__(self) -> list[str]:
         return [name for name in _OFFERED.split() if name == "id" or hasattr(Run, name)]

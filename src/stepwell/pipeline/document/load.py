@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from ...base.forms.problems import Problems
 from ...base.forms.reading import read_form
-from ...define.document import DocumentError
 from ...define.document.text import ParsedText, read_document
+from ...errors import DocumentError
 from ...handlers import Handlers
 from ..definition import PipelineDefinition, checked_root, open_states
 from ..trigger import types_of_root

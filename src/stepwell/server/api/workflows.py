@@ -12,11 +12,11 @@ from starlette.requests import Request
 from ...base.words import iso
 from ...core.model import ListNames, ListVersions, NameRow, VersionRow
 from ...core.store import reader
-from ...define.document import Document, DocumentError
+from ...define.document import Document
 from ...define.document.text import Form
 from ...engine.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
 from ...engine.runs.records import graph_record
-from ...errors import InputError
+from ...errors import DocumentError, InputError
 from .. import paging
 from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
 from ..problems import HttpProblem, problem_of
