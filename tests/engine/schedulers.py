@@ -25,7 +25,8 @@ from stepwell.define import Bodies
 from stepwell.engine.bodies.attempt import Attempt
 from stepwell.engine.bodies.held import Held, RunFacts
 from stepwell.engine.bodies.host import Services
-from stepwell.engine.scheduling.batches import CommitBatch, CommitResult, Limits, Submission
+from stepwell.engine.bodies.kinds import Limits
+from stepwell.engine.scheduling.batches import CommitBatch, CommitResult, Submission
 from stepwell.engine.scheduling.scheduler import Scheduler
 
 

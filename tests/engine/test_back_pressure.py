@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Engine, InputError, Workflow, task
-from stepwell.engine.scheduling.backpressure import BackpressureEvent
+from stepwell.engine.scheduling.pressure import BackpressureEvent
 from stepwell.engine.scheduling.scheduler import Scheduler
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from stepwell import Builder, Engine, Workflow, step
 from stepwell.base.ids import RunId
 from stepwell.core.model import StoreLimits
-from stepwell.engine.bodies.run_queue import RunQueue, first_of
-from stepwell.engine.scheduling.batches import MAX_PAIRS_NAMED
 from stepwell.engine.scheduling.claims import SERVED_EVERY
+from stepwell.engine.scheduling.ready import MAX_PAIRS_NAMED, RunQueue, first_of
 from tests.conformance.ops import LANE
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine

@@ -14,8 +14,8 @@ from stepwell import Builder, Engine, Run
 from stepwell.base.ids import RunId
 from stepwell.core.model import GateState, Hint, NodeStatus
 from stepwell.core.store.reader import count_nodes
-from stepwell.engine.worker import others
-from stepwell.engine.worker.others import FEW_RUNS, Others
+from stepwell.engine.worker import sharing
+from stepwell.engine.worker.sharing import FEW_RUNS, Others
 from tests.engine.conftest import OpenEngine
 from tests.engine.test_several_engines import Small
 from tests.engine.waiting import eventually, housekeeping_stopped
@@ -145,7 +145,7 @@ def test_others_are_told_of_what_is_more_than_it_takes(open_sqlite: OpenEngine) 
 def test_hints_of_surplus_work_become_rarer_as_long_as_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one at once; when others have taken it all, the next surplus is told at once again."""
     at, surplus, told = [100.0], {"default": 3}, list[tuple[float, str, int]]()
-    monkeypatch.setattr(others, "time", SimpleNamespace(monotonic=lambda: at[0]))
+    monkeypatch.setattr(sharing, "time", SimpleNamespace(monotonic=lambda: at[0]))
     sent: list[Hint] = []
     store: Any = SimpleNamespace(needs_hints=True, send_hint=sent.append)
     waiting = SimpleNamespace(surplus=lambda: surplus)

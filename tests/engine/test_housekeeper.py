@@ -12,7 +12,7 @@ from stepwell.base.clock import SECOND
 from stepwell.base.ids import GateToken
 from stepwell.core.model import Gate, Sweep
 from stepwell.engine.worker import timetable
-from stepwell.engine.worker.follower import KNOWN_AT_ONCE, Follower
+from stepwell.engine.worker.duties import KNOWN_AT_ONCE, Follower
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
 from tests.engine.test_several_engines import Small

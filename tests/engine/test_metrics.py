@@ -15,10 +15,9 @@ from stepwell.core.kernel.audit import folding
 from stepwell.core.model import AttemptStatus, Enlisted, NodeStatus, Refusal, Refused, Settle
 from stepwell.core.store import reader
 from stepwell.engine.bodies.held import Held
-from stepwell.engine.scheduling.counters import Counters
+from stepwell.engine.scheduling.metrics import Counters, EngineMetrics
 from stepwell.engine.worker.group_commit import now
 from stepwell.engine.worker.lease import LeaseState
-from stepwell.engine.worker.metrics import EngineMetrics, snapshot
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
 from tests.engine.schedulers import facts
@@ -271,7 +270,7 @@ def test_averages_are_what_the_counters_say(engine: Engine) -> None:
         with runner._lock:
             counters.ops, counters.commits, counters.commit_time = ops, commits, commit_time
             counters.settled, counters.fenced, counters.unbegun, counters.step_time = executed + 3, 2, 1, step_time
-            metrics = snapshot(runner.scheduler, runner._lease, now())
+            metrics = runner.scheduler.metrics(now(), renewals=0, leases_lost=0)
         assert metrics.executed == executed
         assert metrics.ops_per_commit == (ops / commits if commits else 0)
         assert metrics.commit_seconds == (commit_time / commits / SECOND if commits else 0)

@@ -22,8 +22,8 @@ from stepwell.core.model.suspects import SUSPECT_AFTER
 from stepwell.core.store import Store, reader
 from stepwell.core.store.memory import MemoryStore
 from stepwell.engine import orchestrator as home
+from stepwell.engine.lookout import Lookout, dismiss_dead
 from stepwell.engine.orchestrator import Orchestrator
-from stepwell.engine.worker.lookout import Lookout, dismiss_dead
 from stepwell.stores import open_store
 from tests.celery import work
 from tests.conformance.ops import RUN, claim, enlist, graph, node, sweep

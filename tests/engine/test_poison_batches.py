@@ -13,7 +13,7 @@ from stepwell import Builder, Context, Engine, Retry, StoreError, Workflow, step
 from stepwell.core.model import Append, Claim, Create, Op, PutRecord, Settle
 from stepwell.core.store import Store, reader
 from stepwell.core.store.memory import MemoryStore
-from stepwell.engine.scheduling import rejected_ops as isolating
+from stepwell.engine.scheduling import batches as isolating
 from stepwell.engine.scheduling.batches import Submission
 from stepwell.engine.worker.group_commit import GroupCommit
 from stepwell.errors import NotStored

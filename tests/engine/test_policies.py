@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Builder, Context, DefinitionError, Engine, InputError, Retry, RetryLater, Workflow, step, task
-from stepwell.engine.worker.metrics import EngineMetrics
+from stepwell.engine.scheduling.metrics import EngineMetrics
 from tests.engine.conftest import OpenEngine
 from tests.engine.waiting import eventually
 

@@ -7,7 +7,7 @@ import pytest
 from stepwell.base.clock import SECOND
 from stepwell.base.ids import RunId
 from stepwell.core.model import Claimed, Receipt, Settled
-from stepwell.engine.scheduling.backpressure import (
+from stepwell.engine.scheduling.pressure import (
     MAX_RUNS_COUNTED,
     TELL_EVERY,
     BackpressureEvent,
@@ -118,7 +118,7 @@ def test_a_fan_of_50_000_is_one_block_and_memory_holds_two_of_it() -> None:
         waiting += d.committed(batch, [*receipts, *answers], now).begin
         assert len(d.held) == len(waiting) <= 2
     assert [event.state for event in d.pressure.news] == ["began", "ended"]
-    assert (d.counters.most_held["thread"], d.counters.claimed) == (2, width)
+    assert (d.waiting._slots.most_held["thread"], d.counters.claimed) == (2, width)
 
 
 def test_a_fan_as_wide_as_the_slots_presses_nobody() -> None:

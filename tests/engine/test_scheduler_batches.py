@@ -22,7 +22,7 @@ from stepwell.core.model import (
     Settle,
     StoreLimits,
 )
-from stepwell.engine.scheduling.rejected_ops import TRIES
+from stepwell.engine.scheduling.outbox import TRIES
 from stepwell.engine.scheduling.scheduler import Scheduler
 from stepwell.errors import StoreError
 from tests.conformance.ops import LANE

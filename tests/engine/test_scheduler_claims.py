@@ -7,8 +7,8 @@ from itertools import pairwise
 from stepwell.base.ids import RunId
 from stepwell.core.model import Claim, Claimed, Refusal, Refused, Settle, StoreLimits
 from stepwell.engine.scheduling.batches import CommitBatch
-from stepwell.engine.scheduling.claim_ahead import AHEAD_WINDOW, Pace
 from stepwell.engine.scheduling.scheduler import Scheduler
+from stepwell.engine.scheduling.slots import AHEAD_WINDOW, Pace
 from tests.conformance.ops import CHUNK, LANE, lane
 from tests.engine.schedulers import claims, commit_batch, end, facts, granted, hold, lanes, scheduler
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stepwell.core.model import StoreLimits
 from stepwell.engine.scheduling.batches import CommitBatch
+from stepwell.engine.scheduling.claims import DRAIN_FOR
 from stepwell.engine.scheduling.scheduler import Scheduler
-from stepwell.engine.scheduling.suspects import DRAIN_FOR
 from tests.conformance.ops import LANE
 from tests.engine.schedulers import claims, commit_batch, end, facts, granted, hold, lanes, scheduler
 

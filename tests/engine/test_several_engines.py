@@ -12,7 +12,7 @@ import pytest
 from stepwell import Builder, Engine, Workflow, step
 from stepwell.base.ids import RunId
 from stepwell.engine.bodies.held import RunFacts
-from stepwell.engine.worker.local_runner import LocalRunner
+from stepwell.engine.worker.runner import LocalRunner
 from stepwell.errors import RunFailed, RunNotFound
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine

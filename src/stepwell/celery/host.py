@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..define import Workflow
 from ..engine.hint_sender import BrokeredStore, HintSender
-from ..engine.worker.lookout import Lookout, dismiss_dead
+from ..engine.lookout import Lookout, dismiss_dead
 from ..errors import StepwellError
 from ..handlers import Handlers
 from ..stores import open_store
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
-    from ..engine.worker.local_runner import LocalRunner
+    from ..engine.worker.runner import LocalRunner
 
 log = logging.getLogger("stepwell")
 

@@ -23,6 +23,7 @@ from ..define.document import Document
 from ..errors import EngineClosed, InputError
 from ..handlers import Handler, Handlers
 from ..stores import open_store, public
+from .bodies.kinds import Limits
 from .checking import (
     check_home,
     check_limits,
@@ -45,14 +46,13 @@ from .events import Events, ObservedStore
 from .recent import Recent
 from .runs.requests import Requests
 from .runs.run import Run
-from .scheduling.batches import Limits
+from .scheduling.metrics import IDLE, EngineMetrics
 from .shared_calls import SharedCalls
 from .starting import Startable, Starting, StartOptions, create_op
 from .waiting import Waiting, Watch
 from .worker.debounce import Debounce
-from .worker.follower import Follower
-from .worker.local_runner import LocalRunner
-from .worker.metrics import IDLE, EngineMetrics
+from .worker.duties import Follower
+from .worker.runner import LocalRunner
 from .working import Working, told_of_unfinished, unfinished_here
 
 if TYPE_CHECKING:

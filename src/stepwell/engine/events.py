@@ -25,8 +25,8 @@ from ..errors import InputError
 from .bodies.held import Held
 from .bodies.raised import Raised
 from .recent import Recent
-from .scheduling.backpressure import BackpressureEvent
-from .worker.metrics import IDLE, EngineMetrics
+from .scheduling.metrics import IDLE, EngineMetrics
+from .scheduling.pressure import BackpressureEvent
 from .wrapped_store import WrappedStore
 
 log = logging.getLogger("stepwell")

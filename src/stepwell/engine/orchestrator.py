@@ -20,11 +20,11 @@ from ..core.store import Store, reader
 from ..core.store.living import living
 from ..errors import StoreError, StoreReplaced
 from .engine import Engine
+from .lookout import Lookout, Ready, dismiss_dead
 from .procedures.procedure import carry_out
 from .reports.explain import served_by
 from .worker.debounce import Debounce
-from .worker.lookout import Lookout, Ready, dismiss_dead
-from .worker.sweeper import Sweeper
+from .worker.duties import Sweeper
 
 log = logging.getLogger("stepwell")
 

@@ -24,8 +24,8 @@ from .code.versions import told_changes
 from .procedures.gates import load
 from .procedures.procedure import carry_out
 from .recent import Recent
-from .worker.local_runner import LocalRunner
-from .worker.others import FEW_RUNS
+from .worker.runner import LocalRunner
+from .worker.sharing import FEW_RUNS
 
 MAX_INPUT = MAX_BYTES
 Startable = Workflow | Builder | Document | str

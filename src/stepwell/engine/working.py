@@ -28,8 +28,8 @@ from .reports.explain import served_by
 from .scheduling.scheduler import Scheduler
 from .waiting import Watch
 from .worker.debounce import Debounce
-from .worker.follower import Follower
-from .worker.local_runner import LocalRunner
+from .worker.duties import Follower
+from .worker.runner import LocalRunner
 
 if TYPE_CHECKING:
     from .triggers import EngineTriggers, TriggeredEngine

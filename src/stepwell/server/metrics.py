@@ -8,8 +8,9 @@ from itertools import islice
 from ..core.model import UNFINISHED_RUNS, RunStatus
 from ..core.store import reader
 from ..core.store.living import living
+from ..engine.bodies.kinds import ByKind
 from ..engine.reports.workers import is_idle
-from ..engine.worker.metrics import ByKind, EngineMetrics
+from ..engine.scheduling.metrics import EngineMetrics
 from .counting import BUCKETS, RequestCounts
 from .service import ServerProcess
 

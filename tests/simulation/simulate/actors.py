@@ -20,10 +20,11 @@ from stepwell.core.model.outputs import Completion
 from stepwell.engine.bodies.attempt import Attempt, settle
 from stepwell.engine.bodies.held import Held
 from stepwell.engine.bodies.host import Services
+from stepwell.engine.bodies.kinds import Limits
 from stepwell.engine.procedures.procedure import Commit, Procedure, Wish
-from stepwell.engine.scheduling.batches import CommitBatch, Limits
+from stepwell.engine.scheduling.batches import CommitBatch
 from stepwell.engine.scheduling.scheduler import Scheduler
-from stepwell.engine.worker.follower import Follower
+from stepwell.engine.worker.duties import Follower
 from stepwell.engine.worker.lease import LeaseState
 from stepwell.engine.worker.timetable import Timetable
 from stepwell.errors import Stopped, StoreError

@@ -10,7 +10,7 @@ from stepwell.core.model import GateState, NodeStatus, settled_as
 from stepwell.core.store.memory import running, shaping
 from stepwell.engine.procedures import forking, gates
 from stepwell.engine.scheduling import scheduler
-from stepwell.engine.worker import sweeper
+from stepwell.engine.worker import duties
 from tests.simulation.simulate.planted import planted
 
 
@@ -138,7 +138,7 @@ def _forks_are_left() -> Any:
             return None
         return (yield from original(held))
 
-    return patch.object(sweeper, "finish", finish)
+    return patch.object(duties, "finish", finish)
 
 
 @planted("what is to run again does not wait for a parent it was given meanwhile")

@@ -22,8 +22,7 @@ from stepwell.core.model import (
 )
 from stepwell.core.store.memory import running, shaping
 from stepwell.core.store.memory.state import MemoryState, WorkerRecord
-from stepwell.engine.scheduling import batches, scheduler
-from stepwell.engine.scheduling import rejected_ops as isolating
+from stepwell.engine.scheduling import batches, outbox, scheduler
 from stepwell.engine.worker import timetable
 from tests.simulation.simulate.planted import planted
 
@@ -372,7 +371,7 @@ def _no_halves() -> Any:
 
 @planted("what cannot be stored is forgotten")
 def _forget_unstorable() -> Any:
-    return patch.object(isolating.Isolation, "not_settled", lambda *_: None)
+    return patch.object(outbox.Isolation, "not_settled", lambda *_: None)
 
 
 @planted("of a batch that cannot be applied one half is dropped")
@@ -388,4 +387,4 @@ def _drop_half() -> Any:
 
 @planted("what is kept apart does not stand under the lease")
 def _apart_from_the_lease() -> Any:
-    return patch.object(isolating.Isolation, "attempts", lambda self: iter(()))
+    return patch.object(outbox.Isolation, "attempts", lambda self: iter(()))

@@ -16,7 +16,7 @@ from ...define import Workflow
 from ...stores import public
 from ..blocking import LOOK_SECONDS, BlockingEngine, EventName
 from ..checking import checked_limit
-from ..worker.metrics import EngineMetrics
+from ..scheduling.metrics import EngineMetrics
 from .calls import AwaitedCalls
 
 CANCELLED_SECONDS = 5.0

@@ -13,13 +13,15 @@ from ...core.graph.graph import numbers_by_name
 from ...core.model import Append, Settled
 from ...define import Bodies
 from ...history.effects.record import Line, clock_lines
+from .kinds import pool_of
 from .log_lines import AttemptOutput
-from .run_queue import QueueKey
 
 if TYPE_CHECKING:
     from .visible_state import VisibleState
 
 
+QueueKey = tuple[int, int, RunId]
+"""The place of a run in the order of claims: minus its priority, a number that grows with each new run, and its id."""
 Lookup = tuple[Mapping[str, int], Mapping[str, Sequence[int]]]
 """The numbers of nodes by id and by name."""
 
@@ -170,5 +172,4 @@ class Held:
     @property
     def pool(self) -> str:
         """The kind of its body; "!" marks a node that must not be claimed ahead of a free slot."""
-        spec = self.spec
-        return f"{spec.body}!" if spec.on_lost == "interrupt" else spec.body
+        return pool_of(self.spec.body, careful=self.spec.on_lost == "interrupt")

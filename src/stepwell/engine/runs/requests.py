@@ -22,7 +22,7 @@ from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
 from ..procedures.procedure import carry_out, in_turn
 from ..starting import kept_input
 from ..waiting import Waiting
-from ..worker.local_runner import LocalRunner
+from ..worker.runner import LocalRunner
 
 log = logging.getLogger("stepwell")
 

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ...base.clock import SECOND
 from ...base.ids import RunId
 from ...core.model import Lane, Op, Receipt, RunNews, Settle
 from ..bodies.held import Held, RunFacts
-
-if TYPE_CHECKING:
-    from .rejected_ops import IsolatedOp
-
-
-class Limits(NamedTuple):
-    threads: int = 8
-    loop: int = 1_000
-    processes: int = 2
-    queue_depth: int = 1_024
-    node_seconds: float | None = None
-    """The time limit of nodes that declare none."""
-
-    def of(self, kind: str) -> int:
-        return {"thread": self.threads, "loop": self.loop, "process": self.processes}[kind]
 
 
 @dataclass(slots=True, eq=False)
@@ -61,21 +47,38 @@ class Window:
     """The pools that may have READY nodes of these workflows."""
 
 
-MAX_PAIRS_NAMED = 256
-"""The most (workflow, digest) pairs in one claim. Every graph that is built at run time adds a pair."""
+FIRST_PAUSE = SECOND // 100
+LONGEST_PAUSE = 10 * SECOND
+"""Microseconds between two tries of an isolated op."""
 
 
-def windows(
-    serves: Mapping[tuple[str, str], frozenset[Lane]], by_pool: Callable[[frozenset[Lane]], Iterable[str]]
-) -> Iterator[Window]:
-    """Split all that is served into windows; those without a pool are left out."""
-    pairs = sorted(serves)
-    for start in range(0, len(pairs), MAX_PAIRS_NAMED):
-        named = tuple(pairs[start : start + MAX_PAIRS_NAMED])
-        graphs = [*{serves[pair] for pair in named}]
-        pools = {pool for lanes in graphs for pool in by_pool(lanes)}
-        if pools:
-            yield Window(named, graphs, pools)
+@dataclass(slots=True, eq=False)
+class IsolatedOp:
+    """A settlement, or the scope of a claim, that the store could not apply."""
+
+    tries: int = 0
+    due: int = 0
+    held: Held | None = None
+    settle: Settle | None = None
+    stand_in: Settle | None = None
+    """Sent in place of the settlement: the attempt failed, and why."""
+    runs: tuple[RunId, ...] = ()
+    """The claim asks for nodes of these runs,"""
+    serves: tuple[tuple[str, str], ...] = ()
+    """or of runs of these (workflow, digest) pairs."""
+    divided: bool = False
+
+    def wait(self, now: int) -> None:
+        self.due = now + min(LONGEST_PAUSE, FIRST_PAUSE * 4 ** min(self.tries - 1, 10))
+
+    def halves(self) -> tuple[IsolatedOp, IsolatedOp] | None:
+        """Split the scope of a claim in two. None if it is a single run or pair."""
+        for name in ("runs", "serves"):
+            scope = getattr(self, name)
+            if len(scope) > 1:
+                middle = len(scope) // 2
+                return IsolatedOp(**{name: scope[:middle]}), IsolatedOp(**{name: scope[middle:]})
+        return None
 
 
 @dataclass(slots=True, eq=False)

@@ -7,13 +7,56 @@ from collections.abc import Callable
 from ...base.ids import ClaimId, RunId, WorkerId
 from ...core.model import Claim, Lane, ListReady, StoreLimits
 from ..bodies.held import RunFacts
-from ..bodies.run_queue import first_of
-from .backpressure import KINDS
-from .batches import ClaimScope, CommitBatch, Limits, Window
-from .ready_pools import POOLS, ReadyPools
-from .rejected_ops import IsolatedOp
+from ..bodies.kinds import KINDS, POOLS, Limits
+from .batches import ClaimScope, CommitBatch, IsolatedOp, Window
+from .ready import ReadyPools, first_of
 from .slots import Slots
-from .suspects import Suspects
+
+DRAIN_FOR = 10_000_000
+"""Microseconds. For this long a worker claims nothing, so that a suspect can run alone; then it runs beside what is left."""
+
+
+class Suspects:
+    """Where one worker still has to look for suspects, and how many it holds."""
+
+    __slots__ = ("draining_since", "held", "scopes", "waited")
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+        """Where to look: in the runs it knows (`known`), in all runs of the workflows it serves (`served`)."""
+        self.held = 0
+        self.waited = False
+        """It has waited long enough for the other bodies to end."""
+        self.draining_since: int | None = None
+
+    def look(self) -> None:
+        """Look for a node that may have killed several workers, as soon as nothing else runs here."""
+        self.scopes = ["known", "served"]
+
+    def draining(self) -> bool:
+        """Whether nothing else is claimed until a suspect was."""
+        return self.draining_since is not None
+
+    def drain(self, now: int) -> None:
+        """There is a suspect: claim nothing else until it is claimed, or it has waited long enough."""
+        self.look()
+        if self.draining_since is None:
+            self.draining_since = now
+
+    def stop_draining(self) -> None:
+        self.draining_since = None
+
+    def update(self, now: int) -> None:
+        """Find out whether it has waited long enough."""
+        since = self.draining_since
+        self.waited = since is not None and now - since >= DRAIN_FOR
+
+    def next_scope(self) -> str:
+        scope = self.scopes.pop(0)
+        if not self.scopes:
+            self.draining_since = None  # the last scope
+        return scope
+
 
 SERVED_EVERY = 50_000
 """While a worker has work in runs that it knows, it looks for runs that others started after this many microseconds, or after

@@ -16,14 +16,13 @@ from ...core.model import AttemptStatus, Claim, Create, GateState, Lane, ListRea
 from ...core.model.receipts import Claimed, Created, Grant, HeldGate, Receipt, Refusal, Refused, RunNews, Settled
 from ...errors import NotStored
 from ..bodies.held import Held, RunFacts
-from .backpressure import Pressure
-from .batches import ClaimScope, CommitBatch, CommitResult, Limits, Submission
+from ..bodies.kinds import Limits
+from .batches import FIRST_PAUSE, ClaimScope, CommitBatch, CommitResult, Submission
 from .claims import Claims
-from .counters import Counters
-from .outbox import Outbox
-from .ready_pools import ReadyPools
-from .rejected_ops import FIRST_PAUSE, Rejected, in_words
-from .waiting_work import WaitingWork
+from .metrics import Counters, EngineMetrics, snapshot
+from .outbox import Outbox, Rejected, in_words
+from .pressure import Pressure
+from .ready import ReadyPools, WaitingWork
 
 
 class Scheduler:
@@ -53,7 +52,7 @@ class Scheduler:
         self.resting = False
         """Claim nothing, because whoever drives this process has not asked it to work."""
         self.counters = Counters()
-        self.waiting = WaitingWork(self.facts, self._ready, self._slots, self.pressure, self.counters)
+        self.waiting = WaitingWork(self.facts, self._ready, self._slots, self.pressure)
         self._outbox = Outbox(takes)
         self.submit, self.lines = self._outbox.submissions.append, self._outbox.lines
         self._isolation = self._outbox.isolation
@@ -187,6 +186,11 @@ class Scheduler:
     def full(self) -> bool:
         """Whether all slots for some kind of body are taken."""
         return bool(self._slots.full)
+
+    def metrics(self, now: int, *, renewals: int, leases_lost: int) -> EngineMetrics:
+        blocked_runs = self.waiting.blocked_runs()
+        counters, slots, pressure = self.counters, self._slots, self.pressure
+        return snapshot(counters, slots, pressure, blocked_runs, now, renewals=renewals, leases_lost=leases_lost)
 
     # Decisions
 

@@ -4,21 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .backpressure import KINDS
-from .batches import Limits
-from .claim_ahead import AHEAD_WINDOW, MOST_TIMES, Pace
-from .ready_pools import CAREFUL
+from ..bodies.kinds import CAREFUL, KINDS, Limits
+
+AHEAD_WINDOW = 50_000
+"""Microseconds. Claim ahead as many bodies as finished within this time, or within one commit if that took longer."""
+
+MOST_TIMES = 4
+"""A worker that ran out of work, and whose commit took longer than its last body, claims up to this many times as much."""
+
+
+class Pace:
+    """Counts the bodies of one kind that finished lately."""
+
+    __slots__ = ("_before", "_current", "_since", "lasted")
+
+    def __init__(self) -> None:
+        self.lasted = 0
+        """Microseconds from claim to end of the body that finished last."""
+        self._since = self._current = self._before = 0
+
+    def count(self, now: int, claimed_at: int, window: int) -> None:
+        self.lasted = now - claimed_at
+        if now - self._since >= window:
+            self._turn(now, window)
+        self._current += 1
+
+    def recent(self, now: int, window: int) -> int:
+        """How many finished in this window of time and the one before."""
+        if now - self._since >= window:
+            self._turn(now, window)
+        return self._current + self._before
+
+    def _turn(self, now: int, window: int) -> None:
+        self._before = self._current if now - self._since < 2 * window else 0
+        self._since, self._current = now, 0
 
 
 class Slots:
     """The slots of one worker, by kind of body."""
 
-    __slots__ = ("_ahead", "_pace", "_took", "_window", "counts", "full", "most")
+    __slots__ = ("_ahead", "_pace", "_took", "_window", "counts", "full", "most", "most_held")
 
     def __init__(self, limits: Limits) -> None:
         self.most = {kind: limits.of(kind) for kind in KINDS}
         self.counts = dict.fromkeys(KINDS, 0)
         """How many bodies are held, running or claimed ahead."""
+        self.most_held = dict.fromkeys(KINDS, 0)
+        """The most that were held at once. Updated only while no slot is free."""
         self.full: set[str] = set()
         """The kinds without a free slot."""
         self._ahead = limits.queue_depth
@@ -46,7 +78,7 @@ class Slots:
     def with_room(self, kind: str, pools: Sequence[str], now: int, most: int) -> tuple[tuple[str, int], ...]:
         """The pools that have room, with the number of nodes to claim, up to `most`. Careful pools get only free slots."""
         free = self.most[kind] - self.counts[kind]
-        with_ahead = free if kind == "process" else free + self._ahead_of(kind, now)
+        with_ahead = free if not KINDS[kind].claimed_ahead else free + self._ahead_of(kind, now)
         found: list[tuple[str, int]] = []
         for pool in pools:
             room = free if pool in CAREFUL else with_ahead
@@ -54,11 +86,6 @@ class Slots:
                 break
             found.append((pool, room if room < most else most))
         return tuple(found)
-
-    def pass_on(self, kind: str, now: int, claimed_at: int) -> None:
-        """The only body that was held has ended, and another is claimed. What `leave` and `finished` do."""
-        self.counts[kind] -= 1
-        self._pace[kind].count(now, claimed_at, self._window)
 
     def _ahead_of(self, kind: str, now: int) -> int:
         """How many bodies to claim beyond the free slots: as many as ended lately."""

@@ -17,7 +17,7 @@ from ...errors import RunError, StoreError, StoreReplaced
 from ..procedures.gates import ask, enact
 from ..procedures.procedure import carry_out
 from .debounce import Debounce
-from .follower import Follower
+from .duties import Follower
 from .group_commit import now
 from .timetable import WATCH_BUSY, WATCH_SOONEST, Due, Timetable
 

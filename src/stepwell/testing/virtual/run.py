@@ -23,13 +23,13 @@ from ...engine.bodies.attempt import Attempt, leave_body
 from ...engine.bodies.capture import refresh_capture, start_capture, stop_capture
 from ...engine.bodies.held import Held
 from ...engine.bodies.host import EngineHost, Services
+from ...engine.bodies.kinds import Limits
 from ...engine.bodies.recording import Ledger
 from ...engine.procedures.gates import finish
 from ...engine.procedures.procedure import carry_out
-from ...engine.scheduling.batches import Limits
 from ...engine.scheduling.scheduler import Scheduler
 from ...engine.waiting import waits_for_a_decision
-from ...engine.worker.sweeper import Sweeper
+from ...engine.worker.duties import Sweeper
 from ...history.effects.recorder import Recorder
 from .clock import VirtualClock, VirtualLoop, sleeping_in
 

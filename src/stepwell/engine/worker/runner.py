@@ -22,21 +22,21 @@ from ...errors import StoreError, StoreReplaced
 from ..bodies.attempt import settle
 from ..bodies.capture import start_capture, stop_capture
 from ..bodies.held import Held, RunFacts
-from ..scheduling.backpressure import BackpressureEvent
-from ..scheduling.batches import CommitResult, Limits
+from ..bodies.kinds import Limits
+from ..scheduling.batches import CommitResult
+from ..scheduling.metrics import EngineMetrics
+from ..scheduling.pressure import BackpressureEvent
 from ..scheduling.scheduler import Scheduler
 from .bodies import WorkerBodies
 from .debounce import Debounce
-from .driving import Driving
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
-from .metrics import EngineMetrics, snapshot
-from .others import Others
+from .sharing import Driving, Others
 from .timetable import Due, Timetable
 
 if TYPE_CHECKING:
-    from .follower import Follower
+    from .duties import Follower
 
 log = logging.getLogger("stepwell")
 
@@ -219,7 +219,8 @@ class LocalRunner:
         with self._lock:
             if self._commits.collect_ended():
                 self.commit_soon()  # the threads that ended them may have found nothing to commit
-            return snapshot(self.scheduler, self._lease, now())
+            lease = self._lease.state
+            return self.scheduler.metrics(now(), renewals=lease.renewals, leases_lost=lease.losses)
 
     def settling(self) -> Iterable[Held]:
         """The attempts that the commit in flight settles. Called by the thread that leads it."""

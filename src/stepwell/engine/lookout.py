@@ -6,12 +6,12 @@ import logging
 from collections import defaultdict
 from typing import NamedTuple
 
-from ...base.ids import Digest, RunId
-from ...core.graph import Graph
-from ...core.model import Dismiss, Lane, ListReady, Query, Unfinished
-from ...core.store import Store, reader
-from ...core.store.living import may_live
-from ..recent import Recent
+from ..base.ids import Digest, RunId
+from ..core.graph import Graph
+from ..core.model import Dismiss, Lane, ListReady, Query, Unfinished
+from ..core.store import Store, reader
+from ..core.store.living import may_live
+from .recent import Recent
 
 log = logging.getLogger("stepwell")
 

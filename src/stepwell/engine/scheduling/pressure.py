@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.ids import RunId
+from ..bodies.kinds import KINDS
 
-KINDS = ("thread", "loop", "process")
 TELL_EVERY = SECOND
 """Microseconds. The start of a block is reported at most this often for each kind: many short bursts are not news."""
 MAX_RUNS_COUNTED = 1_000

@@ -7,21 +7,56 @@ from typing import Any, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.ids import RunId
-from ..scheduling.backpressure import KINDS, RunPressure
-from ..scheduling.scheduler import Scheduler
-from .lease import Lease
+from ...core.model import AttemptStatus, NodeStatus, Settle
+from ..bodies.held import Held
+from ..bodies.kinds import KINDS, ByKind
+from .batches import CommitBatch
+from .pressure import Pressure, RunPressure
+from .slots import Slots
+
+_FAILURES = (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
 
 
-class ByKind(NamedTuple):
-    """A number for each kind of body: `def` in threads, `async def` on the loop, isolated in processes."""
+class Counters:
+    """Plain integers, updated under the lock of the scheduler, once per commit where possible."""
 
-    thread: int | float
-    loop: int | float
-    process: int | float
+    __slots__ = (
+        "claimed",
+        "claims",
+        "commit_time",
+        "commits",
+        "commits_failed",
+        "failures",
+        "fenced",
+        "ops",
+        "retries",
+        "settled",
+        "step_time",
+        "unbegun",
+    )
 
-    @property
-    def total(self) -> int | float:
-        return self.thread + self.loop + self.process
+    def __init__(self) -> None:
+        self.commits = self.commits_failed = self.ops = self.commit_time = 0
+        self.claims = self.claimed = 0
+        self.settled = self.unbegun = self.failures = self.retries = self.fenced = 0
+        self.step_time = 0
+        """Total microseconds of all executed attempts, from the answer to the claim to the answer to the settlement."""
+
+    def committed(self, batch: CommitBatch, now: int) -> None:
+        self.commits += 1
+        self.ops += len(batch.ops)
+        self.commit_time += now - batch.since
+        self.claims += len(batch.claims)
+        self.settled += len(batch.settling)
+
+    def unusual(self, held: Held, op: Settle, now: int, *, recorded: bool) -> None:
+        """Count a settlement that is not a recorded completion."""
+        self.fenced += not recorded
+        if recorded:
+            self.unbegun += not held.begun
+            self.step_time += now - held.claimed_at if held.begun else 0
+            self.failures += op.status in _FAILURES
+            self.retries += op.node is NodeStatus.WAITING
 
 
 class EngineMetrics(NamedTuple):
@@ -80,9 +115,16 @@ IDLE = EngineMetrics(
 """The metrics of an engine that has no runner."""
 
 
-def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
-    """The lock of the scheduler is held."""
-    counters, pressure = scheduler.counters, scheduler.pressure
+def snapshot(
+    counters: Counters,
+    slots: Slots,
+    pressure: Pressure,
+    blocked_runs: Mapping[RunId, RunPressure],
+    now: int,
+    *,
+    renewals: int,
+    leases_lost: int,
+) -> EngineMetrics:
     recorded = counters.settled - counters.fenced
     executed = recorded - counters.unbegun
 
@@ -90,9 +132,9 @@ def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
         return ByKind(*map(number, KINDS))
 
     return EngineMetrics(
-        each(lambda kind: min(scheduler.count(kind), scheduler.limits.of(kind))),
-        each(lambda kind: max(0, scheduler.count(kind) - scheduler.limits.of(kind))),
-        each(lambda kind: max(0, counters.most_held[kind] - scheduler.limits.of(kind))),
+        each(lambda kind: min(slots.counts[kind], slots.most[kind])),
+        each(lambda kind: max(0, slots.counts[kind] - slots.most[kind])),
+        each(lambda kind: max(0, slots.most_held[kind] - slots.most[kind])),
         counters.claimed + recorded,
         executed,
         counters.step_time / (executed or 1) / SECOND,
@@ -107,7 +149,7 @@ def snapshot(scheduler: Scheduler, lease: Lease, now: int) -> EngineMetrics:
         counters.claimed,
         each(pressure.blocks),
         each(lambda kind: pressure.spent(kind, now) / SECOND),
-        lease.state.renewals,
-        lease.state.losses,
-        scheduler.waiting.blocked_runs(),
+        renewals,
+        leases_lost,
+        blocked_runs,
     )
