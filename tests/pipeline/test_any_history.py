@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stepwell import Engine
-from stepwell.pipeline.building import wave
-from stepwell.pipeline.staleness import shortcuts
-from stepwell.pipeline.staleness.judge import judge
-from stepwell.pipeline.staleness.model import Model
-from stepwell.pipeline.staleness.standing import FRESH
-from stepwell.pipeline.staleness.units import Unit
 from tests.pipeline.blog import Clock, Ledger, make_blog, statuses, write
 
 DATES = ("d1", "d2", "d3")
@@ -60,35 +52,6 @@ class Naive:
 
     def failing(self) -> set[str]:
         return {date for date, files in self.sources.items() if "boom" in files.values()}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compared() -> Iterator[None]:
-    """What is judged without facts is held against what `judge` makes of them."""
-    told: Counter[str] = Counter()
-    plainly_missing, plainly_fresh = shortcuts.is_plainly_missing, shortcuts._is_plainly_fresh
-
-    def missing(model: Model, unit: Unit) -> bool:
-        if plainly_missing(model, unit):
-            standing = judge(model.facts(unit), model._now())
-            assert (standing.status, [cause.code for cause in standing.causes]) == ("stale", ["missing"])
-            told["missing"] += 1
-            return True
-        return False
-
-    def fresh(model: Model, unit: Unit, published: shortcuts.Published) -> bool:
-        if plainly_fresh(model, unit, published):
-            assert judge(model.facts(unit), model._now()) is FRESH
-            told["fresh"] += 1
-            return True
-        return False
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wave, "is_plainly_missing", missing)
-        patch.setattr(shortcuts, "_is_plainly_fresh", fresh)
-        yield
-    assert told["missing"]
-    assert told["fresh"]
 
 
 @pytest.fixture(scope="module")

@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
 from stepwell.base.codec import encode_checked
+from stepwell.base.importable import exception_name
+from stepwell.base.words import message_of
 from stepwell.errors import NotJson
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.found import GivenPipelines
-from stepwell.pipeline.building.jobs import _Job, produce_many
-from stepwell.pipeline.building.made import Made, Source, UnitMade, many_settled, read_many
+from stepwell.pipeline.building.jobs import produce
 from stepwell.pipeline.building.report import BuildTally
+from stepwell.pipeline.building.results import NewState, new_states
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.looking import View
-from stepwell.pipeline.staleness.judge import Current
 from stepwell.pipeline.states import single
 from stepwell.pipeline.states.files.logged import Logged, store_changes
 from stepwell.pipeline.states.files.root import Root
@@ -37,7 +38,7 @@ from stepwell.pipeline.states.snapshot import Snapshot
 
 
 class _Asked:
-    """As much of a context as `produce_many` asks for."""
+    """As much of a context as `produce` asks for."""
 
     run_id = "0" * 32
 
@@ -76,8 +77,8 @@ def _not_long(content: bytes) -> bool:
 
 @pytest.mark.parametrize("body", [_as_bytes, _as_text, _as_path, _as_data, _sometimes])
 @pytest.mark.parametrize("is_checked", [False, True])
-def test_one_loop_makes_what_is_made_one_by_one(
-    root: Path, body: Callable[..., object], is_checked: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_node_for_several_units_makes_what_nodes_for_one_make(
+    root: Path, body: Callable[..., object], is_checked: bool
 ) -> None:
     pipeline = Pipeline("p", root=root)
     checks = {"min_size": 3, "validate": _not_long} if is_checked else {}
@@ -87,27 +88,37 @@ def test_one_loop_makes_what_is_made_one_by_one(
         (root / f"in/{entity}.txt").parent.mkdir(parents=True, exist_ok=True)
         (root / f"in/{entity}.txt").write_text(text)
     (root / "in/b/4.txt").symlink_to(root / "in/b/3.txt")
-    entities = [*texts, "b/4", "c/gone", "../1", "a/.hidden"]
+    units = [
+        [entity.split("/"), {"": [f"in/{entity}.txt"]}] for entity in (*texts, "b/4", "c/gone", "../1", "a/.hidden")
+    ]
     store = pipeline.store
 
-    def made() -> object:
-        output: Any = produce_many(pipeline.home, "p", store.root_id, "s", entities, None, _Asked(pipeline))  # type: ignore[arg-type]
-        found = read_many(json.loads(json.dumps(output)), store.drafts)
-        drafts = {each.draft.place for each in found}
+    def states_of(units: list[Any]) -> tuple[list[Any], list[bytes], dict[str, Any]]:
+        output: Any = produce(pipeline.home, "p", store.root_id, "s", units, _Asked(pipeline))  # type: ignore[arg-type]
+        states = new_states(json.loads(json.dumps(output)), store.drafts)
+        drafts = {each.draft.place for each in states}
         assert drafts == {str(path) for path in (root / "out").glob(".stepwell-*")}
-        contents = [Path(place).read_bytes() for place in sorted(drafts, key=lambda each: each.partition("-")[2])]
+        contents = [Path(each.draft.place).read_bytes() for each in states]
         for place in drafts:
             Path(place).unlink()
-        records = [(unit, draft.address, record._replace(produced_at="")) for unit, draft, record in found]
-        return records, sorted(contents), output["failed"]
+        records = [(unit, draft.address, record._replace(produced_at="")) for unit, draft, record in states]
+        return records, contents, output["failed"]
 
-    quickly = made()
-    with monkeypatch.context() as patch:
-        patch.setattr(_Job, "is_plain", False)
-        assert quickly == made()
+    records: list[Any] = []
+    contents: list[bytes] = []
+    failed: dict[str, Any] = {}
+    for unit in units:
+        try:
+            one = states_of([unit])
+        except Exception as error:
+            failed[f"s {'/'.join(unit[0])}"] = [exception_name(type(error)), message_of(error)]
+            continue
+        records += one[0]
+        contents += one[1]
+    assert states_of(units) == (records, contents, failed)
 
 
-def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_for_several_units_leaves_what_changes_while_it_is_read(root: Path) -> None:
     def body(content: bytes) -> bytes:
         if content == b"first":
             (root / "in/a.txt").write_text("second")
@@ -116,14 +127,13 @@ def test_one_loop_leaves_what_changes_while_it_is_read(root: Path, monkeypatch: 
     pipeline = Pipeline("p", root=root)
     pipeline.stage("s", input="in/{x}.txt", output="out/{x}.txt", version="1")(body)
     (root / "in").mkdir()
-    for is_plain in (True, False):
-        (root / "in/a.txt").write_text("first")
-        (root / "in/b.txt").write_text("other")
-        assert is_plain or not monkeypatch.setattr(_Job, "is_plain", False)
-        output = produce_many(pipeline.home, "p", pipeline.store.root_id, "s", ["a", "b"], None, _Asked(pipeline))  # type: ignore[arg-type]
-        assert [each.unit for each in read_many(output, pipeline.store.drafts)] == ["s b"]
-        assert not output["failed"]
-        assert not list((root / "out").glob(".stepwell-*-a.txt"))
+    (root / "in/a.txt").write_text("first")
+    (root / "in/b.txt").write_text("other")
+    units = [[[name], {"": [f"in/{name}.txt"]}] for name in "ab"]
+    output = produce(pipeline.home, "p", pipeline.store.root_id, "s", units, _Asked(pipeline))  # type: ignore[arg-type]
+    assert [each.unit for each in new_states(output, pipeline.store.drafts)] == ["s b"]
+    assert not output["failed"]
+    assert not list((root / "out").glob(".stepwell-*-a.txt"))
 
 
 @settings(max_examples=50, deadline=None)
@@ -145,24 +155,6 @@ def test_a_record_is_written_as_its_json(record: Record) -> None:
             encode_record(record)
     else:
         assert encode_record(record) == expected
-
-
-@pytest.mark.parametrize("same", [False, True])
-def test_what_is_left_to_the_patterns_is_read_as_what_is_written_out(root: Path, same: bool) -> None:
-    drafts = FileStates(str(root), "p").drafts
-    source = Source("s", Current("code", "config", "", 0), "2026-01-15T00:00:00Z", "p#s")
-    units = [
-        UnitMade(
-            f"{a}/{b}",
-            {f"x/{a}.txt": f"hash {a}", f"x/{b}.txt": f"hash {b}"},
-            [(f"y/{a}-{b}.txt", f"y/.stepwell-1-{a}", f"made {a}", None), (f"z/{a}.txt", "z/.stepwell-2", "z", None)],
-        )
-        for a, b in (("1", "2"), ("3", "3" if same else "4"))
-    ]
-    plain = many_settled(source, units, {})
-    short = many_settled(source, units, {}, ["x/{0}.txt", "x/{1}.txt"], ["y/{0}-{1}.txt", "z/{0}.txt"])
-    assert ("reads" in short) is not same  # 3/3 reads one file where others read two
-    assert read_many(json.loads(json.dumps(short)), drafts) == read_many(json.loads(json.dumps(plain)), drafts)
 
 
 def test_a_draft_that_is_gone_leaves_no_record(root: Path) -> None:
@@ -259,8 +251,8 @@ def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: p
     record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
     with ExitStack() as stack:
         runs = Runs(pipeline, engine, stack, {})
-        runs.sync([Made("copy b", draft, record)])
-        runs.publish([Made("copy b", draft, record)], {})
+        runs.sync([NewState("copy b", draft, record)])
+        runs.publish([NewState("copy b", draft, record)], {})
     assert {draft.address for draft in published} == {"out/a", "out/b"}
     assert (root / "out/b").read_text() == "made"
 

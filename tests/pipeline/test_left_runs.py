@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,10 @@ import pytest
 from stepwell import Engine, Pipeline
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.found import GivenPipelines
-from stepwell.pipeline.building.made import Source
 from stepwell.pipeline.building.verdict import Listed
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.notes import read_failures
-from stepwell.pipeline.states.records import Record
 from tests.forking.template import Template
 from tests.pipeline.blog import statuses, write
 
@@ -188,7 +185,9 @@ def test_what_a_crash_left_never_replaces_a_newer_result(
     pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_lower)
     one, other = (f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "other"))
     write(root, "in/a", "older")
-    monkeypatch.setattr("stepwell.pipeline.building.made.Source.record", _in_one_second(Source.record))
+    monkeypatch.setattr(
+        "stepwell.pipeline.building.jobs.utc_text", lambda time: "2026-01-15T10:30:00Z"
+    )  # in one second
     with monkeypatch.context() as dying:
         dying.setattr(FileStates, "publish", _die)
         with pytest.raises(KeyboardInterrupt):
@@ -215,7 +214,3 @@ def _lower(text: str) -> str:
 
 def _die(*arguments: object) -> None:
     raise KeyboardInterrupt
-
-
-def _in_one_second(record: Callable[..., Record]) -> Callable[..., Record]:
-    return lambda *arguments: record(*arguments)._replace(produced_at="2026-01-15T10:30:00Z")

@@ -129,12 +129,12 @@ def test_nothing_of_ours_leads_out(
     "act",
     [
         lambda store, draft: store.drafts.write(draft, b"made"),
-        lambda store, draft: store.drafts.write_many([(draft, b"made")]),
         lambda store, draft: store.drafts.read(draft),
         lambda store, draft: store.drafts.open("out/x/b", "token"),
         lambda store, draft: store.drafts.discard(draft),
         lambda store, draft: store.files.put("out/x/c", b"put"),
         lambda store, draft: store.files.read("out/x/a"),
+        lambda store, draft: store.files.still_is("out/x/a", (0, 0, 0, 0), ""),
         lambda store, draft: store.files.local("out/x/a"),
         lambda store, draft: store.files.hash_of("out/x/a"),
         lambda store, draft: store.files.members("out/x/"),

@@ -20,7 +20,7 @@ from stepwell.define.code.registry import ForData
 from stepwell.define.document import Document
 from stepwell.errors import DefinitionError, MissingJob
 from stepwell.pipeline.building.found import GivenPipelines
-from stepwell.pipeline.building.jobs import produce, produce_async, produce_many
+from stepwell.pipeline.building.jobs import produce, produce_async
 from stepwell.pipeline.building.work import Runs
 from tests.engine import jobs as user_jobs
 from tests.pipeline.blog import make_blog, statuses, write
@@ -49,7 +49,7 @@ def own_functions() -> Iterator[str]:
 
 def test_no_name_leads_to_a_function_of_stepwell_itself() -> None:
     own = list(own_functions())
-    assert {address_of(each) for each in (produce, produce_async, produce_many)} < set(own)
+    assert {address_of(each) for each in (produce, produce_async)} < set(own)
     assert len(own) > 1_000
     for finder in (ANYTHING, Registry(["stepwell"]), ForData(["stepwell"])):
         for address in own:
@@ -72,7 +72,7 @@ def test_documents_name_what_is_registered_for_documents_and_nothing_else(root: 
         engine.run(Charging())
         assert make_blog(root).build(engine=engine).ok
         registry = engine.code._registry
-        registered = {*registry._things, *registry._names} | {address_of(each) for each in (produce, produce_many)}
+        registered = {*registry._things, *registry._names} | {address_of(each) for each in (produce, produce_async)}
         assert address_of(user_jobs.double) in registered
         assert address_of(user_jobs.nothing) in registered
         for address in sorted(each for each in registered if ":" in each):
@@ -109,8 +109,8 @@ def failed_run(root: Path, engine: Engine) -> Any:
     [
         {"home": "never_named"},
         {"home": "/etc/secrets.json"},
-        {"inputs": {"files": ["../../secret.txt"]}},
-        {"key": ["another"]},
+        {"units": [[[A], {"files": ["../../secret.txt"]}]]},
+        {"units": [[["another"], {}]]},
     ],
 )
 @pytest.mark.parametrize("embedded", [True, False])
@@ -198,7 +198,8 @@ def test_a_scanner_publishes_nothing_of_a_run_that_somebody_else_wrote(root: Pat
 
 
 def forged() -> dict[str, Any]:
-    return {"made": {"forged.txt": {"place": "forged", "record": {}}}, "seconds": 0}
+    unit = ["x", "", {}, [["forged.txt", "forged", "", None]]]
+    return {"stage": "summary", "common": [""] * 5, "seconds": 0, "units": [unit], "failed": {}}
 
 
 STAGES = """

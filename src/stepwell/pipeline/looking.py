@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-import gc
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,18 +29,6 @@ MAX_GLOBS, MAX_GLOB = 100, 1_000
 _GLOB = frozenset("*?[")
 TRUSTED_CHANGES = 5_000
 """With more changes, judging everything again takes no longer."""
-
-
-@contextmanager
-def no_collections() -> Iterator[None]:
-    """Turn garbage collection off while many objects are made, none of which is garbage."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 class StateView(NamedTuple):
@@ -134,12 +120,11 @@ class View:
         self.foreseen = foreseen or Foreseen()
         pipeline.code.refresh()
         pipeline.look_for_types()
-        with no_collections():
-            self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders, only)
-            self.foreseen.enter(self.snapshot)
-            self.model = self.make_model()
-            self._trust()
-            self.model.touch(self.foreseen.makers)
+        self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders, only)
+        self.foreseen.enter(self.snapshot)
+        self.model = self.make_model()
+        self._trust()
+        self.model.touch(self.foreseen.makers)
 
     def _trust(self) -> None:
         """Use what the last scan found wherever nothing has changed since."""

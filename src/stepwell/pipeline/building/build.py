@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..looking import View, no_collections
+from ..looking import View
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
 from ..states.notes import note_types
@@ -231,10 +231,9 @@ class Scanner:
             self._runs.open_engine()
         self._triggers.fire(self.view, existing=existing)
         outcome.failed.update(self._triggers.problems)
-        with no_collections():
-            self.pipeline.store.tidy()
-            if saves:
-                save_verdict(self.pipeline, self.view, self._runs.paused, self._triggers.problems)
+        self.pipeline.store.tidy()
+        if saves:
+            save_verdict(self.pipeline, self.view, self._runs.paused, self._triggers.problems)
 
     def _report(self, outcome: Outcome, began: float, *, units: Sequence[Unit] | None = None) -> BuildReport:
         assert self.view is not None

@@ -92,20 +92,6 @@ def _member_name(output: Output, key: str, name: Any, what: str) -> str:
     return made
 
 
-def file_content(stage: Stage, draft: Draft, result: Any) -> bytes:
-    """Return what a body returned as the content of its one file, or raise InvalidOutput."""
-    if result is None:
-        raise _not_made(stage, draft)
-    return result if type(result) is bytes else as_bytes(result, f"stage {stage.name!r}")
-
-
-def checked_hash(stage: Stage, draft: Draft, content: bytes) -> str:
-    """Check what was written into the draft of a file. Return the content hash, or raise InvalidOutput."""
-    _check_size(stage, draft, len(content))
-    _validate(stage, draft, draft.place, content)
-    return sha256(content).hexdigest()
-
-
 def described(
     stage: Stage, output: Output, draft: Draft, store: Drafts, content: bytes | None = None
 ) -> tuple[str, dict[str, str] | None]:
@@ -114,7 +100,10 @@ def described(
     """
     try:
         if output.kind == "file":
-            return checked_hash(stage, draft, store.read(draft) if content is None else content), None
+            written = store.read(draft) if content is None else content
+            _check_size(stage, draft, len(written))
+            _validate(stage, draft, draft.place, written)
+            return sha256(written).hexdigest(), None
         members: dict[str, str] = {}
         size = 0
         for member in store.members(draft):
@@ -125,7 +114,7 @@ def described(
                 _validate(stage, draft, os.path.join(draft.place, member), content)
             members[member] = sha256(content).hexdigest()
     except FileNotFoundError:
-        raise _not_made(stage, draft) from None
+        raise _refused(stage, draft, "the body neither returned it nor wrote `out`") from None
     except UnsafePath as problem:
         raise _refused(stage, draft, str(problem)) from None
     if output.kind == "directory":
@@ -137,10 +126,6 @@ def described(
 def _check_size(stage: Stage, draft: Draft, size: int) -> None:
     if size < stage.min_size:
         raise _refused(stage, draft, f"it has {count(size, 'byte')}, and at least {stage.min_size:,} are needed")
-
-
-def _not_made(stage: Stage, draft: Draft) -> InvalidOutput:
-    return _refused(stage, draft, "the body neither returned it nor wrote `out`")
 
 
 def _validate(stage: Stage, draft: Draft, path: str, content: bytes) -> None:

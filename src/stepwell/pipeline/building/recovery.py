@@ -13,7 +13,7 @@ from ...errors import StepwellError
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from ..states.records import StageFailure
-from .made import is_own_run, node_units, results_of
+from .results import is_own_run, node_units, results_of
 from .work import Runs
 
 if TYPE_CHECKING:

@@ -6,21 +6,18 @@ one before took.
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from heapq import nsmallest
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..looking import View, no_collections
-from ..staleness.shortcuts import Published, is_plainly_missing
+from ..looking import View
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
-from .made import Made
 from .report import BuildTally, Outcome
-from .work import Open, Runs
+from .results import NewState
+from .work import Open, Published, Runs
 
 if TYPE_CHECKING:
     from ..definition import PipelineDefinition
@@ -37,22 +34,6 @@ MANY, FAST_SECONDS, TOGETHER, TOGETHER_SECONDS = 200, 0.02, (50, 1_000), 0.5
 TOGETHER_SECONDS. Otherwise the commits of the engine, each of which is synced, would take most of the time."""
 
 Progress = Callable[[BuildTally], None]
-
-
-@contextmanager
-def frozen() -> Iterator[Callable[[], None]]:
-    """What is given freezes what there is: the collector does not look at it again before this ends. Units and records stay in
-    any case, and looking at all of them after each run takes a tenth of a first build.
-
-    Where somebody else has frozen something, nothing is frozen: nobody could tell what is to thaw.
-    """
-    if gc.get_freeze_count():
-        yield lambda: None
-        return
-    try:
-        yield gc.freeze
-    finally:
-        gc.unfreeze()
 
 
 class Wave:
@@ -85,43 +66,36 @@ class Wave:
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build the stale ones among these units, or among all, and what becomes ready because of them."""
-        with frozen() as freeze, self.runs.publishing(self._publish):
-            with no_collections():
-                if units is None:
-                    self._look_at_all()
-                else:
-                    self._look(units)
-                self._start()
-                freeze()
+        with self.runs.publishing(self._publish):
+            self._look(self.view.model.all_units() if units is None else units)
+            self._start()
             while self.runs.open:
-                self._tell()
+                self._report_progress()
                 ended = self.runs.next()
                 self.runs.check_lease()
                 if ended.published is None:  # it ended after an earlier pass was given up
-                    ended = ended._replace(published=self._publish(ended.results.made))
-                with no_collections():
-                    self._settle(ended)
-                    self._adapt(len(ended.units))
-                    self._start()
-                    freeze()
-            self._tell()
+                    ended = ended._replace(published=self._publish(ended.results.states))
+                self._settle(ended)
+                self._adapt(len(ended.units))
+                self._start()
+            self._report_progress()
 
     def _settle(self, ended: Open) -> None:
         """Settle a run that ended, and find what is ready because of it."""
-        self._tried -= ended.results.not_begun
+        self._tried -= ended.results.not_started
         if self.runs.settle(ended, self.view, self.outcome):
             self.view.model = self.view.make_model()
             self.runs.switch_model(self.view.model)
             self._ready.clear()
             self._chosen = self.view.chosen(self.targets)
-            self._look_at_all()
+            self._look(self.view.model.all_units())
         else:  # what stands further below cannot be ready yet
             readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
-            self._look(unit for unit in ended.units if unit.id in ended.results.not_begun)
+            self._look(unit for unit in ended.units if unit.id in ended.results.not_started)
 
-    def _publish(self, made: Sequence[Made]) -> Published:
-        return self.runs.publish(made, self.view.snapshot.records, self._forced)
+    def _publish(self, states: Sequence[NewState]) -> Published:
+        return self.runs.publish(states, self.view.snapshot.records, self._forced)
 
     def _start(self) -> None:
         """Start runs of ready units, by priority."""
@@ -134,7 +108,7 @@ class Wave:
                 return
             name = max(free, key=lambda each: self.pipeline.stages[each].priority)
             ready = self._ready[name]
-            chunk = list(islice(ready.values(), self._chunk))
+            chunk = nsmallest(self._chunk, ready.values(), key=attrgetter("key"))  # directories are listed in no order
             for unit in chunk:
                 del ready[unit.id]
                 self._tried.add(unit.id)
@@ -169,12 +143,6 @@ class Wave:
         least = 2 * MANY if is_fast else FIRST_CHUNK
         self._chunk = int(max(least, min(LARGEST_CHUNK, self._chunk * 4, wanted)))
 
-    def _look_at_all(self) -> None:
-        """Find ready units among all, by stage and entity: directories are listed in no order."""
-        self._look(self.view.model.all_units())
-        for stage, units in self._ready.items():
-            self._ready[stage] = {unit.id: unit for unit in sorted(units.values(), key=attrgetter("key"))}
-
     def _look(self, units: Iterable[Unit]) -> None:
         """Find ready units: stale, wanted, not tried yet, and nothing above them is stale or being made."""
         model = self.view.model
@@ -183,8 +151,7 @@ class Wave:
                 if ready := self._ready.get(unit.stage.name):
                     ready.pop(unit.id, None)
                 continue
-            missing = unit.standing is None and is_plainly_missing(model, unit)
-            standing = None if missing else model.standing(unit)
+            standing = model.standing(unit)
             if standing is FRESH and not self._forced:
                 continue
             if (
@@ -194,11 +161,7 @@ class Wave:
             ):
                 continue
             ready = self._ready.setdefault(unit.stage.name, {})
-            is_due = (
-                standing is None
-                or standing.status == "stale"
-                or (unit.id in self._forced and standing.status != "blocked")
-            )
+            is_due = standing.status == "stale" or (unit.id in self._forced and standing.status != "blocked")
             if is_due and not (self._forced and self._waits(unit)):
                 ready[unit.id] = unit
             else:
@@ -215,7 +178,7 @@ class Wave:
                 return True
         return False
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self.progress is not None:
             waiting = sum(len(run.units) for run in self.runs.open)
             ready = sum(map(len, self._ready.values()))

@@ -8,27 +8,31 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ...define import Builder
 from ...errors import PipelineBusy
 from ..staleness.judge import identity
 from ..staleness.model import Model
-from ..staleness.shortcuts import Published, take_in_made
-from ..staleness.units import Unit, filled_inputs, input_formats
+from ..staleness.units import Unit
 from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
 from ..states.port import Publication
 from ..states.records import EXISTS, Record, StageFailure
+from ..states.single import Stamp
 from ..states.snapshot import Snapshot
-from .jobs import produce, produce_async, produce_many
-from .made import Made, Results, node_name, results_of
+from .jobs import produce, produce_async
 from .report import Outcome, StateEvent
+from .results import NewState, Results, node_name, results_of
 
 if TYPE_CHECKING:
     from ...engine import Engine, Run
     from ..definition import PipelineDefinition
     from ..looking import View
+
+
+Published: TypeAlias = Mapping[str, tuple[Record, Stamp | None]]
+"""What was published, by address: its record, and the stamp of a single file."""
 
 
 class Open(NamedTuple):
@@ -72,7 +76,7 @@ class Runs:
         self._engine: Engine | None = None
         self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, Published | None]] = queue.SimpleQueue()
         self._publishing = threading.Lock()
-        self._publisher: Callable[[Sequence[Made]], Published] | None = None
+        self._publisher: Callable[[Sequence[NewState]], Published] | None = None
 
     @property
     def has_engine(self) -> bool:
@@ -120,19 +124,14 @@ class Runs:
         job = produce_async if pipeline.signatures[stage.name].is_async else produce
         limit = min(stage.limit or len(units), pipeline.limit or len(units))
 
-        def args(unit: Unit) -> dict[str, Any]:
-            return {
-                **alike,
-                "key": list(unit.key),
-                "inputs": {name: list(paths) for name, paths in unit.inputs.items()},
-            }
+        def args(*chosen: Unit) -> dict[str, Any]:
+            """What the nodes for these units get."""
+            inputs = ({name: list(paths) for name, paths in unit.inputs.items()} for unit in chosen)
+            return {**alike, "units": [[list(unit.key), paths] for unit, paths in zip(chosen, inputs, strict=True)]}
 
         if together > 1:
             batches = [units[start : start + together] for start in range(0, len(units), together)]
-            formats = input_formats(stage)
-            builder.fan_out(
-                batches, job=produce_many, name=_ids_of, args=lambda each: {**alike, **_together(each, formats)}
-            )
+            builder.fan_out(batches, job=job, name=_ids_of, args=lambda batch: args(*batch))
         before: Sequence[str] = ()
         for start in () if together > 1 else range(0, len(units), limit):
             # With a limit the nodes are in lanes, each of which runs one after the other.
@@ -160,7 +159,7 @@ class Runs:
         return {"root": self.pipeline.store.root_id}
 
     @contextmanager
-    def publishing(self, publish: Callable[[Sequence[Made]], Published]) -> Iterator[None]:
+    def publishing(self, publish: Callable[[Sequence[NewState]], Published]) -> Iterator[None]:
         """Have the threads that wait for runs `publish` what these made, one after the other. When this ends, none does."""
         self._publisher = publish
         try:
@@ -174,9 +173,9 @@ class Runs:
         try:
             run.wait()
             results = results_of(run, self.pipeline.store.drafts)
-            self.sync(results.made)
+            self.sync(results.states)
             with self._publishing:
-                published = None if self._publisher is None else self._publisher(results.made)
+                published = None if self._publisher is None else self._publisher(results.states)
             self._ended.put((run.id, results, published))
         except BaseException as error:
             self._ended.put((run.id, error, None))
@@ -189,19 +188,19 @@ class Runs:
         self.open_ids -= {unit.id for unit in ended.units}
         if isinstance(results, BaseException):
             raise results
-        if results.made:
-            self.body_seconds = results.seconds / len(results.made)
+        if results.states:
+            self.body_seconds = results.seconds / len(results.states)
         return ended._replace(results=results, published=published)
 
     def settle(self, ended: Open, view: View, outcome: Outcome) -> bool:
         """Enter what was published, write down what failed. True: any unit may stand otherwise now, and the model has to be
         made anew; else only these and what is below them.
         """
-        (made, failed, *_), published = ended.results, ended.published
+        (states, failed, *_), published = ended.results, ended.published
         assert published is not None
         records = view.snapshot.records
         before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
-        ids = {each.unit for each in made}
+        ids = {each.unit for each in states}
         if ended.run.status.paused:
             self.paused |= {
                 unit.id: ended.run.id for unit in ended.units if unit.id not in ids and unit.id not in failed
@@ -222,9 +221,9 @@ class Runs:
             if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
                 outcome.unchanged.append(unit.id)
         self.note(failures, view)
-        if made and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
+        if states and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
             return True
-        take_in_made(view.model, ended.units, published)
+        view.model.touch([address for unit in ended.units for address in unit.outputs.values()])
         return False
 
     def switch_model(self, model: Model) -> None:
@@ -252,10 +251,12 @@ class Runs:
                 pipeline=self.pipeline.name,
             )
 
-    def sync(self, made: Iterable[Made]) -> None:
+    def sync(self, made: Iterable[NewState]) -> None:
         self.pipeline.store.sync([each.draft for each in made])
 
-    def publish(self, made: Sequence[Made], records: Mapping[str, Record], forced: Collection[str] = ()) -> Published:
+    def publish(
+        self, made: Sequence[NewState], records: Mapping[str, Record], forced: Collection[str] = ()
+    ) -> Published:
         """Publish what is synced, in the place of what has these `records`. Return what was published, by address."""
         publications = [
             Publication(draft, record, former and former.content_hash, unit in forced)
@@ -313,8 +314,7 @@ class Runs:
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> StageFailure:
         """Count one more failure, and set when it is tried again: by the schedule, as long as nothing else changed."""
-        facts = view.model.facts(unit)
-        what = identity(facts.current, facts.inputs)
+        what = identity(view.model.current(unit.stage.name), view.model.input_hashes(unit))
         former = view.snapshot.failures.get(unit.id)
         again = former is not None and former.identity == what
         now = self.pipeline.clock()
@@ -327,10 +327,3 @@ class Runs:
 
 def _ids_of(units: Sequence[Unit]) -> str:
     return node_name(f"{units[0].id} … {units[-1].entity}" if len(units) > 1 else units[0].id)
-
-
-def _together(units: Sequence[Unit], formats: Mapping[str, str]) -> dict[str, Any]:
-    """What a node that makes many is told: what they read only if it does not follow from their names."""
-    follows = all(unit.inputs == filled_inputs(formats, unit.key) for unit in units)
-    inputs = None if follows else [{name: list(paths) for name, paths in unit.inputs.items()} for unit in units]
-    return {"entities": [unit.entity for unit in units], "inputs": inputs}

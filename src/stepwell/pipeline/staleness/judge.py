@@ -45,7 +45,7 @@ class UnitFacts(NamedTuple):
     current: Current
     outputs: Sequence[OutputFacts]
     inputs: Mapping[str, str | None]
-    """Content hashes by path; None for those that do not exist (yet)."""
+    """Content hashes by path; None for those that do not exist (yet). Of a unit without records and failure, none is needed."""
     missing_inputs: Sequence[str]
     """Patterns shared by all entities that nothing matches."""
     upstream: Sequence[Upstream]

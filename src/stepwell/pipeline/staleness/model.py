@@ -246,13 +246,16 @@ class Model:
             if maker is not None and maker is not unit and (standing := self.standing(maker)) is not FRESH:
                 upstream.append(Upstream(path, maker.id, standing))
         quiet_until, newest = self._quiet(unit) if unit.stage.quiet else (None, "")
+        outputs = [self._output_facts(unit, name, address) for name, address in unit.outputs.items()]
+        failure = self.snapshot.failures.get(unit.id)
+        is_known = failure is not None or any(each.record is not None for each in outputs)
         return UnitFacts(
             self.current(unit.stage.name),
-            [self._output_facts(unit, name, address) for name, address in unit.outputs.items()],
-            self.input_hashes(unit),
+            outputs,
+            self.input_hashes(unit) if is_known else {},
             unit.missing,
             upstream,
-            self.snapshot.failures.get(unit.id),
+            failure,
             quiet_until,
             newest,
             unit.clash,

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from ...errors import UnsafePath
 from ..patterns.pattern import Pattern
 from .cache import Cache
 from .listing import Folder
@@ -64,12 +63,12 @@ class Files(Protocol):
         """What is in a file; FileNotFoundError if there is none."""
         ...
 
-    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
-        """What is in each of these files, or why it cannot be read."""
+    def read_stamped(self, path: str) -> Read:
+        """The same, with the stamp and the content hash."""
         ...
 
-    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
-        """Whether what is at each path is what was read, with this stamp and of this hash."""
+    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
+        """Whether a file is what was read, with this stamp and of this hash."""
         ...
 
     def stamp(self, path: str) -> Stamp | None: ...
@@ -123,10 +122,6 @@ class Drafts(Protocol):
     def read(self, draft: Draft, member: str = "") -> bytes: ...
     def members(self, draft: Draft) -> list[str]:
         """The files of a draft of several. UnsafePath if something there is no file."""
-        ...
-
-    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | UnsafePath | None]:
-        """Write drafts of single files. Return why each could not be written."""
         ...
 
     def keep(self, draft: Draft) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ....errors import UnsafePath
 from ...patterns.paths import checked_path
 from ...patterns.pattern import Pattern
 from ..listing import Folder
@@ -47,18 +46,9 @@ class DatabaseFiles:
         return bool(self.members(path)) if path.endswith("/") else self.stamp(checked_path(path)) is not None
 
     def read(self, path: str) -> bytes:
-        return self._read(path)[0]
+        return self.read_stamped(path)[0]
 
-    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
-        found: list[Read | Exception] = []
-        for path in paths:
-            try:
-                found.append(self._read(path))
-            except (OSError, UnsafePath) as error:
-                found.append(error)
-        return found
-
-    def _read(self, path: str) -> Read:
+    def read_stamped(self, path: str) -> Read:
         found = self._database.rows(
             "SELECT body, size, changed, version, content FROM states JOIN state_contents ON hash = content "
             f"WHERE path = ? AND {FILES}",
@@ -69,8 +59,8 @@ class DatabaseFiles:
         body, size, changed, version, digest = found[0]
         return bytes(body), (size, changed, version, 0), str(digest)
 
-    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
-        return [self.hash_of(path) == digest for path, _, digest in reads]
+    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
+        return self.hash_of(path) == digest
 
     def hash_of(self, path: str) -> str | None:
         found = self._database.rows(f"SELECT content FROM states WHERE path = ? AND {FILES}", (path,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from stat import S_ISREG
 
 from ....errors import UnsafePath
@@ -11,7 +10,7 @@ from ...patterns.paths import TEMPORARY, checked_path
 from ..address import draft_name, probe_path, split_address
 from ..port import Draft
 from ..single import stamp_of, write_file
-from .root import Root, refusal
+from .root import Root
 
 
 class DraftFiles:
@@ -28,21 +27,6 @@ class DraftFiles:
         self._root.at(
             self.path_of(draft, member), lambda name, folder: write_file(name, content, folder), make=bool(member)
         )
-
-    def write_many(self, contents: Sequence[tuple[Draft, bytes]]) -> list[OSError | UnsafePath | None]:
-        problems: list[OSError | UnsafePath | None] = []
-        with self._root.folders() as folders:
-            for draft, content in contents:
-                path = self.path_of(draft)
-                try:
-                    folder, name = folders(path)
-                    write_file(name, content, folder)
-                    problems.append(None)
-                except OSError as error:
-                    problems.append(refusal(path, error) or error)
-                except UnsafePath as error:
-                    problems.append(error)
-        return problems
 
     def read(self, draft: Draft, member: str = "") -> bytes:
         return self._root.read(self.path_of(draft, member))

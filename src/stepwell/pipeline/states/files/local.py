@@ -15,7 +15,7 @@ from ..listing import MANIFEST_FILES, Folder, walk
 from ..port import Wanted
 from ..records import members_hash
 from ..single import Read, Stamp, hash_file, read_file, stamp_of, still_is
-from .root import Root, refusal
+from .root import Root
 
 HOME = ".stepwell"
 """The folder at the root that has what is not a state."""
@@ -41,31 +41,16 @@ class LocalFiles:
         return found is not None and S_ISDIR(found.st_mode)
 
     def read(self, path: str) -> bytes:
-        return self.root.read(checked_path(path))
+        return self.read_stamped(path)[0]
 
-    def read_many(self, paths: Sequence[str]) -> list[Read | Exception]:
-        results: list[Read | Exception] = []
-        with self.root.folders() as folders:
-            for path in paths:
-                try:
-                    folder, name = folders(checked_path(path))
-                    results.append(read_file(name, folder))
-                except OSError as error:
-                    results.append(refusal(path, error) or error)
-                except UnsafePath as error:
-                    results.append(error)
-        return results
+    def read_stamped(self, path: str) -> Read:
+        return self.root.at(checked_path(path), read_file)
 
-    def still_are(self, reads: Sequence[tuple[str, Stamp, str]]) -> list[bool]:
-        results = []
-        with self.root.folders() as folders:
-            for path, stamp, digest in reads:
-                try:
-                    folder, name = folders(path)
-                    results.append(still_is(name, stamp, digest, folder))
-                except (OSError, UnsafePath):
-                    results.append(False)
-        return results
+    def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
+        try:
+            return self.root.at(path, lambda name, folder: still_is(name, stamp, digest, folder))
+        except (OSError, UnsafePath):
+            return False
 
     def stamp(self, path: str) -> Stamp | None:
         return self.stamps([path])[0]
