@@ -21,7 +21,7 @@ from stepwell.base import masking
 from stepwell.core.model import Append
 from stepwell.engine.bodies.capture import CapturedStream
 from stepwell.engine.bodies.log_lines import LINES_UP_TO
-from stepwell.engine.worker.debounce import PULSE_SECONDS
+from stepwell.engine.worker.runner import LINES_SECONDS
 from stepwell.errors import StoreError
 from stepwell.stores import open_store
 from tests.engine import speakers
@@ -273,7 +273,7 @@ def test_however_often_progress_is_called_it_is_seldom_stored() -> None:
     with Engine(store) as engine:
         run = engine.run(one(speakers.count, args={"times": 100_000}))
         assert run.node("body").progress == (100_000, 100_000, None)
-        assert marks[0] <= 2 + run.output("body") / PULSE_SECONDS
+        assert marks[0] <= 2 + run.output("body") / LINES_SECONDS
 
 
 def test_output_outside_bodies_is_not_captured(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:

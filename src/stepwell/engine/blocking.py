@@ -50,7 +50,6 @@ from .scheduling.metrics import IDLE, EngineMetrics
 from .shared_calls import SharedCalls
 from .starting import Startable, Starting, StartOptions, create_op
 from .waiting import Waiting, Watch
-from .worker.debounce import Debounce
 from .worker.duties import Follower
 from .worker.runner import LocalRunner
 from .working import Working, told_of_unfinished, unfinished_here
@@ -137,7 +136,6 @@ class BlockingEngine(Working, SharedCalls):
         self.serving = ServedVersions(
             self.store, self.code, self._versions, work_on=self._work_on, announce=self._announce
         )
-        self._discovering = Debounce(self._serve, "stepwell-serving", 0)
         self._opener = None if runner == "celery" else os.getpid()
         self._closed = False
         self._ended = threading.Event()
@@ -157,6 +155,7 @@ class BlockingEngine(Working, SharedCalls):
                 on_trouble=self._watch.trouble,
                 on_pressure=self.events.pressed,
                 follower=lambda: self._follower,
+                discover=self._serve,
                 waited=self._watch.waited,
                 graphs=self.code.graphs.known,
                 queues=taken,
@@ -226,7 +225,6 @@ class BlockingEngine(Working, SharedCalls):
         self._ended.set()
         if self._runner is not None and self._started:
             self._runner.close(self._close_seconds if limit is None else limit)
-            self._discovering.end(5)
             self._left = unfinished_here(self.store, self._runner.scheduler)
         self.events.close()
         self.waiting.close()

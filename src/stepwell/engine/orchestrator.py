@@ -19,11 +19,11 @@ from ..core.model import Hint
 from ..core.store import Store, reader
 from ..core.store.living import living
 from ..errors import StoreError, StoreReplaced
+from .delayed_calls import DelayedCalls
 from .engine import Engine
 from .lookout import Lookout, Ready, dismiss_dead
 from .procedures.procedure import carry_out
 from .reports.explain import served_by
-from .worker.debounce import Debounce
 from .worker.duties import Sweeper
 
 log = logging.getLogger("stepwell")
@@ -43,7 +43,8 @@ class Orchestrator:
         self._engine = engine
         self._fire_at = 0.0
         self._lookout = Lookout(store)
-        self._gates = Debounce(self._finish_gates, "stepwell-gates", 0)
+        self._procedures = DelayedCalls("stepwell-procedures")
+        self._gates = self._procedures.add(self._finish_gates)
         self._sweeper = Sweeper(finished=lambda _run, _news: self._awake.set(), wake_gates=self._gates.wake)
         self._awake = threading.Event()
         self._look_at = 0.0
@@ -71,7 +72,7 @@ class Orchestrator:
                 log.exception("a sweep failed; it goes on")
                 pause = SWEEP_SECONDS
             self._wait(ended, pause)
-        self._gates.end(5, last=True)
+        self._procedures.end(5, last=self._gates)
 
     def _wait(self, ended: Callable[[], bool], seconds: float) -> None:
         until = time.monotonic() + seconds

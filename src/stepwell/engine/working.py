@@ -27,7 +27,6 @@ from .events import Events
 from .reports.explain import served_by
 from .scheduling.scheduler import Scheduler
 from .waiting import Watch
-from .worker.debounce import Debounce
 from .worker.duties import Follower
 from .worker.runner import LocalRunner
 
@@ -53,7 +52,6 @@ class Working:
     events: Events
     _watch: Watch
     _versions: Versions
-    _discovering: Debounce
     _follower: Follower
     _runner: LocalRunner | None
     _lock: threading.Lock
@@ -157,8 +155,8 @@ class Working:
 
     def _serve_soon(self) -> None:
         """In another thread: healing a run may take long."""
-        if self.serving.needed:
-            self._discovering.wake()
+        if self.serving.needed and self._runner is not None:
+            self._runner.discover_soon()
 
     def _serve(self) -> None:
         with contextlib.suppress(EngineClosed):

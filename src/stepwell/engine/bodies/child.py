@@ -27,7 +27,7 @@ from ...errors import Stopped
 from ...history.effects.record import Line
 from ...history.effects.recorder import Recorder
 from ...history.effects.repeatable import Outside
-from ..worker.debounce import Debounce
+from ..delayed_calls import DelayedCalls
 from .attempt import Course, leave_body
 from .capture import refresh_capture, start_capture
 from .host import AttemptInfo, Host
@@ -35,6 +35,8 @@ from .log_lines import BodyOutput
 from .outputs import Outputs
 from .raised import Raised
 
+PROGRESS_SECONDS = 0.4
+"""How long progress of a body waits before it is sent to the parent."""
 Answer = tuple[Raised | None, bytes | None, bytes | None]
 """The result of a body: the error or else the output, and the outcome."""
 
@@ -110,11 +112,12 @@ class PipeOutput(BodyOutput):
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
         self._pipe = pipe
-        self._store_soon = Debounce(self._send_soon, "stepwell-progress")
+        self._calls = DelayedCalls("stepwell-progress")
+        self._progress_soon = self._calls.add(self._send_soon, PROGRESS_SECONDS)
 
     def finish(self) -> None:
         """Send what is left. Nothing may follow: it would be taken for output of the next body."""
-        self._store_soon.close()
+        self._calls.close()
         with self._lock:
             self._finish()
             self._send_progress()
@@ -134,7 +137,7 @@ class PipeOutput(BodyOutput):
         return True
 
     def _marked(self) -> None:
-        self._store_soon.wake()
+        self._progress_soon.wake()
 
     def _drop(self, at: int, lines: int) -> None:
         before = self.dropped

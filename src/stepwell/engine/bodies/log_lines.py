@@ -1,6 +1,6 @@
 """What bodies log and print: split into lines, masked, cut, counted, and kept until it is stored.
 
-Plain decisions, without threads, clocks or stores. Bodies print from many threads, so there are locks. `debounce.py` says
+Plain decisions, without threads, clocks or stores. Bodies print from many threads, so there are locks. `worker/runner.py` says
 when lines are due, and `scheduler.py` takes them.
 """
 

@@ -20,9 +20,9 @@ from ...core.store import Store
 from ...errors import EngineClosed, StoreError, StoreReplaced
 from ..bodies.capture import refresh_capture
 from ..bodies.held import Held, RunFacts
+from ..delayed_calls import DelayedCalls
 from ..scheduling.batches import CommitBatch, CommitResult, Submission
 from ..scheduling.scheduler import Scheduler
-from .debounce import Debounce
 
 log = logging.getLogger("stepwell")
 
@@ -85,9 +85,13 @@ class GroupCommit:
         """Held by the thread that leads a commit."""
         self._asked = False
         """A commit is wanted: the leader looks again before it stops leading."""
-        self._committer = Debounce(self.pump, "stepwell-commit", 0)
-        """Commits for bodies on the loop and in processes: the body threads may all be busy."""
-        self._late_committer = Debounce(self._commit_late, "stepwell-late", SOON_SECONDS, rounds=LATE_ROUNDS)
+        self.calls = DelayedCalls("stepwell-commit")
+        """Commits what nobody else does soon: what ended on the loop and in processes, settlements that wait for more of their
+        kind, what bodies have printed."""
+        self.wake = self.calls.add(self._commit_now).wake
+        """Have the commit thread commit everything: the threads of bodies may all be busy."""
+        self.soon = self.calls.add(self._commit_late, SOON_SECONDS, LATE_ROUNDS).wake
+        """The same, after `SOON_SECONDS`."""
         self._closed = False
         self._finished = False
         self.trouble: StoreError | None = None
@@ -109,14 +113,6 @@ class GroupCommit:
     def ask(self) -> None:
         """Have the next thread that pumps, or the leader, commit everything."""
         self._asked = True
-
-    def wake(self) -> None:
-        """Have the commit thread commit everything."""
-        self._committer.wake()
-
-    def soon(self) -> None:
-        """The same, after `SOON_SECONDS`."""
-        self._late_committer.wake()
 
     def pump(self, *, keep: bool = False, until: Callable[[], bool] | None = None) -> Held | None:
         """Commit everything, unless another thread leads. With `keep`, return one body for this thread to run.
@@ -159,8 +155,7 @@ class GroupCommit:
     def close(self) -> None:
         """Take no more submissions. The lock is held."""
         self._closed = True
-        self._committer.close()
-        self._late_committer.close()
+        self.calls.close()
 
     def finish(self) -> None:
         """Commit nothing more."""
@@ -190,12 +185,15 @@ class GroupCommit:
         assert submission.receipts is not None
         return submission.receipts
 
+    def _commit_now(self) -> None:
+        self.pump(until=self.calls.others_wait)
+
     def _commit_late(self) -> None:
         self._host.call_if_stuck()
         if self._leading.locked():
             self.soon()  # the leader need not go on at once: few bodies have ended since it began
         else:
-            self.pump()
+            self._commit_now()
 
     def _next_batch(self) -> CommitBatch | None:
         """Start to lead, and return what to commit. None if another thread leads or there is nothing to commit."""

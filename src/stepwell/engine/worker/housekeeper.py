@@ -1,4 +1,4 @@
-"""The threads that carry out the follower's duties: one follows the timetable, one waits for hints, one finishes gates."""
+"""The threads of regular duties: one follows the timetable, one waits for hints, one does what takes long."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...core.graph import Graph
 from ...core.model import RunNews
 from ...core.store import Store
 from ...errors import RunError, StoreError, StoreReplaced
+from ..delayed_calls import DelayedCalls
 from ..procedures.gates import ask, enact
 from ..procedures.procedure import carry_out
-from .debounce import Debounce
 from .duties import Follower
 from .group_commit import now
 from .timetable import WATCH_BUSY, WATCH_SOONEST, Due, Timetable
@@ -58,6 +58,7 @@ class Housekeeper:
         host: Host,
         *,
         follower: Callable[[], Follower],
+        discover: Callable[[], None],
         waited: Collection[RunId],
         graphs: Callable[[Digest], Graph | None],
     ) -> None:
@@ -68,7 +69,10 @@ class Housekeeper:
         self._closed = threading.Event()
         self._pauses: deque[tuple[RunId, str]] = deque()
         self._trouble = False
-        self.gates = Debounce(self._finish_gates, "stepwell-gates", 0)
+        self._procedures = DelayedCalls("stepwell-procedures")
+        """What takes time in proportion to a run: finishing gates, and healing runs to serve them."""
+        self.gates = self._procedures.add(self._finish_gates)
+        self.discovery = self._procedures.add(discover)
         self._threads = [
             threading.Thread(target=self._keep_house, name="stepwell-housekeeping", daemon=True),
             threading.Thread(target=self._follow, name="stepwell-hints", daemon=True),
@@ -93,7 +97,7 @@ class Housekeeper:
 
     def end(self) -> None:
         # A run that failed while the engine was closing should not be left looking as if it were running.
-        self.gates.end(5, last=True)
+        self._procedures.end(5, last=self.gates)
         keeper = self._threads[0]  # the other thread may be waiting in the store, and has nothing to finish
         if keeper.is_alive() and threading.current_thread() is not keeper:
             keeper.join(5)

@@ -28,7 +28,6 @@ from ..scheduling.metrics import EngineMetrics
 from ..scheduling.pressure import BackpressureEvent
 from ..scheduling.scheduler import Scheduler
 from .bodies import WorkerBodies
-from .debounce import Debounce
 from .group_commit import GroupCommit, now
 from .housekeeper import Housekeeper
 from .lease import Lease
@@ -42,6 +41,8 @@ log = logging.getLogger("stepwell")
 
 CONTENDED_SECONDS = 0.01
 """After this time a claim that skipped runs locked by other workers is made again: about as long as a commit takes."""
+LINES_SECONDS = 0.4
+"""How long output of a body waits before it is stored."""
 SUSPECTS_EVERY = 4 * SECOND
 """Microseconds. A hint makes the worker look for suspects at most this often; whoever sweeps looks for them at once."""
 SETTLE_SECONDS = 5.0
@@ -62,6 +63,7 @@ class LocalRunner:
         on_trouble: Callable[..., None],
         on_pressure: Callable[[BackpressureEvent], None],
         follower: Callable[[], Follower],
+        discover: Callable[[], None],
         waited: Collection[RunId],
         graphs: Callable[[Digest], Graph | None],
         lacks: Callable[[], list[tuple[str, str, str]]] = list,
@@ -79,14 +81,23 @@ class LocalRunner:
         self._commits = GroupCommit(store, self.scheduler, self._lock, self)
         self.pump, self.submit, self.commit_soon = self._commits.pump, self._commits.submit, self._commits.soon
         self._quiet = threading.Condition(self._lock)
-        self._store_soon = Debounce(self._store_lines, "stepwell-lines")
-        self.scheduler.lines.wake = self._store_soon.wake
+        self.scheduler.lines.wake = self._commits.calls.add(self._store_lines, LINES_SECONDS).wake
         self._suspects_at = -SUSPECTS_EVERY
-        self._again_soon = Debounce(self._look_again, "stepwell-claims", CONTENDED_SECONDS)
+        self._look_again_soon = self._commits.calls.add(self._look_again, CONTENDED_SECONDS).wake
         self._house = Housekeeper(
-            store, worker, queues, self.timetable, self._lock, self, follower=follower, waited=waited, graphs=graphs
+            store,
+            worker,
+            queues,
+            self.timetable,
+            self._lock,
+            self,
+            follower=follower,
+            discover=discover,
+            waited=waited,
+            graphs=graphs,
         )
         self.wake, self.wake_gates = self._house.wake, self._house.gates.wake
+        self.discover_soon = self._house.discovery.wake
         self._others = Others(store, self.scheduler, self._lock) if store.needs_hints else None
         self._replaced = threading.Event()
         self.stopped: StoreReplaced | None = None
@@ -288,7 +299,7 @@ class LocalRunner:
         if result.lease_lost:
             self._lease.lost()
         if result.contended:
-            self._again_soon.wake()
+            self._look_again_soon()
         if self._others is not None:
             self._others.tell(result)
         return kept
@@ -329,12 +340,12 @@ class LocalRunner:
     def _look_again(self) -> None:
         with self._lock:
             self.scheduler.look_again()
-        self.pump()
+        self._commits.wake()
 
     def _store_lines(self) -> None:
         with self._lock:
             self.scheduler.lines.mark_due()
-        self.pump()
+        self._commits.wake()
 
     def now(self) -> int:
         return now()
@@ -368,8 +379,6 @@ class LocalRunner:
             self._commits.close()
         self._bodies.close()
         self._house.close()
-        self._store_soon.close()
-        self._again_soon.close()
         self._lease.close()
         self._house.end()
         self._commits.finish()

@@ -44,7 +44,7 @@ class Hints:
     def _listen(self) -> None:
         with self._starting:
             if self._thread is None and not self._ends.is_set():
-                self._thread = threading.Thread(target=self._run, name="stepwell-hints", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="stepwell-hints-in", daemon=True)
                 self._thread.start()
         self._listening.wait(_LOOK_SECONDS)  # what is sent from now on is heard
 
