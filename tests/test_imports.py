@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import check_output
+from sys import executable
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -78,3 +80,20 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     found = modules()
     graph = {name: imported(name, path, set(found)) for name, path in found.items()}
     assert cycles(graph) == set()
+
+
+SMALLEST = """
+import sys
+from stepwell import Engine, Workflow, step
+class Smallest(Workflow):
+    @step
+    def one(self) -> int:
+        return 1
+with Engine("memory://") as engine:
+    assert engine.run(Smallest()).output("one") == 1
+print(*sorted({name.partition(".")[0] for name in sys.modules} & {"pydantic", "httpx", "jinja2", "yaml", "rich", "typer"}))
+"""
+
+
+def test_the_smallest_program_loads_no_large_library() -> None:
+    assert check_output([executable, "-c", SMALLEST], text=True).split() == []

@@ -66,7 +66,7 @@ def test_schema_is_a_schema_that_knows_every_handler(greet: Shop) -> None:
     node = schema["$defs"]["node"]
     assert set(Handlers()) <= set(node["properties"]["handler"]["anyOf"][0]["enum"])
     assert {each["if"]["properties"]["handler"]["const"] for each in node["allOf"]} >= set(Handlers())
-    assert schema["$defs"]["input"]["propertyNames"]["enum"] == sorted(KEYWORDS)
+    assert schema["else"]["properties"]["input"]["propertyNames"]["enum"] == sorted(KEYWORDS)
     assert set(schema["else"]["properties"]) == {
         *("mode", "name", "description", "input", "on_failure", "deadline", "tags", "triggers", "nodes")
     }
@@ -155,9 +155,9 @@ def test_versions_are_saved_chosen_compared_and_run(greet: Shop) -> None:
 
 def test_a_bad_document_stores_nothing(greet: Shop) -> None:
     greet.write("bad.yaml", "name: bad\nnodes: []")
-    assert "it has no nodes" in greet("save", "greet.yaml", "bad.yaml", code=2).err
+    assert "expected a list of one or more nodes" in greet("save", "greet.yaml", "bad.yaml", code=2).err
     assert greet("workflows", "--json").json == []
-    assert "it has no nodes" in greet("run", "bad.yaml", code=2).err
+    assert "expected a list of one or more nodes" in greet("run", "bad.yaml", code=2).err
     assert greet("ls", "--json").json == []
 
 

@@ -316,4 +316,4 @@ def test_the_schema_has_every_field_that_is_read() -> None:
     assert kinds == {
         kind: {info.alias or name for name, info in form.model_fields.items()} for kind, form in DATA.items()
     }
-    assert schema["else"]["properties"]["mode"]["enum"] == ["workflow"]
+    assert schema["else"]["properties"]["mode"]["const"] == "workflow"

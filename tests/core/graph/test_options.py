@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 from stepwell.core.graph import NODE_OPTIONS, JobOptions, MethodOptions, NodeSpec
-from stepwell.define.document.nodes import HANDLER_OPTIONS, OPTIONS
+from stepwell.define.document.forms import HANDLER_OPTIONS, OPTIONS
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,9 +28,9 @@ def test_defaults_are_those_of_a_node() -> None:
     }
 
 
-def test_documents_know_an_option_by_one_name_and_one_schema() -> None:
+def test_documents_know_an_option_by_one_name_and_one_type() -> None:
     assert len(OPTIONS) == len({option.name for option in OPTIONS.values()})
-    assert all(option.schema for option in OPTIONS.values())
+    assert {option.name: option.type for option in NODE_OPTIONS} == get_type_hints(MethodOptions)
     assert set(HANDLER_OPTIONS) == {"retry", "timeout_seconds", "side_effects"}
 
 

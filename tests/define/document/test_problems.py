@@ -15,14 +15,13 @@ from stepwell import Document, Graph, InputError
 from stepwell.base.forms import problems as collecting
 from stepwell.define.document import checking, document
 from stepwell.define.document.checking import with_templates_read
-from stepwell.define.document.document import FIELDS as TOP_FIELDS
-from stepwell.define.document.nodes import FIELDS as NODE_FIELDS
-from stepwell.define.document.nodes import MEANS
+from stepwell.define.document.forms import MAX_TAG, MAX_TAGS, MEANS, DocumentForm, NodeForm
 from stepwell.define.document.schema import document_schema
 from stepwell.errors import DocumentError, GraphError
 from stepwell.handlers import Handlers
 
 HANDLERS = Handlers()
+TOP_FIELDS, NODE_FIELDS = list(DocumentForm.model_fields), list(NodeForm.model_fields)
 FINE: dict[str, Any] = {"id": "a", "handler": "transform", "config": {"template": "x"}}
 
 
@@ -123,7 +122,8 @@ NODE: list[tuple[dict[str, Any], str, str]] = [
     (FINE | {"timeout": True}, "$.nodes[0].timeout", "got true"),
     (FINE | {"retry": 0}, "$.nodes[0].retry", "whole number of attempts"),
     (FINE | {"retry": {"max_attempts": 2, "delay": 1}}, "$.nodes[0].retry.delay", "retry has no field"),
-    (FINE | {"retry": {}}, "$.nodes[0].retry.max_attempts", "at least 1"),
+    (FINE | {"retry": {}}, "$.nodes[0].retry", "retry needs its max_attempts"),
+    (FINE | {"retry": {"max_attempts": 0}}, "$.nodes[0].retry.max_attempts", "at least 1"),
     (FINE | {"retry": {"max_attempts": 2, "base_delay": -1}}, "$.nodes[0].retry.base_delay", "seconds"),
     (FINE | {"on_lost": "retry"}, "$.nodes[0].on_lost", "one of rerun, interrupt"),
     (FINE | {"on_lost": "interrupt", "retry": 2}, "$.nodes[0].retry", "needs an explicit retry_on"),
@@ -159,10 +159,15 @@ def test_what_can_be_wrong_with_a_node(node: dict[str, Any], path: str, message:
 
 
 TOP: list[tuple[Any, str, str]] = [
-    ({}, "$", "a document needs its name"),
-    ({"name": "x"}, "$", "no nodes"),
-    ({"name": "x", "nodes": []}, "$.nodes", "no nodes"),
-    ({"name": "x", "nodes": {}}, "$.nodes", "write a list of objects"),
+    ({"nodes": [FINE]}, "$", "a document needs its name"),
+    ({}, "$", "a document needs its"),
+    ({"name": "x"}, "$", "a document needs its nodes"),
+    (
+        {"name": "x", "nodes": []},
+        "$.nodes",
+        "expected a list of one or more nodes, each an object with its id, got an empty list",
+    ),
+    ({"name": "x", "nodes": {}}, "$.nodes", "each an object with its id, got an empty object"),
     ({"name": "x", "nodes": [7]}, "$.nodes[0]", "expected an object, got 7"),
     ([], "$", "expected an object with name and nodes"),
     ("null", "$", "expected an object with name and nodes"),
@@ -172,7 +177,11 @@ TOP: list[tuple[Any, str, str]] = [
     ({"name": "x", "nodes": [FINE], "deadline": 0}, "$.deadline", "positive number"),
     ({"name": "x", "nodes": [FINE], "tags": ["a", 7]}, "$.tags", "a list of texts"),
     ({"name": "x", "nodes": [FINE], "mode": "flow"}, "$.mode", "one of workflow, pipeline"),
-    ({"name": "x", "nodes": [FINE], "input": {"type": "array"}}, "$.input.type", "is an object"),
+    (
+        {"name": "x", "nodes": [FINE], "input": {"type": "array"}},
+        "$.input.type",
+        "expected object, which the input of a run is, got 'array'",
+    ),
     ({"name": "x", "nodes": [FINE], "input": {"propertys": {}}}, "$.input.propertys", "did you mean 'properties'?"),
     ({"name": "x", "nodes": [FINE], "description": []}, "$.description", "a text"),
 ]
@@ -524,13 +533,26 @@ LIMITS: list[tuple[Any, str, int, Any, Any, str]] = [
         *(document, "MAX_EDGES", 3, {"nodes": NODES}),
         *({"nodes": [*NODES, FINE | {"id": "d", "dependencies": ["a"]}]}, "it has 4 dependencies; at most 3"),
     ),
-    (document, "MAX_TAGS", 2, {"tags": {"a": "b", "c": "d"}}, {"tags": dict.fromkeys("abc", "d")}, "at most 2 texts"),
-    (document, "MAX_TAG", 3, {"tags": ["abc"]}, {"tags": ["abcd"]}, "of at most 3 characters"),
     (
         *(checking, "MAX_CONFIG", 4, {"nodes": [FINE | {"config": {"template": [1, {"a": 2}]}}]}),
         *({"nodes": [FINE | {"config": {"template": [1, {"a": 2}, 3]}}]}, "it holds more than 4 values"),
     ),
 ]
+
+
+TAGS: list[tuple[Any, Any]] = [
+    (["x" * MAX_TAG], ["x" * (MAX_TAG + 1)]),
+    ({"x": "y" * MAX_TAG}, {"x": "y" * (MAX_TAG + 1)}),
+    ({"x" * MAX_TAG: "y"}, {"x" * (MAX_TAG + 1): "y"}),
+    *(({str(n): "x" for n in range(MAX_TAGS)}, {str(n): "x" for n in range(MAX_TAGS + 1)}),),
+]
+
+
+def test_tags_have_limits() -> None:
+    for fits, too_much in TAGS:
+        Document({"name": "x", "nodes": [FINE], "tags": fits}, HANDLERS)
+        message = "an object of at most 20 texts, each of at most 100 characters, got "
+        assert message in problems({"name": "x", "nodes": [FINE], "tags": too_much})[0].message
 
 
 @pytest.mark.parametrize(

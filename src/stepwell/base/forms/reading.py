@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import (
@@ -114,13 +114,13 @@ def read_form(form: type[AnyForm], data: Any, problems: Problems, path: Path = (
         problems.expected(path, getattr(form, "contents", "an object"), data)
         return None
     fields, names = _renamed(form, data, problems, path)
-    order = {name: place for place, name in enumerate(fields)}
     for is_lenient in (False, True):
         try:
             read: AnyForm = (_lenient(form) if is_lenient else form).model_validate(fields)
             return read
         except ValidationError as error:
             refused = error.errors(include_url=False)
+        order = {name: place for place, name in enumerate(fields)}
         refused.sort(key=lambda each: order.get(str(each["loc"][0]), -1) if each["loc"] else -1)
         for each in islice(refused, MAX_REPORTED):
             loc = each["loc"]
@@ -158,7 +158,10 @@ def _lenient(form: type[AnyForm]) -> type[AnyForm]:
     """The same form without required fields: an empty value stands for what could not be read."""
     required = {name: info for name, info in form.model_fields.items() if info.is_required()}
     defaults: Any = {
-        name: (info.annotation, FieldInfo.merge_field_infos(info, default=_EMPTY.get(info.annotation)))
+        name: (
+            info.annotation,
+            FieldInfo.merge_field_infos(info, default=_EMPTY.get(get_origin(info.annotation) or info.annotation)),
+        )
         for name, info in required.items()
     }
     return create_model(form.__name__, __base__=form, **defaults) if required else form

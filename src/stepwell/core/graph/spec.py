@@ -50,6 +50,8 @@ class Option(NamedTuple):
     """An option of nodes, as code, stored graphs and documents know it. Most are a field of NodeSpec with the same name."""
 
     name: str
+    type: Any
+    """The annotation of what people write."""
     expected: str
     fits: Callable[[Any], bool]
     """Whether it is a value that NodeSpec takes."""
@@ -61,28 +63,18 @@ class Option(NamedTuple):
     """What people write, as a value that is to fit."""
     in_documents: str | None = None
     """The name of its field in documents."""
-    schema: Mapping[str, Any] = NO_ARGS
-    """The JSON Schema of that field."""
 
 
 def _choice(name: str, choices: Any, default: str, about: str, in_documents: str | None = None) -> Option:
     names: tuple[str, ...] = get_args(choices)
     written = r" \| ".join(f'"{each}"' for each in names)
     expected = f"one of {', '.join(names)}"
-    return Option(
-        name,
-        expected,
-        names.__contains__,
-        default,
-        f"{name}={written}",
-        about,
-        in_documents=in_documents,
-        schema={"enum": list(names)},
-    )
+    fits = names.__contains__
+    return Option(name, choices, expected, fits, default, f"{name}={written}", about, in_documents=in_documents)
 
 
 def _flag(name: str, about: str) -> Option:
-    return Option(name, "true or false", lambda value: isinstance(value, bool), False, f"{name}=True", about)
+    return Option(name, bool, "true or false", lambda value: isinstance(value, bool), False, f"{name}=True", about)
 
 
 def _seconds(value: Any) -> Any:
@@ -114,6 +106,7 @@ def is_name(value: Any, without: str = "") -> bool:
 NODE_OPTIONS = (
     Option(
         "retry",
+        Retry | int | None,
         "a number of attempts or a Retry",
         lambda value: value is None or isinstance(value, Retry),
         None,
@@ -122,30 +115,29 @@ NODE_OPTIONS = (
         '`"ConnectionError"`, `"shop.errors.Busy"`, which are imported where the workflow is written',
         Retry.of,
         "retry",
-        {"$ref": "#/$defs/retry"},
     ),
     Option(
         "timeout",
+        Duration | None,
         POSITIVE_SECONDS_NEEDED,
         lambda value: value is None or is_seconds(value, positive=True),
         None,
         "timeout=seconds",
-        "the attempt is TIMED_OUT; a thread's body goes on unrecorded, a process is killed",
+        "how long one attempt may take; then it is TIMED_OUT: a thread's body goes on unrecorded, a process is killed",
         _seconds,
         "timeout_seconds",
-        {"type": "number", "exclusiveMinimum": 0},
     ),
     _choice("on_lost", OnLost, "rerun", "after a lost worker: run again, or never by itself", "on_lost"),
     _choice("isolation", Isolation, "thread", "where a `def` body runs"),
     Option(
         "queue",
+        str,
         "a name without '/'",
         lambda value: is_name(value, without="/"),
         DEFAULT_QUEUE,
         'queue="name"',
         "who may run it: engines that serve this queue ([running](running.md#queues-and-priorities))",
         in_documents="queue",
-        schema={"type": "string", "minLength": 1},
     ),
     _choice(
         "side_effects",
@@ -161,6 +153,7 @@ NODE_OPTIONS = (
     ),
     Option(
         "idempotency_key",
+        Callable[..., Any] | None,
         'a function of self, as in lambda self: f"order-{self.order_id}"',
         lambda value: value is None or callable(value),
         None,
@@ -170,6 +163,7 @@ NODE_OPTIONS = (
     _flag("requires_idempotency", "refuse the node while it has no `idempotency_key`; for methods"),
     Option(
         "was",
+        str | Iterable[str] | None,
         "the name this node had in an earlier version, or a list of such names",
         lambda value: all(map(is_text, value)),
         (),

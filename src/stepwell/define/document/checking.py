@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.codec import json_path
 from ...base.forms.problems import Path, Problems
@@ -16,7 +16,9 @@ from ...core.graph.check import GraphProblem, above_all, inspect
 from ...errors import GraphError
 from ...handlers import Handler, Handlers
 from ..code.address import is_address
-from .nodes import UNREADABLE, Node
+
+if TYPE_CHECKING:
+    from .forms import PlainNode
 
 ALWAYS = ("input", "run")
 MAX_PARSED = 500_000
@@ -28,7 +30,7 @@ _OF_ANY_NODE = ("output", "result")
 
 
 def check_nodes(
-    nodes: Sequence[Node], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Problems
+    nodes: Sequence[PlainNode], handlers: Handlers, schema: Mapping[str, Any] | None, problems: Problems
 ) -> dict[str, tuple[NodeId, ...]]:
     """Check all nodes; by id, the nodes that the templates of each read.
 
@@ -50,8 +52,8 @@ def check_nodes(
     return needs
 
 
-def _check_ids(nodes: Sequence[Node], problems: Problems) -> dict[str, Node]:
-    known: dict[str, Node] = {}
+def _check_ids(nodes: Sequence[PlainNode], problems: Problems) -> dict[str, PlainNode]:
+    known: dict[str, PlainNode] = {}
     for node in nodes:
         if not node.id:
             continue  # reported already
@@ -65,18 +67,15 @@ def _check_ids(nodes: Sequence[Node], problems: Problems) -> dict[str, Node]:
     return known
 
 
-def _check_promises(nodes: Sequence[Node], problems: Problems) -> None:
+def _check_promises(nodes: Sequence[PlainNode], problems: Problems) -> None:
     for node in nodes:
-        if (
-            node.options.get("on_lost") == "interrupt"
-            and "retry" in node.options
-            and not node.options["retry"].retry_on
-        ):
+        options = node.options
+        if options.get("on_lost") == "interrupt" and "retry" in options and not options["retry"].retry_on:
             message = "on_lost: interrupt promises at most one run per request; a retry needs an explicit retry_on"
             problems.add(node.path("retry"), message)
 
 
-def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], problems: Problems) -> None:
+def _check_dependencies(nodes: Sequence[PlainNode], known: Mapping[str, PlainNode], problems: Problems) -> None:
     for node in nodes:
         for name in node.dependencies:
             if name not in known:
@@ -90,12 +89,12 @@ def _check_dependencies(nodes: Sequence[Node], known: Mapping[str, Node], proble
         problems.add(("nodes",), each.message.replace("it contains a cycle", "there is a cycle"))
 
 
-def _shape(node: Node, known: Mapping[str, Node]) -> NodeSpec:
+def _shape(node: PlainNode, known: Mapping[str, PlainNode]) -> NodeSpec:
     parents = tuple(NodeId(each) for each in node.dependencies if each in known and each != node.id)
     return NodeSpec(NodeId(node.id), node.id, parents)
 
 
-def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Problems) -> dict[str, Handler | None]:
+def _find_handlers(nodes: Sequence[PlainNode], handlers: Handlers, problems: Problems) -> dict[str, Handler | None]:
     """Handlers by name. An address is a function, of which nothing is known without importing it."""
     found: dict[str, Handler | None] = {}
     for node in nodes:
@@ -109,7 +108,7 @@ def _find_handlers(nodes: Sequence[Node], handlers: Handlers, problems: Problems
     return found
 
 
-def _check_config(node: Node, handler: Handler | None, problems: Problems) -> Config:
+def _check_config(node: PlainNode, handler: Handler | None, problems: Problems) -> Config:
     if sum(1 for _ in islice(_values_in(node.config), MAX_CONFIG + 1)) > MAX_CONFIG:
         problems.add(
             node.path("config"), f"it holds more than {MAX_CONFIG:,} values: give them as input, or read them in a job"
@@ -128,7 +127,7 @@ def _check_config(node: Node, handler: Handler | None, problems: Problems) -> Co
         if _names_no_secret(value):
             message = "this names no secret: after secret: come letters, digits, _ . and -"
             problems.add(node.path("config", *path), message, found=value)
-    if handler is not None and node.config is not UNREADABLE:
+    if handler is not None and not node.lacks_config:
         for problem in handler.check_config(node.config, is_template):
             problems.add(node.path("config", *problem.place), problem.message)
         for name in expressions & node.config.keys():
@@ -175,7 +174,7 @@ class _References:
 
     def __init__(
         self,
-        known: Mapping[str, Node],
+        known: Mapping[str, PlainNode],
         handlers: Mapping[str, Handler | None],
         schema: Mapping[str, Any] | None,
         problems: Problems,
@@ -186,9 +185,9 @@ class _References:
         self._problems = problems
         self._names = (*known, *ALWAYS)
         self._fields: dict[str, frozenset[str] | None] = {}
-        self.far: list[tuple[Node, Path, Reference]] = []
+        self.far: list[tuple[PlainNode, Path, Reference]] = []
 
-    def check(self, node: Node, config: Config) -> tuple[NodeId, ...]:
+    def check(self, node: PlainNode, config: Config) -> tuple[NodeId, ...]:
         """The nodes that the templates of a node read, each once."""
         read: dict[NodeId, None] = {}
         for path, reference in config.references:
@@ -214,7 +213,7 @@ class _References:
                     self._check_field(node.path("config", *path), self._known[name], field)
         return tuple(read)
 
-    def _check_field(self, at: Path, node: Node, field: str) -> None:
+    def _check_field(self, at: Path, node: PlainNode, field: str) -> None:
         if node.handler not in self._fields:
             handler = self._handlers.get(node.handler)
             self._fields[node.handler] = None if handler is None else handler.output_fields()
@@ -225,8 +224,8 @@ class _References:
 
 
 def _check_ancestors(
-    known: Mapping[str, Node],
-    asked: Sequence[tuple[Node, Path, Reference]],
+    known: Mapping[str, PlainNode],
+    asked: Sequence[tuple[PlainNode, Path, Reference]],
     problems: Problems,
 ) -> None:
     """A template may name only ancestors: whether another node has finished would depend on timing."""

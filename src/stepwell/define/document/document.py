@@ -5,48 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from ...base.codec import decode, encode, encode_checked, sha256
 from ...base.forms.problems import Problem, Problems, TooManyProblems
 from ...base.ids import NodeId
-from ...core.graph import Graph, NodeSpec, is_name
+from ...core.graph import Graph, NodeSpec
 from ...core.graph.document import DocumentSource
 from ...errors import DocumentError, NotJson
 from ...handlers import Handler, Handlers
 from ...handlers.definition import DEFAULT_TIMEOUT
 from ..options import OnFailure
-from .checking import check_nodes
-from .inputs import checked_input, read_schema
-from .nodes import (
-    HANDLER_OPTIONS,
-    NAME_NEEDED,
-    Node,
-    Reader,
-    canonical_node,
-    description,
-    needs,
-    one_of,
-    plain_number,
-    read_node,
-    seconds,
-)
+from .inputs import checked_input
 from .problems import Unreadable
 from .text import Form, ParsedText, read_document, read_text
 
 if TYPE_CHECKING:
     from ...triggers import Trigger
+    from .forms import DocumentForm, PlainNode
 
 MAX_NODES = 100_000
 MAX_EDGES = 1_000_000
-MAX_TAGS = 20
-MAX_TAG = 100
-MODES = ("workflow", "pipeline")
 IS_PIPELINE = "this is a pipeline: `stepwell pipeline` looks after it, and nothing can be started of it by name"
-FIELDS = ("mode", "name", "description", "input", "on_failure", "deadline", "tags", "triggers", "nodes")
-_NAME = needs(f"{NAME_NEEDED} without @", partial(is_name, without="@"))
 
 
 class Document:
@@ -105,32 +87,25 @@ class Document:
         return made
 
     def _read(self, data: Any, handlers: Handlers, problems: Problems) -> None:
-        if not isinstance(data, dict):
-            problems.expected((), "an object with name and nodes", data)
-            return
+        from ...base.forms.reading import read_form
+        from .checking import check_nodes
+        from .forms import DocumentForm
 
-        def field(name: str, read: Reader, default: Any = None) -> Any:
-            found = read(data[name], (name,), problems) if name in data else None
-            return default if found is None else found
-
-        self.mode: str = field("mode", one_of(MODES), "workflow")
-        if self.mode == "pipeline":
+        if isinstance(data, dict) and data.get("mode") == "pipeline":
             problems.add(("mode",), IS_PIPELINE, found="pipeline")
             return
-        for key in data:
-            if key not in FIELDS:
-                problems.unknown((key,), f"a document has no field {key!r}", str(key), FIELDS)
-        if "name" not in data:
-            problems.add((), "a document needs its name", expected="name")
-        self.name: str = field("name", _NAME, "")
-        self.description: str | None = field("description", description)
-        self.on_failure: OnFailure = field("on_failure", one_of(get_args(OnFailure)), "fail_fast")
-        deadline = field("deadline", seconds)
-        self.deadline: float | None = None if deadline is None else float(deadline)
-        self.tags: tuple[str, ...] | dict[str, str] = _tags(data, problems)
-        self.input: dict[str, Any] | None = field("input", read_schema)
-        self.triggers: tuple[Trigger, ...] = _triggers(data, self.name, problems)
-        self.nodes: tuple[Node, ...] = tuple(_nodes(data, problems))
+        form = read_form(DocumentForm, data, problems)
+        if form is None:
+            return
+        self._form = form
+        self.name: str = form.name
+        self.description: str | None = form.description
+        self.on_failure: OnFailure = form.on_failure
+        self.deadline: float | None = form.deadline
+        self.tags: list[str] | dict[str, str] = form.tags
+        self.input: dict[str, Any] | None = form.input
+        self.triggers: tuple[Trigger, ...] = _triggers(form, problems)
+        self.nodes: tuple[PlainNode, ...] = tuple(_nodes(form.nodes, problems))
         self.handlers = handlers
         self._needs: dict[str, tuple[NodeId, ...]] = check_nodes(self.nodes, handlers, self.input, problems)
 
@@ -146,23 +121,12 @@ class Document:
     @cached_property
     def canonical(self) -> dict[str, Any]:
         """Its content in canonical form: the names of documents, without defaults."""
-        triggers = None
+        fields = self._form.written_fields | {"nodes": [node.canonical for node in self.nodes]}
         if self.triggers:
             from ...triggers.definition import declared_form
 
-            triggers = [declared_form(trigger) for trigger in self.triggers]
-        tags = self.tags if isinstance(self.tags, dict) else list(self.tags)
-        made = {
-            "name": self.name,
-            "description": self.description,
-            "input": self.input,
-            "on_failure": None if self.on_failure == "fail_fast" else self.on_failure,
-            "deadline": None if self.deadline is None else plain_number(self.deadline),
-            "tags": tags or None,
-            "triggers": triggers,
-            "nodes": [canonical_node(node) for node in self.nodes],
-        }
-        return {field: value for field, value in made.items() if value is not None}
+            fields["triggers"] = [declared_form(trigger) for trigger in self.triggers]
+        return fields
 
     @cached_property
     def content(self) -> bytes:
@@ -189,19 +153,22 @@ class Document:
         source = DocumentSource(self.digest, self.input)
         return Graph([self._spec(node) for node in self.nodes], source=source)
 
-    def node(self, name: str) -> Node | None:
+    def node(self, name: str) -> PlainNode | None:
         return next((each for each in self.nodes if each.id == name), None)
 
-    def _spec(self, node: Node) -> NodeSpec:
+    def _spec(self, node: PlainNode) -> NodeSpec:
         """A node of the graph. The handler has defaults for what the document leaves out."""
+        from .forms import HANDLER_OPTIONS
+
         handler: Handler | None = self.handlers.get(node.handler) if ":" not in node.handler else None
-        defaults: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT}
+        options: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT}
         if handler is not None:
-            defaults = {
+            options = {
                 option.name: option.of_code(getattr(handler, option.name)) for option in HANDLER_OPTIONS.values()
             }
-            if node.options.get("on_lost") == "interrupt":
-                del defaults["retry"]
+        written = node.options
+        if written.get("on_lost") == "interrupt":
+            options.pop("retry", None)
         return NodeSpec(
             NodeId(node.id),
             node.name or node.id,
@@ -211,7 +178,7 @@ class Document:
             needs=self._needs[node.id],
             body="loop" if handler is not None and handler.is_async else "thread",
             templated=True,
-            **{**defaults, **node.options},
+            **{**options, **written},
         )
 
 
@@ -231,47 +198,32 @@ def _in_order(value: Any) -> Any:
     return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
-def _nodes(data: dict[str, Any], problems: Problems) -> list[Node]:
-    given = data.get("nodes")
-    if "nodes" not in data or given == []:
-        problems.add(("nodes",) if "nodes" in data else (), "it has no nodes: at least one is needed", expected="nodes")
+def _nodes(items: list[Any], problems: Problems) -> list[PlainNode]:
+    """The nodes, with defaults for wrong fields, so that the rest can be checked."""
+    from ...base.forms.reading import read_form
+    from .forms import NodeForm
+
+    if len(items) > MAX_NODES:
+        problems.add(("nodes",), f"it has {len(items):,} nodes; at most {MAX_NODES:,} are allowed")
         return []
-    if not isinstance(given, list):
-        advice = ": write a list of objects, each with its id" if isinstance(given, dict) else ""
-        problems.add(("nodes",), f"a list of nodes is needed{advice}", found=given, expected="a list of nodes")
-        return []
-    if len(given) > MAX_NODES:
-        problems.add(("nodes",), f"it has {len(given):,} nodes; at most {MAX_NODES:,} are allowed")
-        return []
-    read = (read_node(each, place, problems) for place, each in enumerate(given))
-    found = [node for node in read if node is not None]
-    edges = sum(len(node.dependencies) for node in found)
+    nodes: list[PlainNode] = []
+    for place, item in enumerate(items):
+        node = read_form(NodeForm, item, problems, ("nodes", place))
+        if node is not None:
+            node.read_from(item, place)
+            nodes.append(node)
+    edges = sum(len(node.dependencies) for node in nodes)
     if edges > MAX_EDGES:
         problems.add(("nodes",), f"it has {edges:,} dependencies; at most {MAX_EDGES:,} are allowed")
         return []
-    return found
+    return nodes
 
 
-def _tags(data: dict[str, Any], problems: Problems) -> tuple[str, ...] | dict[str, str]:
-    value = data.get("tags", [])
-    if isinstance(value, dict) and len(value) <= MAX_TAGS and all(map(_is_tag, (*value, *value.values()))):
-        return value
-    if not isinstance(value, list) or not all(map(_is_tag, value)):
-        expected = f"a list of texts, or an object of at most {MAX_TAGS} texts, each of at most {MAX_TAG} characters,"
-        problems.expected(("tags",), expected, value)
-        return ()
-    return tuple(dict.fromkeys(value))
-
-
-def _triggers(data: dict[str, Any], name: str, problems: Problems) -> tuple[Trigger, ...]:
-    if "triggers" not in data:
+def _triggers(form: DocumentForm, problems: Problems) -> tuple[Trigger, ...]:
+    if not form.triggers:
         return ()
     from ...triggers.definition import read_declared
 
     return read_declared(
-        data["triggers"], name or "?", name, lambda path, message: problems.add(("triggers", *path), message)
+        form.triggers, form.name or "?", form.name, lambda path, message: problems.add(("triggers", *path), message)
     )
-
-
-def _is_tag(value: Any) -> bool:
-    return isinstance(value, str) and value.strip() != "" and len(value) <= MAX_TAG and value.isprintable()

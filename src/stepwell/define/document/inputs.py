@@ -6,24 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...base.codec import decode
-from ...base.forms.problems import Path, Problems
-from ...base.schemas import check_schema, problems_of, with_defaults
+from ...base.schemas import problems_of, with_defaults
 from ...base.types.codecs import encoded_by_type
 from ...errors import InputError
-
-
-def read_schema(value: Any, path: Path, problems: Problems) -> dict[str, Any] | None:
-    """The schema of an input, checked."""
-    if not isinstance(value, dict):
-        problems.expected(path, "a JSON Schema of an object", value)
-        return None
-    if value.get("type", "object") != "object":
-        problems.add((*path, "type"), "the input of a run is an object", found=value["type"], expected="object")
-        return None
-    misfits = check_schema(value)
-    for misfit in misfits:
-        problems.add((*path, *misfit.place), misfit.message)
-    return None if misfits else value
 
 
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:

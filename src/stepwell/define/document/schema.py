@@ -1,153 +1,78 @@
-"""The JSON Schema of documents, for editors: all fields, and the config of every handler."""
+"""The JSON Schema of documents, for editors: made from their forms and the configs of all handlers."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
-from ...base.schemas import KEYWORDS
+from ...base.forms.schema import schema_of
 from ...handlers import Handlers
-from ..options import OnFailure
-from .nodes import HANDLER_OPTIONS, MAX_ID, MEANS, OPTIONS
+from ...triggers.kinds import FORMS as TRIGGER_FORMS
+from .forms import DocumentForm, NodeForm
 
-_SECONDS = {"type": "number", "exclusiveMinimum": 0}
 _TEMPLATE = {"type": "string", "pattern": r"\{[{%]|^secret:", "description": "a template, or a secret"}
-
-
-_TRIGGER: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$", "maxLength": 100},
-        "cron": {"type": "string", "description": "minute, hour, day of month, month, day of week"},
-        "timezone": {"type": "string", "default": "UTC"},
-        "every": {"type": ["string", "number"], "description": "90s, 15m, 1h30m, 7d, or seconds"},
-        "start": {"type": "string", "description": "from when `every` counts"},
-        "webhook": {"type": "object", "required": ["secret"]},
-        "run_finished": {"type": ["object", "string"]},
-        "state": {"type": "object", "required": ["pipeline"]},
-        "catch_up": {"enum": ["skip", "last", "all"], "default": "last"},
-        "overlap": {"enum": ["allow", "skip", "queue"], "default": "allow"},
-        "grace_seconds": {"type": "number", "minimum": 0, "default": 60},
-        "input": {"type": ["object", "string"]},
-        "priority": {"type": "integer"},
-        "tags": {"type": "object", "additionalProperties": {"type": "string"}},
-        "description": {"type": "string"},
-    },
-}
 
 
 def document_schema(handlers: Handlers) -> dict[str, Any]:
     """The schema of a document whose nodes name these handlers, or functions."""
-    names = list(handlers)
+    definitions: dict[str, Any] = {}
+    document = schema_of(DocumentForm, definitions)
+    document["required"].remove("name")  # by default it is that of the file
+    document["properties"]["nodes"]["items"] = {"$ref": "#/$defs/node"}
+    document["properties"]["triggers"]["items"] = {
+        "anyOf": [_declared(schema_of(form, definitions)) for form in TRIGGER_FORMS.values()]
+    }
+    definitions["node"] = _node(handlers, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Stepwell document",
-        "type": "object",
-        "required": ["nodes"],
-        "additionalProperties": False,
-        "properties": {
-            "mode": {"enum": ["workflow"], "default": "workflow"},
-            "name": {
-                "type": "string",
-                "pattern": "^[^@]+$",
-                "description": "what it is started by; by default the name of the file",
-            },
-            "description": {"type": "string"},
-            "input": {
-                "$ref": "#/$defs/input",
-                "description": "JSON Schema of the input of a run; defaults are applied",
-            },
-            "on_failure": {"enum": list(get_args(OnFailure)), "default": "fail_fast"},
-            "deadline": {**_SECONDS, "description": "seconds that a whole run may take"},
-            "tags": {
-                "description": "a list for people; an object is what its runs are found by",
-                "anyOf": [
-                    {"type": "array", "items": {"type": "string"}},
-                    {"type": "object", "additionalProperties": {"type": "string"}},
-                ],
-            },
-            "triggers": {"type": "array", "items": _TRIGGER, "description": "what starts runs of it by itself"},
-            "nodes": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/node"}},
-        },
-        "$defs": {"node": _node(names, handlers), "retry": _RETRY, "input": _INPUT},
+        **document,
+        "$defs": definitions,
     }
 
 
-_INPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"type": {"const": "object"}, "properties": {"type": "object"}},
-    "propertyNames": {"enum": sorted(KEYWORDS)},
-}
-_RETRY: dict[str, Any] = {
-    "anyOf": [
-        {"type": "integer", "minimum": 1, "description": "attempts"},
+def handler_name(handlers: Handlers) -> dict[str, Any]:
+    """The schema of the name of a handler or a function."""
+    return {"anyOf": [{"enum": list(handlers)}, {"type": "string", "pattern": "^[^:]+:[^:]+$"}]}
+
+
+def _declared(trigger: dict[str, Any]) -> dict[str, Any]:
+    """A trigger in the document whose runs it starts: without `workflow`, and a single one may have no name."""
+    del trigger["properties"]["workflow"]
+    trigger["required"] = [name for name in trigger["required"] if name not in ("name", "workflow")]
+    return trigger
+
+
+def _node(handlers: Handlers, definitions: dict[str, Any]) -> dict[str, Any]:
+    node = schema_of(NodeForm, definitions)
+    node["required"] = ["id"]  # the handler may be called `job`
+    node["properties"] |= dict.fromkeys(("handler", "job"), handler_name(handlers))
+    node["allOf"] = [
         {
-            "type": "object",
-            "required": ["max_attempts"],
-            "additionalProperties": False,
-            "properties": {
-                "max_attempts": {"type": "integer", "minimum": 1},
-                "base_delay": {**_SECONDS, "default": 1},
-                "max_delay": {"type": "number", "minimum": 0, "default": 60},
-                "retry_on": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            },
-        },
+            "if": {"required": ["handler"], "properties": {"handler": {"const": name}}},
+            "then": {"properties": {"config": _with_templates(handlers[name].config_schema())}},
+        }
+        for name in handlers
     ]
-}
-
-
-def _node(names: list[str], handlers: Handlers) -> dict[str, Any]:
-    job = {"anyOf": [{"enum": names}, {"type": "string", "pattern": "^[^:]+:[^:]+$"}]}
-    config = {"type": "object", "description": "what the handler is to do; strings may be templates"}
-    dependencies = {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "ids of nodes that must complete first",
-    }
-    properties = {
-        "id": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": MAX_ID},
-        "handler": job,
-        "config": config,
-        "dependencies": dependencies,
-        "name": {"type": "string", "minLength": 1},
-        "description": {"type": "string"},
-        **{
-            field: {**option.schema, **({} if field in HANDLER_OPTIONS else {"default": option.default})}
-            for field, option in OPTIONS.items()
-        },
-    }
-    return {
-        "type": "object",
-        "required": ["id"],
-        "additionalProperties": False,
-        "properties": properties | {name: properties[field] for name, field in MEANS.items()},
-        "allOf": [
-            {
-                "if": {"required": ["handler"], "properties": {"handler": {"const": name}}},
-                "then": {"properties": {"config": _with_templates(handlers[name].config_schema())}},
-            }
-            for name in names
-        ],
-    }
+    return node
 
 
 def _with_templates(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a config in which any field may be a template instead. References are replaced by what they mean."""
     defined = schema.get("$defs", {})
 
-    def inlined(each: Any, depth: int = 0) -> Any:
-        if isinstance(each, list):
-            return [inlined(item, depth) for item in each]
-        if not isinstance(each, dict):
-            return each
-        if "$ref" in each and depth < 5:
-            return inlined(defined.get(str(each["$ref"]).rpartition("/")[2], {}), depth + 1)
-        if "$ref" in each:
+    def inlined(value: Any, depth: int = 0) -> Any:
+        if isinstance(value, list):
+            return [inlined(item, depth) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value and depth < 5:
+            return inlined(defined.get(str(value["$ref"]).rpartition("/")[2], {}), depth + 1)
+        if "$ref" in value:
             return {}
-        return {key: inlined(value, depth) for key, value in each.items() if key != "$defs"}
+        return {key: inlined(item, depth) for key, item in value.items() if key != "$defs"}
 
-    made: dict[str, Any] = inlined(schema)
-    for name, field in made.get("properties", {}).items():
+    config: dict[str, Any] = inlined(schema)
+    for name, field in config.get("properties", {}).items():
         about = {"description": field["description"]} if "description" in field else {}
-        made["properties"][name] = {"anyOf": [field, _TEMPLATE]} | about
-    return made
+        config["properties"][name] = {"anyOf": [field, _TEMPLATE]} | about
+    return config

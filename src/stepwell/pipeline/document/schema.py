@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...base.forms.schema import schema_of
-from ...define.document.schema import document_schema
+from ...define.document.schema import document_schema, handler_name
 from ...handlers import Handlers
 from .forms import DATA, ConnectionForm, PipelineForm, StateNodeForm
 
@@ -32,8 +32,7 @@ def _node(handlers: Handlers, definitions: dict[str, Any]) -> dict[str, Any]:
     node = schema_of(StateNodeForm, definitions)
     node["properties"]["typeId"]["enum"] = list(DATA)
     data = {kind: schema_of(form, definitions) for kind, form in DATA.items()}
-    handler = {"anyOf": [{"enum": list(handlers)}, {"type": "string", "pattern": "^[^:]+:[^:]+$"}]}
-    data["state_transform"]["properties"]["transform"] = handler
+    data["state_transform"]["properties"]["transform"] = handler_name(handlers)
     node["allOf"] = [
         {
             "if": {"required": ["typeId"], "properties": {"typeId": {"const": kind}}},
