@@ -50,15 +50,18 @@ def test_sentinels_and_addresses_of_six_bytes_are_read() -> None:
         ("redis://localhost/zero", "the number of a database"),
         ("redis://localhost/0/1", "the number of a database"),
         ("redis://a,b", "Redis Cluster is not supported"),
-        ("redis+sentinel://a", "the name of the service is needed"),
-        ("redis://localhost:port", "'port' is no port"),
+        ("redis+sentinel://a", "expected the name of a service"),
+        ("redis://localhost:port", "expected a port, got 'port'"),
         ("redis://localhost?name=x", "unknown option name; known: namespace, durability"),
-        ("redis://localhost?namespace=a{b", "namespace has 1 to 100 characters"),
-        ("redis://localhost?durability=some", "is not 'none'"),
-        ("redis://localhost?wait=disk", "is not one of aof, replica"),
-        ("redis://localhost?keep_days=0", "keep_days='0' is neither"),
-        ("redis://localhost?keep_days=nan", "keep_days='nan' is neither"),
-        ("redis://localhost?wait_seconds=x", "wait_seconds is a number"),
+        ("redis://localhost?namespace=a{b", "namespace: expected 1 to 100 characters"),
+        (
+            "redis://localhost?durability=some",
+            "durability: expected 'none', which accepts",
+        ),
+        ("redis://localhost?wait=disk", "wait: expected aof or replica, got 'disk'"),
+        ("redis://localhost?keep_days=0", "keep_days: expected a positive number or 'forever', got '0'"),
+        ("redis://localhost?keep_days=nan", "keep_days: expected a positive number or 'forever', got 'nan'"),
+        ("redis://localhost?wait_seconds=x", "wait_seconds: expected a number from 0.001 to 3600, got 'x'"),
     ],
 )
 def test_a_url_that_makes_no_sense_is_refused_with_advice(url: str, told: str) -> None:
@@ -185,19 +188,10 @@ def test_a_commit_that_the_disk_does_not_have_in_time_has_failed(url: str, kept:
         assert asked == [("WAITAOF", 1, 0, 2_000)]
 
 
-@pytest.mark.parametrize(("layout", "told"), [("1", "use another namespace"), ("99", "upgrade it")])
-def test_another_layout_is_refused(url: str, layout: str, told: str) -> None:
+@pytest.mark.parametrize("layout", ["1", "99"])
+def test_another_layout_is_refused(url: str, layout: str) -> None:
     store = RedisStore(url)
     store._client.hset(store._marker_key, "marker", f"{layout} abc")
     store.close()
-    with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+; {told}"):
-        open_store(url)
-
-
-def test_the_first_layout_is_refused_in_words(url: str) -> None:
-    store = RedisStore(url)
-    store._client.delete(store._marker_key)
-    store._client.set(store._marker_key, "1 abc")
-    store.close()
-    with pytest.raises(SchemaTooNew, match=r"has layout 1, and this Stepwell knows \d+; use another namespace"):
+    with pytest.raises(SchemaTooNew, match=rf"has layout {layout}, and this Stepwell knows \d+: upgrade Stepwell"):
         open_store(url)

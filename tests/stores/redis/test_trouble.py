@@ -191,7 +191,9 @@ def test_the_server_tells_an_old_client_apart(server: RedisServer, url: str) -> 
         client.hset(f"{{{url.partition('namespace=')[2]}}}:marker", "marker", f"{LAYOUT + 1} of a later version")
     with pytest.raises(StoreReplaced):
         enlist(store)
-    with pytest.raises(StoreError, match=f"has layout {LAYOUT + 1}, and this Stepwell knows {LAYOUT}; upgrade it"):
+    with pytest.raises(
+        StoreError, match=f"has layout {LAYOUT + 1}, and this Stepwell knows {LAYOUT}: upgrade Stepwell"
+    ):
         RedisStore(url)
     store.close()
 
@@ -233,7 +235,9 @@ def test_keys_that_were_damaged_end_in_our_errors(server: RedisServer, url: str)
                 if content == "text" or (content == "garbage" and kind == b"string"):
                     client.set(key, b"\xff\x00garbage")
                 elif content == "garbage" and kind == b"hash":
-                    client.hset(key, mapping=dict.fromkeys((*map(str, range(9)), "name", "status"), b"\xff\x01"))
+                    client.hset(
+                        key, mapping=dict.fromkeys((*map(str, range(9)), "state", "run", "head", "cells"), b"\xff\x01")
+                    )
                 for use in uses:
                     try:
                         use()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -11,7 +12,6 @@ from ...errors import InputError, StoreError
 
 OLDEST = (7, 0)
 WAITAOF_SINCE = (7, 2)
-_OPTIONS = ("namespace", "durability", "wait", "wait_seconds", "ca", "keep_days")
 _log = logging.getLogger("stepwell.stores")
 
 
@@ -56,53 +56,59 @@ def read_url(url: str) -> RedisAddress:
     path = [unquote(part) for part in parts.path.strip("/").split("/") if part]
     service = path.pop(0) if sentinel and path else None
     if sentinel and service is None:
-        raise wrong("the name of the service is needed, as in redis+sentinel://host:26379/mymaster/0")
+        raise wrong("expected the name of a service, as in redis+sentinel://host:26379/mymaster/0")
     if not sentinel and len(addresses) > 1:
-        raise wrong("one host is needed; Redis Cluster is not supported, sentinels are: redis+sentinel://")
+        raise wrong("expected one host; Redis Cluster is not supported, sentinels are: redis+sentinel://")
     if len(path) > 1 or not all(part.isascii() and part.isdigit() for part in path):
-        raise wrong("the path is the number of a database, as in redis://localhost:6379/0")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(options.keys() - set(_OPTIONS))
-    if unknown:
-        raise wrong(f"unknown option {', '.join(unknown)}; known: {', '.join(_OPTIONS)}")
-    namespace = options.get("namespace", "stepwell")
-    if not namespace or len(namespace) > 100 or not namespace.isprintable() or set("{}*?[]\\ ") & set(namespace):
-        raise wrong("namespace has 1 to 100 characters, without { } * ? [ ] \\ and blanks")
-    if options.get("durability", "none") != "none":
-        raise wrong(
-            f"durability={options['durability']!r} is not 'none', which accepts that a restart loses everything"
-        )
-    wait = options.get("wait")
-    if wait not in (None, "aof", "replica"):
-        raise wrong(f"wait={wait!r} is not one of aof, replica")
-    try:
-        wait_seconds = float(options.get("wait_seconds", "5"))
-    except ValueError:
-        wait_seconds = 0.0
-    if not 0.001 <= wait_seconds <= 3600:
-        raise wrong("wait_seconds is a number of seconds from 0.001 to 3600")
-    keep_days = options.get("keep_days", "7")
-    try:
-        keep = None if keep_days == "forever" else int(float(keep_days) * 86_400 * SECOND)
-    except (ValueError, OverflowError):
-        keep = 0
-    if keep is not None and not 0 < keep < 2**51:
-        raise wrong(f"keep_days={keep_days!r} is neither a positive number of days nor 'forever'")
+        raise wrong("expected the number of a database as path, as in redis://localhost:6379/0")
+    options: dict[str, Any] = {}
+    for name, text in parse_qsl(parts.query, keep_blank_values=True):
+        if name not in _OPTIONS:
+            raise wrong(f"unknown option {name}; known: {', '.join(_OPTIONS)}")
+        field, expected, read = _OPTIONS[name]
+        try:
+            options[field] = read(text)
+        except (ValueError, OverflowError):
+            raise wrong(f"{name}: expected {expected}, got {text!r}") from None
     return RedisAddress(
-        shown,
-        addresses,
-        int(path[0]) if path else 0,
-        unquote(username) or None,
-        unquote(password) or None,
-        parts.scheme == "rediss",
-        service,
-        namespace,
-        options.get("durability") == "none",
-        wait,  # type: ignore[arg-type]
-        wait_seconds,
-        options.get("ca"),
-        keep,
+        shown=shown,
+        hosts=addresses,
+        database=int(path[0]) if path else 0,
+        username=unquote(username) or None,
+        password=unquote(password) or None,
+        tls=parts.scheme == "rediss",
+        service=service,
+        **options,
     )
+
+
+def _checked(check: Callable[[Any], bool], read: Callable[[str], Any] = str) -> Callable[[str], Any]:
+    def checked(text: str) -> Any:
+        value = read(text)
+        if not check(value):
+            raise ValueError(text)
+        return value
+
+    return checked
+
+
+def _kept(text: str) -> int | None:
+    return None if text == "forever" else int(float(text) * 86_400 * SECOND)
+
+
+_OPTIONS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
+    "namespace": (
+        "namespace",
+        "1 to 100 characters, without { } * ? [ ] \\ and blanks",
+        _checked(lambda text: 0 < len(text) <= 100 and text.isprintable() and not set("{}*?[]\\ ") & set(text)),
+    ),
+    "durability": ("volatile", "'none', which accepts that a restart loses everything", _checked("none".__eq__)),
+    "wait": ("wait", "aof or replica", _checked(("aof", "replica").__contains__)),
+    "wait_seconds": ("wait_seconds", "a number from 0.001 to 3600", _checked(lambda it: 0.001 <= it <= 3600, float)),
+    "ca": ("ca", "a file", str),
+    "keep_days": ("keep", "a positive number or 'forever'", _checked(lambda it: it is None or 0 < it < 2**51, _kept)),
+}
+"""The options of a URL: the field of the address, what is expected, and what reads it."""
 
 
 def _host(text: str, port: int, wrong: Any) -> tuple[str, int]:
@@ -110,7 +116,7 @@ def _host(text: str, port: int, wrong: Any) -> tuple[str, int]:
     if not colon:
         host, number = text, str(port)
     if not number.isascii() or not number.isdigit() or not 0 < int(number) < 65536:
-        raise wrong(f"{number!r} is no port")
+        raise wrong(f"expected a port, got {number!r}")
     return host.strip("[]") or "localhost", int(number)
 
 

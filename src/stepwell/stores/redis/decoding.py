@@ -1,24 +1,80 @@
-"""What the library answers, as records."""
+"""What the library answers, as records: each is a list of its fields, which are read by their annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import Any, Literal, NewType, cast, get_args, get_origin, get_type_hints
 
-from ...base.ids import AttemptId, RunId, attempt_id
-from ...core.model import Op, Receipt, RecordPut, Refusal, Refused, RunRow, ops, receipts, versions
-from ...core.store.rules.codes import GATE, RUN_STATUS
+from ...base.ids import RunId, attempt_id
+from ...core.model import (
+    AttemptStatus,
+    GateState,
+    Lane,
+    NodeStatus,
+    Op,
+    Receipt,
+    Refusal,
+    Refused,
+    RunRow,
+    RunStatus,
+    ops,
+    receipts,
+)
+from ...core.store.rules.codes import ATTEMPT_STATUS, GATE, NODE_STATUS, RUN_STATUS
 from ...core.store.rules.payloads import REFERENCE
-from .fields import tags_of, text
+from .fields import lane_of
 
 Blobs = Mapping[bytes, bytes]
-_NAMES = ("id", "workflow", "target", "digest", "on_failure", "idempotency_key", "purpose", "reason", "origin", "tags")
-_TEXTS = tuple(map(RunRow._fields.index, _NAMES))
-_NUMBERS = tuple(map(RunRow._fields.index, ("seed", "priority", "created_at", "timeout")))
-"""Which fields of a run are sent as bytes, and are texts or numbers."""
 _FENCED, _REPEATED = ord("f"), ord("r")
-_FIXED = ("status", "gate", "tags", "stopping", "releasing")
-_STATUS, _GATE, _TAGS, _STOPPING, _RELEASING = map(RunRow._fields.index, _FIXED)
+_STORED: dict[Any, Callable[[Any], Any]] = {
+    AttemptStatus: ATTEMPT_STATUS.__getitem__,
+    GateState: GATE.__getitem__,
+    Lane: lambda found: lane_of(*found),
+    NodeStatus: NODE_STATUS.__getitem__,
+    RunStatus: RUN_STATUS.__getitem__,
+    bytes: lambda found: found,
+    str: bytes.decode,
+}
+_MISSING = {bool: False, tuple: ()}
+"""What stands for nothing; elsewhere None does."""
+_RECEIPTS = {kind.__name__.encode(): kind for kind in get_args(Receipt)}
+
+
+@cache
+def value_of(annotation: Any) -> Callable[[Any], Any]:
+    """What makes a value of this annotation from what the library answers."""
+    if isinstance(annotation, NewType):
+        return value_of(annotation.__supertype__)
+    if annotation in _STORED:
+        return _STORED[annotation]
+    members = [member for member in get_args(annotation) if member is not NoneType and member is not Ellipsis]
+    if get_origin(annotation) is Literal:
+        return bytes.decode
+    if get_origin(annotation) is tuple:
+        member = value_of(members[0])
+        return lambda found: tuple(map(member, found))
+    if members:
+        return value_of(members[0])
+    if issubclass(annotation, StrEnum):
+        return lambda found: annotation(found.decode())
+    return record(annotation) if hasattr(annotation, "_fields") else cast("Callable[[Any], Any]", annotation)
+
+
+@cache
+def record(kind: Any) -> Callable[[Sequence[Any]], Any]:
+    """What makes a record of this kind from its fields; more than these are passed by."""
+    hints = [get_type_hints(kind)[name] for name in kind._fields]
+    places = [(value_of(hint), _MISSING.get(get_origin(hint) or hint)) for hint in hints]
+
+    def make(found: Sequence[Any]) -> Any:
+        return kind._make(
+            [missing if value is None else read(value) for (read, missing), value in zip(places, found, strict=False)]
+        )
+
+    return make
 
 
 def blobs_of(found: Sequence[bytes]) -> Blobs:
@@ -30,38 +86,14 @@ def whole(value: bytes | None, blobs: Blobs) -> bytes | None:
     return blobs[value] if value is not None and value[:1] == REFERENCE else value
 
 
-def attempts_of(found: Sequence[Any]) -> tuple[AttemptId, ...]:
-    return tuple(AttemptId(attempt.decode()) for attempt in found)
-
-
-def run_row(found: Sequence[Any]) -> RunRow:
-    row: list[Any] = [*found[:-1]]
-    for place in _TEXTS:
-        if row[place] is not None:
-            row[place] = row[place].decode()
-    for place in _NUMBERS:
-        if row[place] is not None:
-            row[place] = int(row[place])
-    row[_STATUS], row[_GATE], row[_TAGS] = RUN_STATUS[row[_STATUS]], GATE[row[_GATE]], tags_of(row[_TAGS])
-    row[_STOPPING], row[_RELEASING] = bool(row[_STOPPING]), bool(row[_RELEASING])
-    return RunRow._make(row)
-
-
 def admission(found: Sequence[Any]) -> int:
     return cast(int, found[-1])
-
-
-def news_of(found: Sequence[Any]) -> receipts.RunNews:
-    run, status, gate, purpose, open_, active, failed, seq = found
-    return receipts.RunNews(
-        RunId(run.decode()), RUN_STATUS[status], GATE[gate], text(purpose), open_, active, failed, seq
-    )
 
 
 def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
     """One receipt for each op of a set; those about one run share its news."""
     _, verdicts, places, news = found
-    runs = [*map(news_of, news)]
+    runs = [*map(record(receipts.RunNews), news)]
     accepted = [receipts.Settled(False, run) for run in runs]
     for verdict, place in zip(verdicts, places, strict=True):
         if verdict == _FENCED:
@@ -73,20 +105,13 @@ def settlements_of(found: Sequence[Any]) -> Iterator[Receipt]:
 
 
 def decode(op: Op, found: Sequence[Any], blobs: Blobs) -> Receipt:
-    kind, *fields = found
-    if kind == b"claimed":
-        return _claimed(cast(ops.Claim, op), fields, blobs)
-    if kind == b"refused":
-        return Refused(Refusal(fields[0].decode()), fields[1].decode())
-    if kind == b"graph_added":
-        return receipts.GraphAdded(cast(ops.AddGraph, op).digest, *fields)
-    return _DECODERS[kind](*fields)
-
-
-def _claimed(op: ops.Claim, fields: Sequence[Any], blobs: Blobs) -> receipts.Claimed:
-    grants, rows = fields
-    runs = sorted(map(run_row, rows), key=lambda row: row.id)
-    return receipts.Claimed(tuple(grant for part in grants for grant in _grants(op.claim_id, part, blobs)), tuple(runs))
+    kind = _RECEIPTS[found[0]]
+    if kind is receipts.Claimed:
+        grants, rows = found[1:]
+        runs = sorted(map(record(RunRow), rows), key=lambda row: row.id)
+        claim = cast(ops.Claim, op).claim_id
+        return receipts.Claimed(tuple(grant for part in grants for grant in _grants(claim, part, blobs)), tuple(runs))
+    return cast(Receipt, record(kind)(found[1:]))
 
 
 def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> Iterator[receipts.Grant]:
@@ -99,29 +124,3 @@ def _grants(claim: str, part: Sequence[Any], blobs: Blobs) -> Iterator[receipts.
         taken = tuple((node, cast(bytes, whole(output, blobs))) for node, output in outputs)
         attempt = attempt_id(claim, ordinal)
         yield receipts.Grant(attempt, run_id, index, number, failures, losses, taken, generation, heals, postponed)
-
-
-def _swept(lost: int, woken: int, runs: Any, gates: Any, next_due: int | None, workers: int) -> receipts.Swept:
-    held = tuple(
-        receipts.HeldGate(RunId(run.decode()), purpose.decode(), arguments) for run, purpose, arguments in gates
-    )
-    return receipts.Swept(lost, woken, tuple(map(news_of, runs)), held, next_due, workers)
-
-
-_DECODERS: dict[bytes, Callable[..., Receipt]] = {
-    b"created": lambda run, existed, loaded, total: receipts.Created(RunId(run.decode()), existed == 1, loaded, total),
-    b"graph_switched": receipts.GraphSwitched,
-    b"shared": receipts.Shared,
-    b"appended": receipts.Appended,
-    b"enlisted": receipts.Enlisted,
-    b"renewed": lambda until, stop, released: receipts.Renewed(until, attempts_of(stop), released),
-    b"dismissed": receipts.Dismissed,
-    b"swept": _swept,
-    b"gate_taken": lambda news: receipts.GateTaken(news_of(news)),
-    b"rewritten": lambda news, finished: receipts.Rewritten(news_of(news), finished == 1),
-    b"restored": lambda nodes, finished: receipts.Restored(nodes, finished == 1),
-    b"deleted": lambda finished: receipts.Deleted(finished == 1),
-    b"version_saved": lambda number, existed, active: versions.VersionSaved(number, existed == 1, active),
-    b"version_activated": versions.VersionActivated,
-    b"record_put": RecordPut,
-}

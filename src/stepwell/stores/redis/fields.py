@@ -17,6 +17,7 @@ LARGEST = 2**52
 """Larger numbers are taken as this, of microseconds 142 years: a Lua number is exact to 2^53."""
 _FIRST = 4
 """The place of the first payload among the arguments: the marker, the time and the JSON come before it."""
+_NOTHING = (None, False, ())
 _CODES: dict[type, Mapping[Any, int]] = {
     AttemptStatus: ATTEMPT_CODE,
     GateState: GATE_CODE,
@@ -51,18 +52,30 @@ class Arguments:
         self.raw(payload)
         return place
 
-    def fields(self, record: Any) -> Fields:
-        """A record by its fields, without those that are None: Lua has no other word for what is missing."""
+    def fields(self, record: Any, *, large: bool = False) -> Fields:
+        """A record by its fields, without those that are None: Lua has no other word for what is missing. `large`: its own
+        payloads may be large."""
         return {
-            name: self._value(value) for name, value in zip(record._fields, record, strict=True) if value is not None
+            name: self._value(value, large)
+            for name, value in zip(record._fields, record, strict=True)
+            if value is not None
         }
 
-    def _value(self, value: Any) -> Any:
+    def columns(self, records: Sequence[Any]) -> Fields:
+        """Records of one kind as columns by the names of their fields, without those in which none has anything."""
+        columns = zip(records[0]._fields, zip(*records, strict=True), strict=True)
+        return {
+            name: [self._value(value, True) for value in column]
+            for name, column in columns
+            if any(value not in _NOTHING for value in column)
+        }
+
+    def _value(self, value: Any, large: bool = False) -> Any:
         kind = type(value)
         if kind is str or kind is bool:
             return value
         if kind is bytes:
-            return self.raw(value)
+            return self.payload(value) if large else self.raw(value)
         if kind is Lane:
             return lane_text(value), int(value.suspect), int(value.careful)
         if kind in _CODES:
@@ -71,7 +84,7 @@ class Arguments:
             return self.fields(value)
         if isinstance(value, tuple):
             return [self._value(member) for member in value]
-        return max(-LARGEST, min(int(value), LARGEST))
+        return 0 if value is None else max(-LARGEST, min(int(value), LARGEST))
 
 
 def pack_document(document: bytes) -> bytes:
@@ -87,22 +100,6 @@ def lane_text(lane: Lane) -> str:
     return f"{lane.queue}\0{lane.body}\0{int(lane.careful)}"
 
 
-def lane_of(text: str, suspect: bool) -> Lane:
-    queue, body, careful = text.split("\0")
-    return Lane(queue, body, careful == "1", suspect)
-
-
-def tags_text(tags: Sequence[tuple[str, str]]) -> str | None:
-    """Each tag between NULs, which no text has, so that one can be found in the whole."""
-    return "".join(f"\0{name}\0\0{value}\0" for name, value in tags) or None
-
-
-def tags_of(text: str | None) -> tuple[tuple[str, str], ...]:
-    if not text:
-        return ()
-    parts = text[1:-1].split("\0\0")
-    return tuple(zip(parts[::2], parts[1::2], strict=True))
-
-
-def text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()
+def lane_of(text: bytes, suspect: int | None) -> Lane:
+    queue, body, careful = text.decode().split("\0")
+    return Lane(queue, body, careful == "1", bool(suspect))

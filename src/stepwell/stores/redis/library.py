@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
-from ...core.model import RUN_MOVES, StoreLimits, ops, suspects
+from ...core.model import RUN_MOVES, AttemptRow, NodeRow, RunRow, StoreLimits, ops, suspects
 from ...core.store.rules.codes import ATTEMPT_CODE, ENDS, GATE_CODE, KIND_CODE, NODE_CODE, RUN_CODE
 
 LIMITS = StoreLimits(nodes=500, settlements=500, batch_bytes=2 * 1024 * 1024, runs=64)
@@ -27,27 +27,40 @@ SCANNED = 2_000
 SCANNED_RUNS = 1_000
 DERIVED = 2_500
 """How many nodes and edges one call looks at before a gate opens."""
-FILES = (
-    "keys",
-    "state",
-    "graphs",
-    "rows",
-    "runs",
-    "attempts",
-    "moving",
-    "claiming",
-    "listing",
-    "leases",
-    "shaping",
-    "deleting",
-    "restoring",
-    "versions",
-    "records",
-    "reading",
-    "writing",
-    "commit",
-)
+_ORDER = """
+keys state graphs runs attempts moving claiming listing leases
+shaping deleting restoring versions records reading writing commit
+"""
+FILES = _ORDER.split()
 """In this order: each uses what those before it define."""
+
+
+def _without(kind: Any, *names: str) -> list[str]:
+    return [name for name in kind._fields if name not in names]
+
+
+PAYLOADS = [name for name, hint in get_type_hints(AttemptRow).items() if bytes in get_args(hint)]
+"""What an attempt has that may be large."""
+_RAW = ("input", "fork", "arguments")
+"""What a run has that may be large: each is a field of its hash."""
+_RUN_FIELDS = [{"nodes": "total"}.get(name, name) for name in RunRow._fields]
+_KEPT = [
+    name for name in _RUN_FIELDS if name in (*ops.Create._fields, "id", "created_at", "total") and name not in _RAW
+]
+_MOVING = [name for name in _RUN_FIELDS if name not in (*_KEPT, *_RAW)]
+_LAYOUT = "rank lane id removed careful many_parents many_children many_needs parents children needs"
+_NODE = "rank lane suspect needs claim ordinal"
+_RUN = "requeue running loaded orders cancel_at expires reported due_first token last_token former fenced derived counts ready"
+FORMS: dict[str, tuple[str, list[str]]] = {
+    "layout": ("i", _LAYOUT.split()),
+    "node": ("i", [*_without(NodeRow, "index", "id", "lane"), *_NODE.split()]),
+    "attempt": ("name", [*_without(AttemptRow, "id", "index", "number"), "claim", "ordinal"]),
+    "run": ("number", [*_KEPT, "order", "serving"]),
+    "state": ("number", [*_MOVING, *_RUN.split()]),
+}
+"""Rows as they are stored: what a row calls its key, and its fields, in this order, as MessagePack. A node has the claim of its
+running attempt. An attempt has a row once it has ended, with `worker` and `started_at` only if it comes from elsewhere. Of a
+run, `run` stays and `state` changes."""
 
 
 class Library(NamedTuple):
@@ -66,10 +79,26 @@ class Library(NamedTuple):
 @cache
 def library() -> Library:
     folder = resources.files(__package__) / "lua"
-    parts = [_constants(), *((folder / f"{name}.lua").read_text() for name in FILES)]
+    parts = [(folder / f"{name}.lua").read_text() for name in FILES]
+    parts.insert(2, _constants() + _forms())  # behind the state, which they use
     text = "\n".join(parts)
     name = f"stepwell_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return Library(name, f"#!lua name={name}\nlocal NAME = '{name}'\n{text}")
+
+
+def _forms() -> str:
+    """For each form a function that reads a row into a table, and one that writes it."""
+    parts = []
+    for form, (key, names) in FORMS.items():
+        values = ", ".join(names)
+        parts.append(f"""
+local function read_{form}(value, key)
+  local {values} = unpack_row(value)
+  return {{{key} = key, {", ".join(f"{name} = {name}" for name in names)}}}
+end
+local function {form}_text(row) return pack_row({", ".join(f"row.{name}" for name in names)}) end
+""")
+    return "".join(parts)
 
 
 def _constants() -> str:
@@ -85,6 +114,14 @@ def _constants() -> str:
     lines = [
         f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
     ]
+    names = {
+        "PAYLOADS": PAYLOADS,
+        "RAW": _RAW,
+        "KEPT": _KEPT,
+        "RUN_FIELDS": _RUN_FIELDS,
+        "COLUMNS": ops.Settle._fields[3:],
+    }
+    lines += [f"local {name} = {{{', '.join(map(repr, values))}}}" for name, values in names.items()]
     lines.append(
         f"local RUN_NAMES = {{{', '.join(f'[{code}] = {str(status)!r}' for status, code in RUN_CODE.items())}}}"
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from ...base.ids import AttemptId, Digest, NodeId, RunId, WorkerId, split_attempt_id
-from ...core.model import Lane, Query, queries, records, versions
+from ...base.ids import AttemptId, Digest, RunId, split_attempt_id
+from ...core.model import Query, queries, records, versions
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...core.model.status import NodeStatus
-from ...core.store.rules.codes import ATTEMPT_STATUS, KINDS, NODE_STATUS
-from ...core.store.rules.paging import attempt_columns, page_of
-from .decoding import Blobs, admission, attempts_of, run_row, whole
-from .fields import Arguments, Fields, tags_text, text, unpack_document
+from ...core.store.rules.codes import KINDS, NODE_STATUS
+from ...core.store.rules.paging import attempt_columns, line_matches, page_of
+from .decoding import Blobs, admission, record, value_of, whole
+from .fields import Arguments, Fields, unpack_document
 from .library import SCANNED
 
 
@@ -24,52 +24,38 @@ class Question(NamedTuple):
     """Makes the answer to the query from that of the library."""
 
 
-class Reader:
-    """Knows the lanes by their numbers: they never change."""
-
-    def __init__(self, lane: Callable[[int], Lane]) -> None:
-        self._lane = lane
-        self._readers: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
-            **_READERS,
-            queries.ListNodes: self._nodes,
-            queries.GetNodeColumns: self._node_columns,
-        }
-
-    def question(self, query: Query, arguments: Arguments) -> Question:
-        kind = type(query)
-        fields = {"op": kind.__name__, **arguments.fields(query)}
-        if "limit" in fields:
-            fields["limit"] = max(0, min(fields["limit"], SCANNED))
-        more = _MORE.get(kind)
-        return Question(query, fields if more is None else fields | more(query), self._readers[kind])
-
-    def _nodes(self, query: queries.ListNodes, found: Any, _: Blobs) -> queries.Page[NodeRow]:
-        rows, cursor = found
-        indexes = _chosen(query)
-        if cursor is None and indexes is not None and len(indexes) > SCANNED:
-            cursor = indexes[SCANNED - 1]
-        return queries.Page(map(self._node, rows), cursor)
-
-    def _node_columns(self, query: queries.GetNodeColumns, found: Any, _: Blobs) -> queries.NodeColumns:
-        seq, (rows, cursor) = found
-        nodes = [self._node(row) for row in rows]
-        columns = (tuple(getattr(row, name) for row in nodes) for name in ("index", "id", "status", "reason"))
-        return queries.NodeColumns._make((seq, *columns, cursor))
-
-    def _node(self, found: Sequence[Any]) -> NodeRow:
-        index, name, status, attempt, waiting, live, failures, losses, number, suspect, due, reason, *rest = found
-        lane = self._lane(number)._replace(suspect=suspect == 1)
-        counts = (attempt, waiting, live, failures, losses)
-        return NodeRow(index, NodeId(name.decode()), NODE_STATUS[status], *counts, lane, due, text(reason), *rest)
+def question(query: Query, arguments: Arguments) -> Question:
+    kind = type(query)
+    fields = {"op": kind.__name__, **arguments.fields(query)}
+    if "limit" in fields:
+        fields["limit"] = max(0, min(fields["limit"], SCANNED))
+    more = _MORE.get(kind)
+    return Question(query, fields if more is None else fields | more(query), _READERS[kind])
 
 
-def _chosen(query: queries.ListNodes) -> list[int] | None:
-    return None if query.indexes is None else sorted({i for i in query.indexes if i > max(query.after, -1)})
+def _nodes(query: queries.ListNodes, found: Any, _: Blobs) -> queries.Page[NodeRow]:
+    return queries.Page(map(record(NodeRow), found[0]), _cursor(query, found[1]))
 
 
-def _chosen_nodes(query: queries.ListNodes) -> Fields:
-    indexes = _chosen(query)
-    return {} if indexes is None else {"indexes": indexes[:SCANNED]}
+def _node_columns(_: queries.GetNodeColumns, found: Any, __: Blobs) -> queries.NodeColumns:
+    seq, (rows, cursor) = found
+    nodes = [*map(record(NodeRow), rows)]
+    columns = (tuple(getattr(row, name) for row in nodes) for name in ("index", "id", "status", "reason"))
+    return queries.NodeColumns._make((seq, *columns, cursor))
+
+
+def _chosen(query: queries.ListNodes | queries.GetOutputs) -> list[int]:
+    """The nodes that are named, of which one call looks at SCANNED."""
+    return sorted({i for i in query.indexes or () if i > max(query.after, -1)})
+
+
+def _cursor(query: queries.ListNodes | queries.GetOutputs, cursor: int | None) -> int | None:
+    rest = _chosen(query)[SCANNED - 1 :]
+    return rest[0] if cursor is None and len(rest) > 1 else cursor
+
+
+def _chosen_nodes(query: queries.ListNodes | queries.GetOutputs) -> Fields:
+    return {} if query.indexes is None else {"indexes": _chosen(query)[:SCANNED]}
 
 
 def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
@@ -83,8 +69,9 @@ def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
 
 
 _MORE: dict[type[Query], Callable[[Any], Fields]] = {
-    queries.ListRuns: lambda query: {"limit": max(0, query.limit), "tags": [tags_text([tag]) for tag in query.tags]},
+    queries.ListRuns: lambda query: {"limit": max(0, query.limit)},
     queries.ListNodes: _chosen_nodes,
+    queries.GetOutputs: _chosen_nodes,
     queries.ListJournal: lambda query: {
         "after": max(0, query.after),
         "limit": SCANNED if query.kinds or query.indexes is not None else max(0, min(query.limit, SCANNED)),
@@ -97,35 +84,20 @@ _MORE: dict[type[Query], Callable[[Any], Fields]] = {
 
 def _ended(query: queries.ListEnded, found: Any, _: Blobs) -> queries.Page[RunRow]:
     rows, at, number = found
-    runs = [*map(run_row, rows)]
+    runs = [*map(record(RunRow), rows)]
     if rows and len(rows) == query.limit:
         return queries.Page(runs, (runs[-1].ended_at, admission(rows[-1])))
     return queries.Page(runs, None if at is None else (at, number))
 
 
 def run_page(rows: Sequence[Any], more: bool) -> queries.RunPage:
-    return queries.RunPage(tuple(map(run_row, rows)), admission(rows[-1]) if more and rows else None)
+    return queries.RunPage(tuple(map(record(RunRow), rows)), admission(rows[-1]) if more and rows else None)
 
 
 def lines_of(rows: Sequence[Any], query: queries.ListLines | queries.ListMarks) -> list[LineRow]:
     """Those of a part of all lines that are asked for."""
-    lines = [
-        LineRow(AttemptId(attempt.decode()), index, at, kind.decode(), data, node, number)
-        for attempt, index, at, kind, data, node, number in rows
-        if (index < 0) == isinstance(query, queries.ListMarks)
-    ]
-    return [line for line in lines if _is_wanted(line, query)]
-
-
-def _is_wanted(row: LineRow, query: queries.ListLines | queries.ListMarks) -> bool:
-    if isinstance(query, queries.ListMarks):
-        return query.indexes is None or row.node in query.indexes
-    return (
-        (query.index is None or row.node == query.index)
-        and (query.number is None or row.number == query.number)
-        and (query.kind is None or row.kind == query.kind)
-        and (query.since is None or row.at >= query.since)
-    )
+    lines: Iterator[LineRow] = map(record(LineRow), rows)
+    return [line for line in lines if line_matches(line, query)]
 
 
 def _counts(_: queries.CountNodes, found: Sequence[int] | None, __: Blobs) -> dict[NodeStatus, int]:
@@ -133,19 +105,17 @@ def _counts(_: queries.CountNodes, found: Sequence[int] | None, __: Blobs) -> di
 
 
 def _attempts(query: queries.ListAttempts, found: Sequence[Any], blobs: Blobs) -> queries.Page[AttemptRow]:
-    rows: list[AttemptRow] = []
-    for name, index, number, status, worker, started, ended, *payloads in found:
-        slot = (AttemptId(name.decode()), index, number, ATTEMPT_STATUS[status], WorkerId(worker.decode()))
-        rows.append(AttemptRow(*slot, started, ended, *(whole(payload, blobs) for payload in payloads)))
+    rows: Iterator[AttemptRow] = map(record(AttemptRow), found)
+    if blobs:
+        rows = (
+            AttemptRow._make(whole(value, blobs) if type(value) is bytes else value for value in row) for row in rows
+        )
     return page_of(rows, min(query.limit, SCANNED), lambda row: (row.index, row.number))
 
 
-def _outputs(_: queries.GetOutputs, found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
-    rows, cursor = found
-    each = zip(rows[::3], rows[1::3], rows[2::3], strict=True)
-    return queries.Page(
-        ((i, Completion(number, cast(bytes, whole(output, blobs)))) for i, number, output in each), cursor
-    )
+def _outputs(query: queries.GetOutputs, found: Any, blobs: Blobs) -> queries.Page[tuple[int, Completion]]:
+    rows = ((index, Completion(number, cast(bytes, whole(output, blobs)))) for index, number, output in found[0])
+    return queries.Page(rows, _cursor(query, found[1]))
 
 
 def _journal(query: queries.ListJournal, found: Sequence[Any], _: Blobs) -> queries.Page[JournalRow]:
@@ -157,23 +127,11 @@ def _journal(query: queries.ListJournal, found: Sequence[Any], _: Blobs) -> quer
             continue
         if len(rows) >= query.limit:
             break
-        became = NODE_STATUS[status] if isinstance(status, int) else text(status)
+        became = NODE_STATUS[status] if isinstance(status, int) else status and status.decode()
         rows.append(JournalRow(seq, at, kind, node, attempt, became))
     if rows and len(rows) >= query.limit:
         return queries.Page(rows, rows[-1].seq)
     return queries.Page(rows, max(0, query.after) + len(found) if len(found) == SCANNED else None)
-
-
-def _unused(query: queries.ListUnusedGraphs, found: Sequence[bytes], _: Blobs) -> queries.Page[tuple[Digest, str]]:
-    pairs = [
-        (Digest(digest.decode()), workflow.decode()) for digest, workflow in zip(found[::2], found[1::2], strict=True)
-    ]
-    return page_of(pairs, query.limit, lambda pair: pair[0])
-
-
-def _worker(found: Sequence[Any]) -> WorkerRow:
-    name, until, renewed, info = found
-    return WorkerRow(WorkerId(name.decode()), int(until), int(renewed), info)
 
 
 def _unfinished(query: queries.ListUnfinished, found: Any, _: Blobs) -> queries.Page[queries.Unfinished]:
@@ -186,46 +144,33 @@ def _unfinished(query: queries.ListUnfinished, found: Any, _: Blobs) -> queries.
     return page_of(left, query.limit, tuple)
 
 
-def _version(found: Sequence[Any]) -> versions.VersionRow:
-    name, number, digest, size, at, active, body = found
-    return versions.VersionRow(name.decode(), number, digest.decode(), size, at, active == 1, body)
+def _one(kind: Any) -> Callable[[Any, Any, Blobs], Any]:
+    return lambda query, found, blobs: None if found is None else record(kind)(found)
 
 
-def _name(found: Sequence[Any]) -> versions.NameRow:
-    name, newest, active, digest, at = found
-    return versions.NameRow(name.decode(), newest, active, digest.decode(), at)
-
-
-def _record(found: Sequence[Any]) -> records.RecordRow:
-    key, version, value = found
-    return records.RecordRow(key.decode(), version, value)
-
-
-def _one(read: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], Any]:
-    return lambda query, found, blobs: None if found is None else read(found)
-
-
-def _page(read: Callable[[Any], Any], key: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], Any]:
-    return lambda query, found, blobs: page_of(map(read, found), query.limit, key)
+def _page(kind: Any, key: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], Any]:
+    return lambda query, found, blobs: page_of(map(value_of(kind), found), query.limit, key)
 
 
 def _run_ids(_: Query, found: Sequence[bytes], __: Blobs) -> tuple[RunId, ...]:
-    return tuple(RunId(run.decode()) for run in found)
+    return tuple(map(value_of(RunId), found))
 
 
 _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
-    queries.GetRun: _one(run_row),
+    queries.GetRun: _one(RunRow),
     queries.ListRuns: lambda query, found, blobs: found,
     queries.ListEnded: _ended,
     queries.GetGraph: lambda query, found, blobs: unpack_document(found),
     queries.GetGraphAges: lambda query, found, blobs: {
         digest: age for digest, age in zip(query.digests, found, strict=True) if age is not None
     },
-    queries.ListUnusedGraphs: _unused,
-    queries.ListStops: lambda query, found, blobs: queries.Page(attempts_of(found)[: query.limit]),
-    queries.ListWorkers: _page(_worker, lambda row: row.id),
+    queries.ListUnusedGraphs: _page(tuple[Digest, str], lambda pair: pair[0]),
+    queries.ListStops: lambda query, found, blobs: queries.Page(map(value_of(AttemptId), found[: query.limit])),
+    queries.ListWorkers: _page(WorkerRow, lambda row: row.id),
     queries.ReadyRuns: _run_ids,
     queries.ListReady: _run_ids,
+    queries.ListNodes: _nodes,
+    queries.GetNodeColumns: _node_columns,
     queries.ListUnfinished: _unfinished,
     queries.CountNodes: _counts,
     queries.ListAttempts: _attempts,
@@ -236,9 +181,9 @@ _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.ListJournal: _journal,
     queries.ListLines: lambda query, found, blobs: found,
     queries.ListMarks: lambda query, found, blobs: found,
-    versions.GetVersion: _one(_version),
-    versions.ListVersions: _page(_version, lambda row: row.number),
-    versions.ListNames: _page(_name, lambda row: row.name),
-    records.GetRecord: _one(_record),
-    records.ListRecords: _page(_record, lambda row: row.key),
+    versions.GetVersion: _one(versions.VersionRow),
+    versions.ListVersions: _page(versions.VersionRow, lambda row: row.number),
+    versions.ListNames: _page(versions.NameRow, lambda row: row.name),
+    records.GetRecord: _one(records.RecordRow),
+    records.ListRecords: _page(records.RecordRow, lambda row: row.key),
 }

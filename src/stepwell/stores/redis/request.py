@@ -8,12 +8,12 @@ from typing import Any, cast
 from ...base.ids import split_attempt_id
 from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, may_settle, ops
 from ...core.model.rows import AttemptRow, JournalRow, LineRow
-from ...core.store.rules.codes import ATTEMPT_CODE, KIND_CODE, NODE_CODE
+from ...core.store.rules.codes import KIND_CODE, NODE_CODE
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.values import refuse_values
 from ...core.store.rules.verdicts import illegal_row, refuse_restore
 from .decoding import Blobs, decode, settlements_of
-from .fields import Arg, Arguments, Fields, lane_text, pack_document, tags_text
+from .fields import Arg, Arguments, Fields, lane_text, pack_document
 from .library import EDGES
 
 
@@ -28,30 +28,19 @@ class Request:
         """The positions that each answer is about."""
         for kind, members in groups(batch):
             refuse: Callable[[Any], Refused | None] = _refuse_settlement if kind is ops.Settle else refuse_values
-            positions = []
-            for position in members:
-                refused = refuse(batch[position])
-                if refused is None:
-                    positions.append(position)
-                else:
-                    self._refused[position] = refused
-            self._add(kind, positions)
+            refusals = {position: refuse(batch[position]) for position in members}
+            self._refused |= {position: refused for position, refused in refusals.items() if refused is not None}
+            positions = [position for position, refused in refusals.items() if refused is None]
+            for some in [positions] if kind is ops.Settle and positions else ([position] for position in positions):
+                self._ops.append(_fields_of([batch[position] for position in some], self._arguments))
+                self._answered.append(some)
         if keep is not None and any(type(op) is ops.Sweep and op.run is None for op in batch):
             self._ops.append({"op": "ForgetOld", "keep": keep})
 
-    def _add(self, kind: type[Op], positions: list[int]) -> None:
-        if kind is ops.Settle and positions:
-            group = cast("list[ops.Settle]", [self._batch[position] for position in positions])
-            self._ops.append(_settle(group, self._arguments))
-            self._answered.append(positions)
-        else:
-            for position in positions:
-                self._ops.append(_fields_of(self._batch[position], self._arguments))
-                self._answered.append([position])
-
     def arguments(self) -> list[Arg]:
         workers = dict.fromkeys(op.worker for op in self._batch if isinstance(op, (ops.Claim, ops.Renew)))
-        return self._arguments.of({"workers": [*workers], "ops": self._ops})
+        lanes = {lane_text(lane) for op in self._batch if isinstance(op, ops.Claim) for lane, _ in op.lanes}
+        return self._arguments.of({"workers": [*workers], "lanes": [*lanes], "ops": self._ops})
 
     def receipts(self, answers: Sequence[Any], blobs: Blobs) -> list[Receipt]:
         receipts: list[Receipt | None] = [self._refused.get(position) for position in range(len(self._batch))]
@@ -78,7 +67,7 @@ def parts_before(op: ops.AddGraph) -> Iterator[list[Arg]]:
             document = None if op.start + first else op.document
             arguments = Arguments()
             part = op._replace(start=op.start + first, rows=op.rows[first:place], document=document)
-            yield arguments.of({"workers": [], "ops": [_fields_of(part, arguments)]})
+            yield arguments.of({"workers": [], "ops": [_fields_of([part], arguments)]})
             first, edges = place, 0 if wide else len(row.parents)
         if wide:
             parents = sorted({*row.parents})
@@ -95,27 +84,16 @@ def _refuse_settlement(op: ops.Settle) -> Refused | None:
 
 
 def _settle(group: Sequence[ops.Settle], arguments: Arguments) -> Fields:
-    """A set of settlements, in columns; what few of them have is apart."""
-    attempts = [split_attempt_id(op.attempt) for op in group]
-    fields: Fields = {
-        "op": "Settle",
-        "claims": [claim for claim, _ in attempts],
-        "ordinals": [ordinal for _, ordinal in attempts],
-        "statuses": [ATTEMPT_CODE[op.status] for op in group],
-        "nodes": [NODE_CODE[op.node] for op in group],
-        "outputs": [arguments.payload(op.output) or 0 for op in group],
-    }
-    extras = [
-        arguments.fields(op._replace(output=None, error=None, outcome=None))
-        | {"row": row, "error": arguments.payload(op.error) or 0, "outcome": arguments.payload(op.outcome) or 0}
-        for row, op in enumerate(group, 1)
-        if op.delay or op.postponed or op.lines or op.error is not None or op.outcome is not None
-    ]
-    return fields | {"extras": extras} if extras else fields
+    """A set of settlements, in columns."""
+    claims, ordinals = zip(*(split_attempt_id(op.attempt) for op in group), strict=True)
+    return {"op": "Settle", **arguments.columns(group), "claim": claims, "ordinal": ordinals}
 
 
-def _fields_of(op: Op, arguments: Arguments) -> Fields:
-    """An op by its fields; some have others than the record."""
+def _fields_of(group: Sequence[Op], arguments: Arguments) -> Fields:
+    """An op, or a set of settlements, by its fields; some have others than the record."""
+    op = group[0]
+    if isinstance(op, ops.Settle):
+        return _settle(cast("Sequence[ops.Settle]", group), arguments)
     own = _FIELDS.get(type(op))
     return {"op": type(op).__name__, **(arguments.fields(op) if own is None else own(op, arguments))}
 
@@ -126,9 +104,11 @@ def _claim(op: ops.Claim, _: Arguments) -> Fields:
     return {"claim_id": op.claim_id, "worker": op.worker, "lanes": lanes, **scope}
 
 
-def _attempt(op: ops.Append | LineRow | AttemptRow, attempt: str, arguments: Arguments) -> Fields:
+def _attempt(
+    op: ops.Append | LineRow | AttemptRow, attempt: str, arguments: Arguments, *, large: bool = False
+) -> Fields:
     claim, ordinal = split_attempt_id(attempt)
-    return arguments.fields(op) | {"claim": claim, "ordinal": ordinal}
+    return arguments.fields(op, large=large) | {"claim": claim, "ordinal": ordinal}
 
 
 def _add_graph(op: ops.AddGraph, arguments: Arguments) -> Fields:
@@ -139,9 +119,8 @@ def _add_graph(op: ops.AddGraph, arguments: Arguments) -> Fields:
 
 def _create(op: ops.Create, arguments: Arguments) -> Fields:
     """Seed and priority have more bits than a Lua number, so they are text."""
-    fields = arguments.fields(op._replace(tags=None))  # type: ignore[arg-type]
-    fields |= {"seed": str(op.seed), "priority": str(op.priority), "urgency": f"{2**63 - 1 - op.priority:016x}"}
-    return fields | ({"tags": tags_text(op.tags)} if op.tags else {})
+    fields = arguments.fields(op._replace(tags=op.tags or None))  # type: ignore[arg-type]
+    return fields | {"seed": str(op.seed), "priority": str(op.priority), "urgency": f"{2**63 - 1 - op.priority:016x}"}
 
 
 def _restore(op: ops.Restore, arguments: Arguments) -> Fields:
@@ -150,19 +129,11 @@ def _restore(op: ops.Restore, arguments: Arguments) -> Fields:
     fields |= _create(ops.Create.like(row), arguments)
     fields |= arguments.fields(op._replace(run=None, attempts=(), journal=(), lines=()))  # type: ignore[arg-type]
     return fields | {
-        "created_at": str(row.created_at),
-        "attempts": [_restored_attempt(attempt, arguments) for attempt in op.attempts],
+        "attempts": [_attempt(attempt, attempt.id, arguments, large=True) for attempt in op.attempts],
         "journal": [_entry(entry, arguments) for entry in op.journal],
         "lines": [_attempt(line, line.attempt, arguments) for line in op.lines],
         **({} if refused is None else {"illegal": refused.detail}),
     }
-
-
-def _restored_attempt(row: AttemptRow, arguments: Arguments) -> Fields:
-    fields = _attempt(row._replace(output=None, error=None, outcome=None), row.id, arguments)
-    for name in ("output", "error", "outcome"):
-        fields[name] = arguments.payload(getattr(row, name)) or 0
-    return fields
 
 
 def _entry(entry: JournalRow, arguments: Arguments) -> Fields:

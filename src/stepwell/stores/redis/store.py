@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -21,7 +20,6 @@ from ...core.model import (
     Answer,
     Batch,
     Hint,
-    Lane,
     ListLines,
     ListMarks,
     ListRuns,
@@ -46,14 +44,14 @@ from ...errors import (
     StoreReplaced,
 )
 from .connecting import RedisAddress, connect, inspect, read_url
-from .decoding import attempts_of, blobs_of
-from .fields import Arg, Arguments, lane_of
+from .decoding import blobs_of, value_of
+from .fields import Arg, Arguments
 from .hints import Hints
 from .library import LIMITS, SCANNED, library
-from .reading import Reader, lines_of, run_page
+from .reading import lines_of, question, run_page
 from .request import Request, parts_before
 
-LAYOUT = 5
+LAYOUT = 6
 """The version of the keys: see `lua/keys.lua`."""
 
 
@@ -81,9 +79,6 @@ class RedisStore:
         self._pid = os.getpid()
         self._closed = False
         self._library = library()
-        self._lanes: list[Lane] = []
-        self._lanes_lock = threading.Lock()
-        self._reader = Reader(self._lane)
         self._client: Any = connect(self._address)
         self._permits = nullcontext() if connections is None else threading.BoundedSemaphore(connections)
         self._hints = Hints(self._address, f"{self._prefix}hints")
@@ -96,21 +91,12 @@ class RedisStore:
 
     def _mark(self) -> bytes:
         """What tells this store from every other that was or will be under its name."""
-        fresh = f"{LAYOUT} {secrets.token_hex(16)}"
-        try:
-            self._client.hsetnx(self._marker_key, "marker", fresh)
-            marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
-        except trouble.ResponseError as error:
-            if "WRONGTYPE" not in str(error):
-                raise
-            marker = b"1"  # in which it was a text
-        layout = marker.split(b" ")[0]
-        if layout != b"%d" % LAYOUT:
-            stored = layout.decode(errors="replace")
-            older = stored.isdecimal() and int(stored) < LAYOUT  # of a version from before the first release
+        self._client.hsetnx(self._marker_key, "marker", f"{LAYOUT} {secrets.token_hex(16)}")
+        marker = cast(bytes, self._client.hget(self._marker_key, "marker"))
+        layout = marker.split(b" ")[0].decode(errors="replace")
+        if layout != str(LAYOUT):
             raise SchemaTooNew(
-                f"{self.url}: what is stored has layout {stored}, and this Stepwell knows {LAYOUT}; "
-                + ("use another namespace, or remove what is there" if older else "upgrade it")
+                f"{self.url} has layout {layout}, and this Stepwell knows {LAYOUT}: upgrade Stepwell, or use another namespace"
             )
         return marker
 
@@ -136,7 +122,7 @@ class RedisStore:
             receipts = request.receipts(answers, blobs_of(blobs))
         if len(receipts) == 1 and type(receipts[0]) is Swept:
             self._hints.heard.swept(receipts[0].workers, time.monotonic() - began)
-        return Answer(receipts, now, attempts_of(stops))
+        return Answer(receipts, now, tuple(map(value_of(AttemptId), stops)))
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         self._check_open()
@@ -144,15 +130,12 @@ class RedisStore:
 
     def _ask(self, queries: Sequence[Query]) -> list[Any]:
         arguments = Arguments()
-        questions = [self._reader.question(query, arguments) for query in queries]
-        asked = arguments.of([question.fields for question in questions])
-        _, answers, blobs = self._call(self._library.read, asked)
+        questions = [question(query, arguments) for query in queries]
+        request = arguments.of({"queries": [asked.fields for asked in questions]})
+        _, answers, blobs = self._call(self._library.read, request)
         with self._decoding(StoreCorrupt):
             payloads = blobs_of(blobs)
-            return [
-                question.read(question.query, answer, payloads)
-                for question, answer in zip(questions, answers, strict=True)
-            ]
+            return [asked.read(asked.query, answer, payloads) for asked, answer in zip(questions, answers, strict=True)]
 
     def _whole(self, query: Query, answer: Any) -> Any:
         """Some queries look through more than one call may: the rest is asked for here."""
@@ -182,13 +165,6 @@ class RedisStore:
                 return Page(lines)
             attempt, index = answer[-1][:2]
             (answer,) = self._ask([query._replace(after=(AttemptId(attempt.decode()), index))])
-
-    def _lane(self, number: int) -> Lane:
-        if number >= len(self._lanes):
-            with self._lanes_lock, self._translated():
-                texts = cast("list[bytes]", self._client.lrange(f"{self._prefix}lane_texts", 0, -1))
-                self._lanes = [lane_of(text.decode(), suspect=False) for text in texts]
-        return self._lanes[number]
 
     def _call(self, function: str, args: Sequence[Arg], *, writes: bool = False) -> Any:
         command = ("FCALL", function, 1, self._marker_key, self._marker, self._time(), *args)
@@ -274,7 +250,7 @@ class RedisStore:
         """What is read here was written by this class; when it cannot be read, the keys were changed by somebody else."""
         try:
             yield
-        except (LookupError, ValueError, TypeError, struct.error) as error:
+        except (LookupError, ValueError, TypeError) as error:
             raise damaged(self.url, error, kind) from error
 
 

@@ -13,7 +13,7 @@ from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
-from ..rules.paging import page_of
+from ..rules.paging import line_matches, page_of
 from .running import stops
 from .state import MemoryState, RunRecord
 from .versions import answer_record, answer_version
@@ -110,12 +110,9 @@ def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
             return page_of((each for each in completed if each[0] > after), limit, itemgetter(0))
         case queries.ListJournal():
             return _journal(run, query)
-        case queries.ListLines():
-            return _lines(run, query)
-        case queries.ListMarks(_, indexes, after, limit):
-            marks = [line for line in run.lines.values() if line.index < 0]
-            wanted = _in_order((line for line in marks if indexes is None or line.node in indexes), run)
-            return page_of(_later(wanted, after, run), limit, _line_cursor)
+        case queries.ListLines() | queries.ListMarks():
+            wanted = _in_order((line for line in run.lines.values() if line_matches(line, query)), run)
+            return page_of(_later(wanted, query.after, run), query.limit, lambda line: (line.attempt, line.index))
         case queries.CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
@@ -147,19 +144,6 @@ def _journal(run: RunRecord, query: queries.ListJournal) -> queries.Page[Journal
     return page_of(wanted, query.limit, attrgetter("seq"))
 
 
-def _lines(run: RunRecord, query: queries.ListLines) -> queries.Page[LineRow]:
-    wanted = (
-        line
-        for line in run.lines.values()
-        if line.index >= 0
-        and (query.index is None or line.node == query.index)
-        and (query.number is None or line.number == query.number)
-        and (query.kind is None or line.kind == query.kind)
-        and (query.since is None or line.at >= query.since)
-    )
-    return page_of(_later(_in_order(wanted, run), query.after, run), query.limit, _line_cursor)
-
-
 def _in_order(lines: Iterable[LineRow], run: RunRecord) -> list[LineRow]:
     """In the order of claims, which is that of the attempts, not of their ids: a worker's clock may be wrong."""
     order = _claimed(run)
@@ -176,10 +160,6 @@ def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunReco
 
 def _claimed(run: RunRecord) -> dict[str, int]:
     return {attempt.id: place for place, attempt in enumerate(run.attempts)}
-
-
-def _line_cursor(line: LineRow) -> tuple[str, int]:
-    return line.attempt, line.index
 
 
 def _runs(state: MemoryState, query: queries.ListRuns) -> queries.RunPage:

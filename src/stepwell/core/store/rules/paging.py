@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from ...model import AttemptColumns, NodeColumns, Page
+from ...model import AttemptColumns, ListLines, ListMarks, NodeColumns, Page
+from ...model.rows import LineRow
 from .codes import ATTEMPT_STATUS, NODE_STATUS
 
 Row = TypeVar("Row")
@@ -34,3 +35,16 @@ def attempt_columns(seq: int, rows: Sequence[tuple[Any, ...]], limit: int) -> At
     indexes, numbers, codes, started, ended = zip(*rows, strict=True)
     cursor = (indexes[-1], numbers[-1]) if len(rows) >= limit else None
     return AttemptColumns(seq, indexes, numbers, tuple(map(ATTEMPT_STATUS.__getitem__, codes)), started, ended, cursor)
+
+
+def line_matches(line: LineRow, query: ListLines | ListMarks) -> bool:
+    """Whether a line is asked for, wherever the page begins. Marks, which have negative indexes, are asked for apart."""
+    if isinstance(query, ListMarks):
+        return line.index < 0 and (query.indexes is None or line.node in query.indexes)
+    return (
+        line.index >= 0
+        and (query.index is None or line.node == query.index)
+        and (query.number is None or line.number == query.number)
+        and (query.kind is None or line.kind == query.kind)
+        and (query.since is None or line.at >= query.since)
+    )

@@ -27,24 +27,21 @@ local function touch_attempt(attempt)
   attempt.run.changed = true
 end
 
--- Claims: by whom and when, and which attempts they granted: a cell for each ordinal. `left`: how many of these are not deleted.
+-- Claims: by whom and when (`head`), and which attempts they granted (`cells`): for each ordinal the run, the node, the number of the
+-- attempt, and its place among all attempts of the run. `left`: how many of these are not deleted.
 
-local CLAIM_HEAD, CLAIM_CELL = '>I7I6I4I4B', '>I6I4I4I4' -- of the head the last is the length of the worker's id, which follows
-local HEAD_SIZE, CELL_SIZE = 22, 18
+local CELL = 4
 
 local function claim_key(id) return P .. 'claim:' .. id end
 
 local function get_claim(id)
   local claim = S.claims[id]
   if claim == nil then
-    local value = call('GET', claim_key(id))
+    local f = call('HMGET', claim_key(id), 'head', 'cells')
     claim = false
-    if value then
-      claim = {id = id, stored = value, cells = {}, changed_cells = {}}
-      local size
-      claim.at, claim.number, claim.running, claim.left, size = unpack_bytes(CLAIM_HEAD, value)
-      claim.worker, claim.offset = sub(value, HEAD_SIZE + 1, HEAD_SIZE + size), HEAD_SIZE + size
-      claim.size = (#value - claim.offset) / CELL_SIZE
+    if f[1] then
+      claim = {id = id, cells = unpack_row(f[2])}
+      claim.at, claim.number, claim.running, claim.left, claim.size, claim.worker = unpack_row(f[1])
     end
     S.claims[id] = claim
   end
@@ -52,85 +49,59 @@ local function get_claim(id)
 end
 
 local function new_claim(id, worker)
-  local claim = {
-    id = id, at = now, number = next_number('claims'), running = 0, left = 0, worker = worker, offset = HEAD_SIZE + #worker, size = 0,
-    stored = '', cells = {}, changed_cells = {}, changed = true,
-  }
+  local claim = {id = id, at = now, number = next_number('claims'), running = 0, left = 0, size = 0, worker = worker, cells = {}, changed = true}
   S.claims[id] = claim
   return claim
 end
 
 -- Run, node, number of the attempt, its place in the run.
 local function claim_cell(claim, ordinal)
-  local cell, at = claim.cells[ordinal], 1
-  if not cell then
-    cell, at = claim.stored, claim.offset + ordinal * CELL_SIZE + 1
-    if #cell < at + CELL_SIZE - 1 then return nil end
-  end
-  local number, i, attempt, place = unpack_bytes(CLAIM_CELL, cell, at)
-  if number > 0 then return number, i, attempt, place end
+  local at = CELL * ordinal
+  if claim.cells[at + 1] then return unpack(claim.cells, at + 1, at + CELL) end
 end
 
 -- A cell of a claim is that of this attempt, which comes next in its run.
 local function place_attempt(run, claim, ordinal, i, number)
-  claim.cells[ordinal] = pack(CLAIM_CELL, run.number, i, number, run.orders)
-  claim.changed_cells[#claim.changed_cells + 1] = ordinal
-  claim.size, claim.left, claim.changed = max(claim.size, ordinal + 1), claim.left + 1, true
+  local cells, at = claim.cells, CELL * ordinal
+  cells[at + 1], cells[at + 2], cells[at + 3], cells[at + 4] = run.number, i, number, run.orders
+  claim.size, claim.left, claim.changed, claim.placed = max(claim.size, ordinal + 1), claim.left + 1, true, true
   run.orders = run.orders + 1
 end
 
--- Cells that follow each other are written together.
 local function write_claim(claim)
-  local head = pack(CLAIM_HEAD, claim.at, claim.number, claim.running, claim.left, #claim.worker) .. claim.worker
-  local at, size, parts = 0, #head, {head}
-  local function send()
-    if at == 0 and claim.stored == '' then call('SET', claim_key(claim.id), concat(parts)) else
-      call('SETRANGE', claim_key(claim.id), at, concat(parts))
-    end
-  end
-  for k = 1, #claim.changed_cells do
-    local ordinal = claim.changed_cells[k]
-    local place = claim.offset + ordinal * CELL_SIZE
-    if place ~= at + size then
-      send()
-      at, size, parts = place, 0, {}
-    end
-    parts[#parts + 1], size = claim.cells[ordinal], size + CELL_SIZE
-  end
-  send()
+  local head = pack_row(claim.at, claim.number, claim.running, claim.left, claim.size, claim.worker)
+  call('HSET', claim_key(claim.id), 'head', head, unpack(claim.placed and {'cells', pack_row(claim.cells)} or NONE))
 end
 
--- The attempt of an id, or nil.
-local function find_attempt(claim_id, ordinal)
-  local claim = get_claim(claim_id)
-  if not claim then return nil end
-  local number, i, attempt = claim_cell(claim, ordinal)
-  local run = number and get_numbered(number)
-  return run and get_attempt(run, i, attempt) or nil
-end
-
--- What attempts of several runs are asked for, so that they can be read in few commands: by run.
-local function want_attempts(runs)
-  for run, wanted in pairs(runs) do
-    want_rows(run.nodes, wanted.nodes)
-    local names = {}
-    for k = 1, #wanted.nodes do
-      local i, number = wanted.nodes[k], wanted.numbers[k]
-      if not running_attempt(run, get_node(run, i), number) then insert(names, attempt_name(i, number)) end
+-- The attempts that these are of claims, read in few commands; false where there is none. `with_layout`: with what the graph says of
+-- their nodes.
+local function find_attempts(claims, ordinals, with_layout)
+  local runs, indexes, numbers, nodes, ended, attempts = {}, {}, {}, {}, {}, {}
+  for k = 1, #claims do
+    local claim, number = get_claim(claims[k]), nil
+    if claim then number, indexes[k], numbers[k] = claim_cell(claim, ordinals[k]) end
+    local run = number and get_numbered(number) or false
+    runs[k] = run
+    if run then
+      nodes[run], ended[run] = nodes[run] or {}, {}
+      insert(nodes[run], indexes[k])
     end
-    want_rows(run.attempts, names)
   end
+  for run, wanted in pairs(nodes) do
+    want_rows(run.nodes, wanted)
+    if with_layout then want_rows(graph_of(run).layout, wanted) end
+  end
+  for k, run in ipairs(runs) do
+    if run and not running_attempt(run, get_node(run, indexes[k]), numbers[k]) then
+      insert(ended[run], attempt_name(indexes[k], numbers[k]))
+    end
+  end
+  for run, names in pairs(ended) do want_rows(run.attempts, names) end
+  for k, run in ipairs(runs) do attempts[k] = run and get_attempt(run, indexes[k], numbers[k]) or false end
+  return attempts
 end
 
-local function want_attempt(runs, run, i, number)
-  local wanted = runs[run]
-  if not wanted then
-    wanted = {nodes = {}, numbers = {}, count = 0}
-    runs[run] = wanted
-  end
-  local count = wanted.count + 1
-  wanted.nodes[count], wanted.numbers[count], wanted.count = i, number, count
-end
+local function find_attempt(claim, ordinal) return find_attempts({claim}, {ordinal})[1] end
 
 local function holding_name(claim) return pack('>I6', claim.number) .. claim.id end
 
@@ -143,20 +114,13 @@ end
 
 -- The running attempts of a claim, in order of their ordinals.
 local function running_of(claim, found)
-  found = found or {}
-  if claim.running == 0 then return found end
-  local wanted, order = {}, {}
-  for ordinal = 0, claim.size - 1 do
-    local number, i, attempt = claim_cell(claim, ordinal)
-    local run = number and get_numbered(number)
-    if run then
-      want_attempt(wanted, run, i, attempt)
-      insert(order, {run, i, attempt})
-    end
+  local claims, ordinals = {}, {}
+  for ordinal = 0, claim.running > 0 and claim.size - 1 or -1 do
+    insert(claims, claim.id)
+    insert(ordinals, ordinal)
   end
-  want_attempts(wanted)
-  for k = 1, #order do
-    local attempt = get_attempt(unpack(order[k]))
+  found = found or {}
+  for _, attempt in ipairs(find_attempts(claims, ordinals)) do
     if attempt and attempt.status == A.RUNNING then insert(found, attempt) end
   end
   return found

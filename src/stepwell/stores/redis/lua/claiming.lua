@@ -1,6 +1,6 @@
 -- Claims: which READY nodes a worker is granted, and under which lease.
 
-local worker_key, get_worker, run_row -- what later files use; the rest is of this file
+local worker_key, get_worker, named_runs, serving_runs, more_urgent, run_row -- what later files use; the rest is of this file
 
 do
 
@@ -9,19 +9,22 @@ worker_key = function(id) return P .. 'worker:' .. id end
 get_worker = function(id)
   local worker = S.workers[id]
   if worker == nil then
-    local lease_until = call('HGET', MARKER, 'lease:' .. id)
+    local lease = S.leases[id]
+    if lease == nil then lease = call('HGET', MARKER, 'lease:' .. id) end
     worker = false
-    if lease_until then
-      local f = call('HMGET', worker_key(id), 'renewed', 'lease')
-      worker = {id = id, lease_until = tonumber(lease_until), renewed = tonumber(f[1]), lease = tonumber(f[2])}
+    if lease then
+      worker = {id = id}
+      worker.lease_until, worker.renewed, worker.lease = unpack_row(lease)
     end
     S.workers[id] = worker
   end
   return worker or nil
 end
 
+more_urgent = function(a, b) return sorts_before(a.order, b.order) end
+
 -- Runs that a claim may take from, the most urgent first, one lane at a time.
-local function named_runs(op)
+named_runs = function(op)
   local runs, numbers = {}, {}
   for k = 1, #op.runs do
     local run = get_run(op.runs[k])
@@ -30,11 +33,11 @@ local function named_runs(op)
       runs[#runs + 1] = run
     end
   end
-  if #runs > 1 then sort(runs, function(a, b) return sorts_before(a.order, b.order) end) end
+  if #runs > 1 then sort(runs, more_urgent) end
   return runs
 end
 
-local function serving_runs(op, lane, count)
+serving_runs = function(op, lane, count)
   local orders, seen = {}, {}
   for _, pair in ipairs(op.serves) do
     local name = int(lane) .. ':' .. pair[2] .. '\0' .. pair[1]
@@ -109,7 +112,7 @@ local function start(claim, run, indexes, found)
     add_grant(grants, run, ordinal, i, node.attempt)
   end
   if run.status == R.PENDING then run.status = R.RUNNING end
-  run.started = run.started or now
+  run.started_at = run.started_at or now
 end
 
 -- What is granted, and in which runs.
@@ -162,7 +165,7 @@ ops.Claim = function(op)
       insert(rows, run_row(granted[k]))
     end
   end
-  return {'claimed', grants, rows}
+  return {'Claimed', grants, rows}
 end
 
 end

@@ -3,13 +3,23 @@
 
 do
 
--- The first key is the marker; what it holds tells this store from every other that was or will be under its name.
+-- Read what every call needs, and what the request says it will: the leases of its workers, the numbers of its lanes. The first key is
+-- the marker; what it holds tells this store from every other that was or will be under its name.
 local function enter(keys, given)
   args = given
   begin(keys[1], given[2])
-  local found = call('HMGET', keys[1], 'marker', unpack(COUNTERS))
-  new_state(found)
-  return found[1] == given[1]
+  new_state()
+  local request, names = cjson.decode(given[3]), {'marker', unpack(COUNTERS)}
+  local workers, lanes = request.workers or NONE, request.lanes or NONE
+  for k = 1, #workers do insert(names, 'lease:' .. workers[k]) end
+  for k = 1, #lanes do insert(names, 'lane:' .. lanes[k]) end
+  local found = call('HMGET', MARKER, unpack(names))
+  if found[1] ~= given[1] then return nil end
+  for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(found[k + 1] or '0') end
+  local at = 1 + #COUNTERS
+  for k = 1, #workers do S.leases[workers[k]] = found[at + k] end
+  for k = 1, #lanes do S.lanes[lanes[k]] = tonumber(found[at + #workers + k] or '-1') end
+  return request
 end
 
 -- Have all that is asked for done by these functions; an op that is only a part of another gives nothing.
@@ -36,8 +46,8 @@ end
 local REPLACED = 'REPLACED the store is another one, or gone'
 
 local function commit(keys, given)
-  if not enter(keys, given) then return redis.error_reply(REPLACED) end
-  local batch, stops = cjson.decode(given[3]), {}
+  local batch, stops = enter(keys, given), {}
+  if not batch then return redis.error_reply(REPLACED) end
   S.commits = true
   local receipts = apply_all(ops, batch.ops)
   for k = 1, #batch.workers do
@@ -49,8 +59,9 @@ local function commit(keys, given)
 end
 
 local function read(keys, given)
-  if not enter(keys, given) then return redis.error_reply(REPLACED) end
-  return leave(now, apply_all(reading, cjson.decode(given[3])), asked_blobs())
+  local request = enter(keys, given)
+  if not request then return redis.error_reply(REPLACED) end
+  return leave(now, apply_all(reading, request.queries), asked_blobs())
 end
 
 redis.register_function({function_name = NAME .. '_commit', callback = commit})

@@ -63,7 +63,7 @@ local function forget_run(run)
   for _, rows in ipairs({run.nodes, run.attempts, run.blobs}) do drop_rows(rows) end
   drop_index('run:due:' .. run.name)
   drop_index('run:lines:' .. run.name)
-  local key = text(run, 'idempotency_key')
+  local key = run.idempotency_key
   if key then
     S.keys[run.workflow .. '\0' .. key] = 0
     later('HDEL', P .. 'keys', run.workflow .. '\0' .. key)
@@ -71,7 +71,7 @@ local function forget_run(run)
   S.numbers[run.id] = 0
   later('HDEL', P .. 'runs', run.id)
   listing.put(run, false)
-  local used = former_graphs(run)
+  local used = run.former or {}
   used[run.digest] = true
   for digest in pairs(used) do
     local graph = get_graph(digest)
@@ -91,7 +91,7 @@ end
 
 ops.Delete = function(op)
   local run = get_run(op.run_id)
-  if not run then return {'deleted', 1} end
+  if not run then return {'Deleted', 1} end
   if run.purpose ~= 'delete' and run.purpose ~= 'restore' and run.status < R.COMPLETED then return refused('status', RUN_NAMES[run.status]) end
   run.gate, run.expires, run.changed = G.HELD, 0, true
   run.purpose, run.token = 'delete', nil
@@ -100,9 +100,9 @@ ops.Delete = function(op)
   forget_nodes(run, left)
   run.loaded = left
   local empty = forget_journal(run, ENTRIES_A_NODE * op.limit)
-  if left > 0 or not empty then return {'deleted', 0} end
+  if left > 0 or not empty then return {'Deleted', 0} end
   forget_run(run)
-  return {'deleted', 1}
+  return {'Deleted', 1}
 end
 
 end

@@ -1,25 +1,11 @@
--- Graphs: a row for each node. Short lists of nodes stand in it; long ones are rows of `graph:lists`, whole.
+-- Graphs: a row for each node. Short lists of nodes stand in it; one that is missing there is long, and a row of `graph:lists`.
 
 local INLINE = 8
 local LISTS = {'parents', 'children', 'needs'}
 
 local function graph_key(kind, digest) return P .. 'graph:' .. kind .. ':' .. digest end
 
-local function refused(reason, detail) return {'refused', reason, detail or ''} end
-
--- Where a list is missing, it is long.
-local function read_layout(value, i)
-  local rank, lane, id, removed, careful, many_parents, many_children, many_needs, parents, children, needs = unpack_row(value)
-  return {
-    i = i, rank = rank, lane = lane, id = id, removed = removed, careful = careful, many_parents = many_parents,
-    many_children = many_children, many_needs = many_needs, parents = parents, children = children, needs = needs,
-  }
-end
-
-local function layout_text(l)
-  return pack_row(l.rank, l.lane, l.id, l.removed, l.careful, l.many_parents, l.many_children, l.many_needs,
-    l.many_parents <= INLINE and l.parents or nil, l.many_children <= INLINE and l.children or nil, l.many_needs <= INLINE and l.needs or nil)
-end
+local function refused(reason, detail) return {'Refused', reason, detail or ''} end
 
 local function graph_in_use(digest)
   local known = S.graphs[digest]
@@ -114,7 +100,10 @@ local function keep_lists(graph)
     for n = 1, layout and #LISTS or 0 do
       local name = LISTS[n]
       local list = (layout[name] or name == 'children' and layout.added) and list_of(graph, layout, name)
-      if list and layout['many_' .. name] > INLINE then set_row(graph.lists, name .. int(layout.i), list) end
+      if list and layout['many_' .. name] > INLINE then
+        set_row(graph.lists, name .. int(layout.i), list)
+        layout[name] = nil
+      end
     end
   end
 end
@@ -174,12 +163,12 @@ ops.AddGraph = function(op)
     if graph.edges ~= edges_text(i, layout.many_parents) then add_to_parents(graph, all_of(graph, layout, 'parents'), i) end
   end
   keep_lists(graph)
-  return {'graph_added', graph.loaded, graph.total}
+  return {'GraphAdded', op.digest, graph.loaded, graph.total}
 end
 
 ops.DeleteGraph = function(op)
   local graph = get_graph(op.digest)
-  if not graph then return {'deleted', 1} end
+  if not graph then return {'Deleted', 1} end
   if graph.uses > 0 then return refused('status', 'in use') end
   local left = max(0, graph.loaded - op.limit)
   if left == 0 then
@@ -188,14 +177,14 @@ ops.DeleteGraph = function(op)
     drop_rows(graph.layout)
     drop_rows(graph.lists)
     later('UNLINK', graph_key('row', op.digest))
-    return {'deleted', 1}
+    return {'Deleted', 1}
   end
   for i = left, graph.loaded - 1 do
     for k = 1, #LISTS do set_row(graph.lists, LISTS[k] .. int(i), false) end
     set_row(graph.layout, i, false)
   end
   graph.loaded, graph.edges, graph.changed = left, '', true
-  return {'deleted', 0}
+  return {'Deleted', 0}
 end
 
 end

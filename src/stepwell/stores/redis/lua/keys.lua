@@ -4,18 +4,17 @@
 --   marker              hash   what every call looks at, in one command. `marker` tells this store from every other under this name: version
 --                              of this layout, and a random text. Counters: runs, graphs, claims, lanes so far; when somebody last swept;
 --                              how many runs are stopping, releasing. `lane:` queue NUL body NUL careful -> number of the lane;
---                              `lease:` worker -> until when; `disordered`: runs were not created in the order of their numbers
+--                              `lease:` worker -> until when, when it was renewed, for how long; `disordered`: runs were not created in the order of their numbers
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
---   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: NUL name NUL NUL value NUL, runs:origin:ID   set   run (6 bytes)
+--   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: name NUL value, runs:origin:ID   set   run (6 bytes)
 --   created             set    (time, run);  run_ids: set of (id NUL run)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text
 --
---   run:row:R           hash   `state` (what changes: status, gate, counts and times, see `runs.lua`), and texts; `fenced`: where the
---                              sweep of a cancelled run goes on
---   run:nodes:R         hash   node -> its row (`rows.lua`), with the claim of its running attempt
---   run:attempts:R      hash   (node, number) -> attempt that has ended, or that came from elsewhere (`rows.lua`)
+--   run:row:R           hash   `run` (what stays), `state` (what changes: status, gate, counts and times), and payloads
+--   run:nodes:R         hash   node -> its row, with the claim of its running attempt
+--   run:attempts:R      hash   (node, number) -> attempt that has ended, or that came from elsewhere
 --   run:ready:L:R       set    (rank, node) of READY nodes in lane L; lane 2n + 1 has the suspect nodes of lane 2n
 --   run:due:R           set    (time, node) of WAITING nodes
 --   run:journal:R       list   one entry for each `seq`
@@ -25,13 +24,12 @@
 --
 --   graph:row:D         hash   of the graph with digest D; uses: how many runs have it or had it; edges: a node that comes next
 --                              and how many of its parents know it
---   graph:nodes:D       hash   node -> rank, lane, id, and up to 8 parents, children and needs (`graphs.lua`)
+--   graph:nodes:D       hash   node -> rank, lane, id, and up to 8 parents, children and needs 
 --   graph:lists:D       hash   `parents`, `children` or `needs` and node -> the whole list, four bytes a node, where there are more
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             string when, by whom, how many of it run and are left, and for each
---                              ordinal (run, node, number of the attempt, its place among all attempts of the run)
---   worker:W            hash   when it was renewed, and the rest of its row;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
+--   claim:C             hash   `head`: when, by whom, how many of it run and are left; `cells`: what it granted (`attempts.lua`)
+--   worker:W            string what it says of itself;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   stopping            set    runs that are to stop and have running attempts
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
@@ -39,6 +37,8 @@
 --   releasing           set    runs that have such a list behind an open gate
 --   version:K:NAME      hash   versions of a definition;  names:K: set of names
 --   records:K           hash   key -> version and value of a record;  record_keys:K: set of keys
+--
+-- Rows are MessagePack: FORMS in `library.py` lists their fields.
 --
 -- A `set` is a sorted set whose scores are all 0, so that its members sort as bytes: claims go by urgency (64 bits), then
 -- run, then rank, which no score of 53 bits could hold. Times are 7 bytes, most significant first.

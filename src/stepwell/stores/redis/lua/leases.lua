@@ -19,7 +19,7 @@ ops.Enlist = function(op)
   worker.renewed, worker.lease, worker.info = now, op.lease, args[op.info]
   write_lease(worker, now + op.lease)
   put(index('workers'), op.worker, true)
-  return {'enlisted', worker.lease_until}
+  return {'Enlisted', worker.lease_until}
 end
 
 local function forget_worker(worker)
@@ -33,7 +33,7 @@ end
 -- What a worker should stop. Few runs are stopping, and mostly none is.
 stops_of = function(worker)
   local stops = {}
-  local any = counter('stopping') > 0
+  local any = S.counters.stopping > 0
   if not any then
     for k = 1, #S.run_order do any = any or S.run_order[k].stopping end
   end
@@ -46,7 +46,7 @@ stops_of = function(worker)
   return stops
 end
 
-started_of = function(attempt) return attempt.started or get_claim(attempt.claim).at end
+started_of = function(attempt) return attempt.started_at or get_claim(attempt.claim).at end
 
 ops.Renew = function(op)
   local worker = get_worker(op.worker)
@@ -67,7 +67,7 @@ ops.Renew = function(op)
   follow_up(stray)
   worker.renewed, worker.lease = now, op.lease
   write_lease(worker, now + op.lease)
-  return {'renewed', worker.lease_until, stops_of(op.worker), #stray}
+  return {'Renewed', worker.lease_until, stops_of(op.worker), #stray}
 end
 
 -- The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it.
@@ -96,12 +96,12 @@ ops.Dismiss = function(op)
   follow_up(held)
   local worker = get_worker(op.worker)
   if worker then forget_worker(worker) end
-  return {'dismissed', #held}
+  return {'Dismissed', #held}
 end
 
 -- Nobody could renew or sweep for a while: leases that ran out meanwhile are given once more.
 local function forgive_an_outage()
-  local before = counter('swept_at')
+  local before = S.counters.swept_at
   set_counter('swept_at', now)
   if before == 0 or now - before <= OUTAGE then return end
   for _, member in ipairs(first_of(index('leases'), 100000, pack('>I7', before + 1), up_to_now())) do
@@ -144,7 +144,7 @@ end
 -- The running attempts of a run, in the order in which they were claimed. The rest of a large run comes with the next sweeps.
 local function running_in(run)
   local found, places = {}, {}
-  local i, wanted = tonumber(text(run, 'fenced') or '0'), min(FENCED, run.running)
+  local i, wanted = run.fenced or 0, min(FENCED, run.running)
   local first, stop = i, min(run.loaded, i + LOOKED_AT)
   while i < stop and #found < wanted do
     local wanted_nodes = numbers_from(i, min(stop, i + 500))
@@ -155,7 +155,7 @@ local function running_in(run)
     end
     i = i + #wanted_nodes
   end
-  if first > 0 or #found < run.running then set_text(run, 'fenced', i < run.loaded and #found < run.running and int(i) or nil) end
+  if first > 0 or #found < run.running then run.fenced, run.changed = i < run.loaded and #found < run.running and i or nil, true end
   for k = 1, #found do places[found[k]] = place_of(found[k]) end
   sort(found, function(a, b) return places[a] < places[b] end)
   return found
@@ -197,7 +197,7 @@ marks_of = function(run)
   if run.gone then return marks end
   if run.gate == G.OPEN then
     if run.due_first then marks.due = timed(run.due_first, run.packed) end
-    if run.deadline then marks.deadlines = timed(run.deadline, run.packed) end
+    if run.deadline_at then marks.deadlines = timed(run.deadline_at, run.packed) end
     if run.releasing then marks.releasing = run.packed end
     for lane, count in pairs(run.ready) do
       if count > 0 then marks[lane_name(run, lane)] = run.order end
@@ -206,7 +206,7 @@ marks_of = function(run)
     marks.held = timed(max(run.expires, run.reported), run.packed)
   end
   if run.cancel_at then marks.cancelling = timed(run.cancel_at, run.packed) end
-  if run.status < R.COMPLETED then marks.unfinished = run.serving elseif run.ended then marks.ended = timed(run.ended, run.packed) end
+  if run.status < R.COMPLETED then marks.unfinished = run.serving elseif run.ended_at then marks.ended = timed(run.ended_at, run.packed) end
   if run.stopping and run.running > 0 then marks.stopping = run.packed end
   marks[listing.status_set(run.status)] = run.packed
   return marks
@@ -219,7 +219,7 @@ local function mark(name, member, there)
     S.unfinished[member] = (S.unfinished[member] or 0) + (there and 1 or -1)
   else
     put(index(name), member, there)
-    if COUNTED[name] then set_counter(name, counter(name) + (there and 1 or -1)) end
+    if COUNTED[name] then set_counter(name, S.counters[name] + (there and 1 or -1)) end
   end
 end
 
@@ -248,19 +248,14 @@ local function wake_due(only, limit, touched)
   local open = function(run) return run.gate == G.OPEN and run.due_first or nil end
   for _, run in ipairs(due_runs('due', only, open, limit)) do
     for _, member in ipairs(first_of(index('run:due:' .. run.name), limit, nil, up_to_now())) do
-      local at, i = unpack_bytes('>I7I4', member)
-      insert(due, {at, run.number, i, run})
+      insert(due, {order = sub(member, 1, 7) .. run.packed .. sub(member, 8), run = run, i = unpack_bytes('>I4', member, 8)})
     end
   end
-  sort(due, function(a, b)
-    if a[1] ~= b[1] then return a[1] < b[1] end
-    if a[2] ~= b[2] then return a[2] < b[2] end
-    return a[3] < b[3]
-  end)
+  sort(due, more_urgent)
   local woken = min(limit, #due)
   for k = 1, woken do
-    local run = due[k][4]
-    local node = get_node(run, due[k][3])
+    local run = due[k].run
+    local node = get_node(run, due[k].i)
     change(run, node, node.waiting > 0 and N.PENDING or N.READY)
     set_due(run, node, nil)
     note(run, K.woken, node.i, node.attempt, N.READY)
@@ -271,10 +266,10 @@ end
 
 local function pass_deadlines(only, limit, touched)
   update_marks()
-  local open = function(run) return run.gate == G.OPEN and run.deadline or nil end
+  local open = function(run) return run.gate == G.OPEN and run.deadline_at or nil end
   local overdue = due_runs('deadlines', only, open, limit)
   for k = 1, min(limit, #overdue) do
-    set_text(overdue[k], 'reason', 'deadline')
+    overdue[k].reason = 'deadline'
     close_gate(overdue[k], 'failed')
     touched[overdue[k]] = true
   end
@@ -324,9 +319,9 @@ ops.Sweep = function(op)
   for k, run in ipairs(by_number(runs)) do news[k] = news_of(run) end
   local gates = left_held(only, op)
   update_marks()
-  local alive = count_from(index('leases'), pack('>I7', now + 1))
+  local alive = #first_of(index('leases'), 100000, pack('>I7', now + 1))
   local soon = #first_of(index('releasing'), 1) > 0 and now or next_due()
-  return {'swept', #lost, woken, news, gates, soon or false, alive}
+  return {'Swept', #lost, woken, news, gates, soon or false, alive}
 end
 
 end

@@ -8,6 +8,8 @@ local PAGE, FEW = 100, 1000
 
 local function status_set(status) return 'runs:status:' .. int(status) end
 
+local function tag_set(tag) return 'runs:tag:' .. tag[1] .. '\0' .. tag[2] end
+
 -- Runs are mostly created in the order of their numbers, so that a span of time is one of numbers. After a run was restored, or the
 -- clock was set back, that no longer holds, which the marker says.
 local function note_order(created)
@@ -24,12 +26,10 @@ function listing.put_digest(run, there) put(index('runs:digest:' .. run.digest),
 function listing.put(run, there)
   put(index('runs:workflow:' .. run.workflow), run.packed, there)
   listing.put_digest(run, there)
-  for tag in string.gmatch(text(run, 'tags') or '', '%z[^%z]*%z%z[^%z]*%z') do put(index('runs:tag:' .. tag), run.packed, there) end
-  local origin = text(run, 'origin')
-  if origin then put(index('runs:origin:' .. origin), run.packed, there) end
-  local created = tonumber(text(run, 'created_at'))
-  if there then note_order(created) end
-  put(index('created'), timed(created, run.packed), there)
+  for _, tag in ipairs(run.tags or NONE) do put(index(tag_set(tag)), run.packed, there) end
+  if run.origin then put(index('runs:origin:' .. run.origin), run.packed, there) end
+  if there then note_order(run.created_at) end
+  put(index('created'), timed(run.created_at, run.packed), there)
   put(index('run_ids'), run.id .. '\0' .. run.packed, there)
 end
 
@@ -52,7 +52,7 @@ local function smallest(q)
   if q.workflow then offer({'runs:workflow:' .. q.workflow}) end
   if q.digest then offer({'runs:digest:' .. q.digest}) end
   if q.origin then offer({'runs:origin:' .. q.origin}) end
-  for k = 1, #q.tags do offer({'runs:tag:' .. q.tags[k]}) end
+  for k = 1, #q.tags do offer({tag_set(q.tags[k])}) end
   return best
 end
 
@@ -118,33 +118,30 @@ local function matches(run, q)
     for k = 1, #q.statuses do found = found or q.statuses[k] == run.status end
     if not found then return false end
   end
-  if q.ended_before and not (run.ended and run.ended < q.ended_before) then return false end
-  if q.ended_since and not (run.ended and run.ended >= q.ended_since) then return false end
+  if q.ended_before and not (run.ended_at and run.ended_at < q.ended_before) then return false end
+  if q.ended_since and not (run.ended_at and run.ended_at >= q.ended_since) then return false end
   if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
-  if q.origin and text(run, 'origin') ~= q.origin then return false end
+  if q.origin and run.origin ~= q.origin then return false end
   if q.since or q['until'] then
-    local created = tonumber(text(run, 'created_at'))
-    if q.since and created < q.since or q['until'] and created >= q['until'] then return false end
+    if q.since and run.created_at < q.since or q['until'] and run.created_at >= q['until'] then return false end
   end
-  if #q.tags > 0 then
-    local tags = text(run, 'tags') or ''
-    for k = 1, #q.tags do
-      if not string.find(tags, q.tags[k], 1, true) then return false end
-    end
+  local tags = {}
+  for _, tag in ipairs(run.tags or NONE) do tags[tag[1]] = tag[2] end
+  for _, tag in ipairs(q.tags) do
+    if tags[tag[1]] ~= tag[2] then return false end
   end
   return true
 end
 
--- Nearly all runs that are looked through are told apart by these three, which takes a quarter of the time.
+-- Nearly all runs that are looked through are told apart by their status, which is the first value of their row.
 local function may_match(number, q)
-  if #q.statuses == 0 and not q.workflow and not q.digest then return true end
-  local f = call('HMGET', P .. 'run:row:' .. int(number), 'state', 'workflow', 'digest')
-  if q.workflow and f[2] ~= q.workflow or q.digest and f[3] ~= q.digest then return false end
-  local status = f[1] and unpack_row(f[1])
+  if #q.statuses == 0 then return true end
+  local state = call('HGET', P .. 'run:row:' .. int(number), 'state')
+  local status = state and unpack_row(state)
   for k = 1, #q.statuses do
     if q.statuses[k] == status then return true end
   end
-  return #q.statuses == 0
+  return false
 end
 
 -- At most LIMIT.runs are looked at; then the answer says where to go on.

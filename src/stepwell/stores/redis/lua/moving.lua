@@ -21,7 +21,7 @@ is_removed = function(run, i) return layout_of(graph_of(run), i).removed end
 end_attempt = function(attempt, status, node_status)
   local run = attempt.run
   local node = get_node(run, attempt.i)
-  attempt.status, attempt.ended = status, now
+  attempt.status, attempt.ended_at = status, now
   touch_attempt(attempt)
   local claim = get_claim(attempt.claim)
   set_running(claim, claim.running - 1)
@@ -73,7 +73,7 @@ end
 
 -- One slice of whichever run has one.
 release_any = function()
-  if counter('releasing') == 0 then return end
+  if S.counters.releasing == 0 then return end
   local first = first_of(index('releasing'), 1)[1]
   local run = first and get_numbered((unpack_bytes('>I6', first)))
   if run then release(run) end
@@ -102,17 +102,17 @@ conclude = function(run)
   if run.moved then add_up(run) end
   if run.gate == G.OPEN then
     if run.open == 0 and run.failed == 0 then
-      run.status, run.gate, run.ended = R.COMPLETED, G.SHUT, now
+      run.status, run.gate, run.ended_at = R.COMPLETED, G.SHUT, now
       note(run, K.run, nil, nil, RUN_NAMES[R.COMPLETED])
     elseif run.failed > run.tolerated and run.on_failure == 'pause' then
       run.status, run.gate = R.PAUSED, G.SHUT
-      set_text(run, 'reason', NODE_FAILED)
+      run.reason = NODE_FAILED
       note(run, K.run, nil, nil, RUN_NAMES[R.PAUSED])
     elseif (run.active == 0 and not run.releasing) or (run.failed > run.tolerated and run.on_failure == 'fail_fast') then
       close_gate(run, 'failed')
     end
   elseif run.status == R.CANCELLING and run.active == 0 then
-    run.status, run.gate, run.ended, run.cancel_at = R.CANCELLED, G.SHUT, now, nil
+    run.status, run.gate, run.ended_at, run.cancel_at = R.CANCELLED, G.SHUT, now, nil
     note(run, K.run, nil, nil, RUN_NAMES[R.CANCELLED])
   end
 end
@@ -130,16 +130,17 @@ follow_up = function(ended)
   end
 end
 
--- The settlements of an op, which has them in columns; `extras`: what few of them have.
+-- The settlements of an op, which has them in columns; a column that none needs is missing.
 local function settlements_of(op)
   local set = {}
-  for k = 1, #op.claims do
-    set[k] = {claim = op.claims[k], ordinal = op.ordinals[k], status = op.statuses[k], node = op.nodes[k], output = payload(op.outputs[k])}
+  for k = 1, #op.claim do
+    set[k] = {claim = op.claim[k], ordinal = op.ordinal[k], status = op.status[k], node = op.node[k]}
   end
-  for _, extra in ipairs(op.extras or NONE) do
-    local settlement = set[extra.row]
-    settlement.error, settlement.outcome = payload(extra.error), payload(extra.outcome)
-    settlement.delay, settlement.postponed, settlement.lines = extra.delay, extra.postponed, extra.lines
+  for _, name in ipairs(COLUMNS) do
+    for k, value in ipairs(op[name] or NONE) do set[k][name] = value end
+  end
+  for _, name in ipairs(PAYLOADS) do
+    for k = 1, #set do set[k][name] = payload(set[k][name]) end
   end
   return set
 end
@@ -147,17 +148,17 @@ end
 local function judge(settlement, attempt)
   if not attempt then return 'f' end
   if attempt.status == A.RUNNING then return 'a' end
-  local same = attempt.status == settlement.status and attempt.output == settlement.output and attempt.error == settlement.error
-    and attempt.outcome == settlement.outcome
+  local same = attempt.status == settlement.status
+  for _, name in ipairs(PAYLOADS) do same = same and attempt[name] == settlement[name] end
   return same and 'r' or 'f'
 end
 
 local function accept(settlement, attempt)
   local run = attempt.run
-  attempt.output, attempt.error, attempt.outcome = settlement.output, settlement.error, settlement.outcome
-  keep_blob(run, settlement.output)
-  keep_blob(run, settlement.error)
-  keep_blob(run, settlement.outcome)
+  for _, name in ipairs(PAYLOADS) do
+    attempt[name] = settlement[name]
+    keep_blob(run, settlement[name])
+  end
   for k, line in ipairs(settlement.lines or NONE) do lines.add(attempt, RECORDED + k - 1, line[1], args[line[2]], now) end
   local status = settled_as(settlement.node, run, is_removed(run, attempt.i))
   local node = end_attempt(attempt, settlement.status, status)
@@ -166,22 +167,6 @@ local function accept(settlement, attempt)
     if settlement.postponed then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
   end
   return status
-end
-
--- The attempts that settlements are about, read in few commands; false where there is none.
-local function find_all(set)
-  local wanted, attempts, runs, nodes, numbers = {}, {}, {}, {}, {}
-  for k = 1, #set do
-    local claim, run, i, number = get_claim(set[k].claim), nil, nil, nil
-    if claim then run, i, number = claim_cell(claim, set[k].ordinal) end
-    run = run and get_numbered(run)
-    runs[k], nodes[k], numbers[k] = run or false, i, number
-    if run then want_attempt(wanted, run, i, number) end
-  end
-  want_attempts(wanted)
-  for run, of in pairs(wanted) do want_rows(graph_of(run).layout, of.nodes) end
-  for k = 1, #set do attempts[k] = runs[k] and get_attempt(runs[k], nodes[k], numbers[k]) or false end
-  return attempts
 end
 
 -- The children of a completed node are counted for its run, so that each is lowered once; those of a very wide node come later.
@@ -208,7 +193,7 @@ end
 -- runs each was about, and how these stand now.
 ops.Settle = function(op)
   local set, verdicts, ended, lowered, changed = settlements_of(op), {}, {}, {}, {}
-  local attempts = find_all(set)
+  local attempts = find_attempts(op.claim, op.ordinal, true)
   for k = 1, #set do
     local attempt = attempts[k]
     verdicts[k] = judge(set[k], attempt)
@@ -233,7 +218,7 @@ ops.Settle = function(op)
     end
     which[k] = run and places[run] or 0
   end
-  return {'settled', concat(verdicts), which, news}
+  return {'Settled', concat(verdicts), which, news}
 end
 
 ops.Append = function(op)
@@ -242,7 +227,7 @@ ops.Append = function(op)
   if op.index < 0 or not lines.find(attempt, op.index) then
     lines.add(attempt, op.index, op.kind, args[op.data], now)
   end
-  return {'appended'}
+  return {'Appended'}
 end
 
 end

@@ -2,30 +2,12 @@
 
 do
 
-local ROW_TEXTS = {
-  'target', 'input', 'seed', 'priority', 'idempotency_key', 'created_at', 'reason', 'fork', 'origin', 'tags', 'timeout',
-}
-
 -- In the order of `RunRow`, and its number.
 run_row = function(run)
-  local missing = {}
-  if not run.fresh then
-    for _, name in ipairs(ROW_TEXTS) do
-      if run.texts[name] == nil then insert(missing, name) end
-    end
-  end
-  if #missing > 0 then
-    local found = call('HMGET', run_key('row', run), unpack(missing))
-    for k = 1, #missing do run.texts[missing[k]] = found[k] end
-  end
-  local t = run.texts
-  return {
-    run.id, run.workflow, t.target or false, run.digest, run.status, run.on_failure, t.input or false, t.seed or false,
-    t.priority or false, t.idempotency_key or false, run.gate, run.purpose or false, run.stopping and 1 or 0, get_graph(run.digest).total,
-    run.open, run.active, run.failed, run.seq, t.created_at or false, run.started or false, run.ended or false,
-    run.deadline or false, t.reason or false, run.heals, t.fork or false, run.tolerated, t.origin or false, t.tags or false,
-    t.timeout or false, run.releasing and 1 or 0, run.number,
-  }
+  local row, payloads = {}, {input = text(run, 'input'), fork = text(run, 'fork')}
+  for k, name in ipairs(RUN_FIELDS) do row[k] = run[name] or payloads[name] or false end
+  insert(row, run.number)
+  return row
 end
 
 function reading.GetRun(q)
@@ -37,43 +19,48 @@ function reading.ListStops(q) return stops_of(q.worker) end
 
 function reading.ListUnfinished() return call('HGETALL', P .. 'unfinished') end
 
--- Call a function with the nodes and layouts of some indexes, until it returns true.
-local function each_node(run, indexes, use)
-  local layout = graph_of(run).layout
-  for from = 1, #indexes, 500 do
-    local some = {unpack(indexes, from, min(from + 499, #indexes))}
+-- The nodes that a query names, or those that follow, at most LIMIT.scanned; and after which to go on, if there are more.
+local function chosen(run, q)
+  local indexes, first = {}, max(0, q.after + 1)
+  local stop = min(run.loaded, first + LIMIT.scanned)
+  for _, i in ipairs(q.indexes or numbers_from(first, stop)) do
+    if i < run.loaded then insert(indexes, i) end
+  end
+  return indexes, not q.indexes and stop < run.loaded and stop - 1
+end
+
+-- Call a function with some nodes, until it returns true. `want` reads what it needs of them.
+local function each_node(run, indexes, step, want, use)
+  for from = 1, #indexes, step do
+    local some = {unpack(indexes, from, min(from + step - 1, #indexes))}
     want_rows(run.nodes, some)
-    want_rows(layout, some)
+    want(some)
     for k = 1, #some do
-      if use(get_node(run, some[k]), get_row(layout, some[k])) then return end
+      if use(get_node(run, some[k])) then return end
     end
   end
 end
 
--- The nodes of some indexes, or those that follow; of these the ones with some statuses. And the index after which to go on.
 function reading.ListNodes(q)
-  local run, rows, last = get_run(q.run_id), {}, false
+  local run, rows, wanted = get_run(q.run_id), {}, nil
   if not run or q.limit == 0 then return {rows, false} end
-  local first = max(0, q.after + 1)
-  local stop = min(run.loaded, first + LIMIT.scanned)
-  local indexes, wanted = {}, nil
+  local indexes, last = chosen(run, q)
+  local graph = graph_of(run)
   for _, status in ipairs(q.statuses or NONE) do
     wanted = wanted or {}
     wanted[status] = true
   end
-  for _, i in ipairs(q.indexes or numbers_from(first, stop)) do
-    if i >= 0 and i < run.loaded then insert(indexes, i) end
-  end
-  each_node(run, indexes, function(n, layout)
-    last = n.i
+  each_node(run, indexes, 500, function(some) want_rows(graph.layout, some) end, function(n)
     if wanted and not wanted[n.status] then return false end
+    local layout = layout_of(graph, n.i)
     insert(rows, {
-      n.i, layout.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, layout.lane, n.suspect and 1 or 0, n.due or false,
-      n.reason or false, n.generation, n.postponed,
+      n.i, layout.id, n.status, n.attempt, n.waiting, n.live, n.failures, n.losses, {lane_text(layout.lane), n.suspect or false},
+      n.due_at or false, n.reason or false, n.generation, n.postponed,
     })
+    if #rows >= q.limit then last = n.i end
     return #rows >= q.limit
   end)
-  return {rows, (#rows >= q.limit or not q.indexes and stop < run.loaded) and last}
+  return {rows, last}
 end
 
 function reading.CountNodes(q)
@@ -87,14 +74,15 @@ function reading.GetNodeColumns(q)
 end
 
 local function attempt_row(attempt)
-  ask_blob(attempt.run, attempt.output)
-  ask_blob(attempt.run, attempt.error)
-  ask_blob(attempt.run, attempt.outcome)
-  return {
-    attempt_id(attempt), attempt.i, attempt.number, attempt.status,
-    attempt.worker or get_claim(attempt.claim).worker, started_of(attempt), attempt.ended or false,
-    attempt.output or false, attempt.error or false, attempt.outcome or false,
+  local row = {
+    attempt_id(attempt), attempt.i, attempt.number, attempt.status, attempt.worker or get_claim(attempt.claim).worker,
+    started_of(attempt), attempt.ended_at or false,
   }
+  for _, name in ipairs(PAYLOADS) do
+    ask_blob(attempt.run, attempt[name])
+    insert(row, attempt[name] or false)
+  end
+  return row
 end
 
 local function list_attempts(run, q, row_of)
@@ -123,46 +111,29 @@ function reading.ListAttempts(q) return list_attempts(get_run(q.run_id), q, atte
 function reading.GetAttemptColumns(q)
   local run = get_run(q.run_id)
   return {run and run.seq or 0, list_attempts(run, q, function(attempt)
-    return {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended or false}
+    return {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended_at or false}
   end)}
 end
 
 function reading.GetOutputs(q)
-  local run = get_run(q.run_id)
-  local rows, indexes = {}, {}
-  if not run then return {rows, false} end
-  local stopped, first = false, max(0, q.after + 1)
-  if q.indexes then
-    for _, i in ipairs(q.indexes) do
-      if i >= first and i < run.loaded then insert(indexes, i) end
-    end
-    sort(indexes)
-  else
-    local last = min(run.loaded - 1, first - 1 + 4 * q.limit)
-    for i = first, last do insert(indexes, i) end
-    if last < run.loaded - 1 then stopped = last end
-  end
-  for from = 1, #indexes, 500 do
-    local names, some = {}, {}
-    for k = from, min(from + 499, #indexes) do insert(some, indexes[k]) end
-    want_rows(run.nodes, some)
-    for _, i in ipairs(some) do
-      local node = get_node(run, i)
-      if node.status == N.COMPLETED and #rows / 3 + #names < q.limit then insert(names, attempt_name(i, node.attempt)) end
-    end
+  local run, rows = get_run(q.run_id), {}
+  if not run or q.limit == 0 then return {rows, false} end
+  local indexes, last = chosen(run, q)
+  local function want(some)
+    local names = {}
+    for _, i in ipairs(some) do insert(names, attempt_name(i, get_node(run, i).attempt)) end
     want_rows(run.attempts, names)
-    for k = 1, #names do
-      local attempt = get_row(run.attempts, names[k])
-      if attempt.status == A.COMPLETED then -- a rewrite may have completed a node without one
-        ask_blob(run, attempt.output)
-        insert(rows, attempt.i)
-        insert(rows, attempt.number)
-        insert(rows, attempt.output or '')
-      end
-    end
-    if #rows / 3 >= q.limit then return {rows, rows[#rows - 2]} end
   end
-  return {rows, stopped}
+  each_node(run, indexes, min(500, q.limit), want, function(n)
+    local attempt = n.status == N.COMPLETED and get_attempt(run, n.i, n.attempt)
+    if attempt and attempt.status == A.COMPLETED then -- a rewrite may have completed a node without one
+      ask_blob(run, attempt.output)
+      insert(rows, {attempt.i, attempt.number, attempt.output or ''})
+      if #rows >= q.limit then last = n.i end
+    end
+    return #rows >= q.limit
+  end)
+  return {rows, last}
 end
 
 function reading.ListJournal(q)
@@ -193,63 +164,43 @@ end
 function reading.ListWorkers(q)
   local rows = {}
   for _, id in ipairs(first_of(index('workers'), q.limit, q.after)) do
-    local f = call('HMGET', worker_key(id), 'renewed', 'info')
-    insert(rows, {id, call('HGET', MARKER, 'lease:' .. id), f[1], f[2]})
+    local worker = get_worker(id)
+    insert(rows, {id, worker.lease_until, worker.renewed, call('GET', worker_key(id))})
   end
   return rows
 end
 
-local function has_ready(run, lanes)
-  if run.gate ~= G.OPEN then return false end
-  if not lanes then
-    for _, count in pairs(run.ready) do
-      if count > 0 then return true end
-    end
-    return false
-  end
-  for _, lane in ipairs(lanes) do
-    if (run.ready[lane] or 0) > 0 then return true end
-  end
-  return false
-end
-
 function reading.ListReady(q)
-  local lanes, orders, seen, ids = {}, {}, {}, {}
-  for k = 1, #q.lanes do
-    local number = lane_number(q.lanes[k][1])
-    if number >= 0 then insert(lanes, 2 * number + q.lanes[k][2]) end
-  end
-  local function add(order, id)
-    if not seen[order] then
-      seen[order] = id
-      insert(orders, order)
+  local runs, seen, ids = {}, {}, {}
+  local function add(some, lane)
+    for _, run in ipairs(some) do
+      if not seen[run] and (run.ready[lane] or 0) > 0 then
+        seen[run] = true
+        insert(runs, run)
+      end
     end
   end
-  for _, id in ipairs(q.runs) do
-    local run = get_run(id)
-    if run and has_ready(run, lanes) then add(run.order, run.id) end
-  end
-  for _, pair in ipairs(q.serves) do
-    for _, lane in ipairs(lanes) do
-      local name = 'lane:' .. int(lane) .. ':' .. pair[2] .. '\0' .. pair[1]
-      for _, order in ipairs(first_of(index(name), q.limit)) do add(order, get_numbered((unpack_bytes('>I6', order, 17))).id) end
+  for _, wanted in ipairs(q.lanes) do
+    local lane = 2 * lane_number(wanted[1]) + wanted[2]
+    if lane >= 0 then
+      add(named_runs(q), lane)
+      add(serving_runs(q, lane, q.limit), lane)
     end
   end
-  sort(orders, sorts_before)
-  for k = 1, min(q.limit, #orders) do ids[k] = seen[orders[k]] end
+  sort(runs, more_urgent)
+  for k = 1, min(q.limit, #runs) do ids[k] = runs[k].id end
   return ids
 end
 
 function reading.ListUnusedGraphs(q)
   local rows, after = {}, q.after
-  while #rows / 2 < q.limit do
+  while #rows < q.limit do
     local page = first_of(index('unused_graphs'), 100, after)
     for _, digest in ipairs(page) do
       after = digest
       local f = call('HMGET', graph_key('row', digest), 'workflow', 'stored_at')
-      if #rows / 2 < q.limit and not (q.stored_before and tonumber(f[2]) >= q.stored_before) then
-        insert(rows, digest)
-        insert(rows, f[1])
+      if #rows < q.limit and not (q.stored_before and tonumber(f[2]) >= q.stored_before) then
+        insert(rows, {digest, f[1]})
       end
     end
     if #page < 100 then break end
@@ -274,8 +225,9 @@ end
 function reading.ReadyRuns(q)
   local ids = {}
   for _, id in ipairs(q.runs) do
-    local run = get_run(id)
-    if run and has_ready(run) then insert(ids, id) end
+    local run, ready = get_run(id), 0
+    for _, count in pairs(run and run.gate == G.OPEN and run.ready or NONE) do ready = ready + count end
+    if ready > 0 then insert(ids, id) end
   end
   return ids
 end

@@ -16,7 +16,7 @@ end
 
 function ops.PutRecord(op)
   local record, value = find(op.kind, op.key), payload(op.value)
-  if value == record.value then return {'record_put', record.version} end
+  if value == record.value then return {'RecordPut', record.version} end
   if op.expected and op.expected ~= record.version then return refused('conflict', int(record.version)) end
   record.value = value
   record.version = value and max(now, record.version + 1) or 0
@@ -26,7 +26,7 @@ function ops.PutRecord(op)
   else
     later('HDEL', P .. 'records:' .. op.kind, op.key)
   end
-  return {'record_put', record.version}
+  return {'RecordPut', record.version}
 end
 
 function reading.GetRecord(q)

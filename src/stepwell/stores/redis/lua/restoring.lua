@@ -33,8 +33,8 @@ local function restore_attempts(run, rows)
     local claim = get_claim(row.claim) or new_claim(row.claim, '')
     if not claim_cell(claim, row.ordinal) then
       local attempt = new_attempt(run, claim, row.ordinal, row.index, row.number)
-      attempt.status, attempt.worker, attempt.started, attempt.ended = row.status, row.worker, row.started_at, row.ended_at
-      attempt.output, attempt.error, attempt.outcome = kept(run, row.output), kept(run, row.error), kept(run, row.outcome)
+      attempt.status, attempt.worker, attempt.started_at, attempt.ended_at = row.status, row.worker, row.started_at, row.ended_at
+      for _, name in ipairs(PAYLOADS) do attempt[name] = kept(run, row[name]) end
     end
   end
 end
@@ -57,11 +57,10 @@ local function restore_lines(run, rows)
 end
 
 local function restore_former(run, digests)
-  local former = former_graphs(run)
   for _, digest in ipairs(digests) do
-    if not former[digest] then
-      former[digest] = true
-      set_text(run, 'former', (text(run, 'former') or '') .. digest .. '\n')
+    run.former = run.former or {}
+    if not run.former[digest] then
+      run.former[digest] = true
       local graph = get_graph(digest)
       if graph and digest ~= run.digest then use_graph(graph, 1) end
     end
@@ -71,8 +70,8 @@ end
 ops.Restore = function(op)
   op.input, op.fork = args[op.input], op.fork and args[op.fork]
   local graph, run = get_graph(op.digest), get_run(op.run_id)
-  if run and run.purpose ~= 'restore' and text(run, 'created_at') == op.created_at and text(run, 'seed') == op.seed then
-    return {'restored', run.loaded, 1} -- it is this run: it was asked before
+  if run and run.purpose ~= 'restore' and run.created_at == op.created_at and run.seed == op.seed then
+    return {'Restored', run.loaded, 1} -- it is this run: it was asked before
   end
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
@@ -86,17 +85,17 @@ ops.Restore = function(op)
   restore_journal(run, op.journal)
   restore_lines(run, op.lines)
   restore_former(run, op.former_graphs)
-  if not op.finish then return {'restored', run.loaded, 0} end
+  if not op.finish then return {'Restored', run.loaded, 0} end
   if run.loaded < graph.total or journal_size(run) < op.seq then
     return refused('incomplete', int(run.loaded) .. ' nodes and ' .. int(journal_size(run)) .. ' entries are there')
   end
   add_up(run)
   run.status, run.gate, run.expires, run.seq, run.heals, run.tolerated = op.status, op.gate, nil, op.seq, op.heals, op.tolerated
   run.stopping = op.stopping and op.gate ~= G.OPEN
-  run.started, run.ended, run.deadline = op.started_at, op.ended_at, op.deadline_at
+  run.started_at, run.ended_at, run.deadline_at = op.started_at, op.ended_at, op.deadline_at
   run.purpose = nil
-  set_text(run, 'reason', op.reason)
-  return {'restored', run.loaded, 1}
+  run.reason = op.reason
+  return {'Restored', run.loaded, 1}
 end
 
 end

@@ -2,49 +2,35 @@
 
 local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name end
 
-local function new_run(number)
-  local run = {
-    number = number, name = int(number), packed = pack('>I6', number), journal = {}, texts = {}, texts_touched = {}, ready = {}, lines = {},
-    counts = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, lane_names = {},
-  }
+-- What a call knows of a run beside its rows.
+local function use_run(run)
+  run.name, run.packed = int(run.number), pack('>I6', run.number)
+  run.journal, run.texts, run.texts_touched, run.lines, run.lane_names = {}, {}, {}, {}, {}
   run.nodes = rows_of(run_key('nodes', run), read_node, node_text)
   run.attempts = rows_of(run_key('attempts', run), function(value, name)
     local attempt = read_attempt(value, name)
-    attempt.run = run
+    attempt.run, attempt.i, attempt.number = run, unpack_bytes('>I4I4', name)
     return attempt
   end, attempt_text)
   run.blobs = rows_of(run_key('blobs', run))
-  S.runs[number] = run
+  S.runs[run.number] = run
   S.run_order[#S.run_order + 1] = run
   return run
 end
 
 local marks_of -- see `leases.lua`
 
--- What changes of a run is one field, in this order; texts that stay have their own. `counts`: how many nodes have each status.
-local function read_state(run, value)
-  run.status, run.gate, run.stopping, run.releasing, run.requeue, run.open, run.active, run.failed, run.running, run.tolerated, run.seq,
-    run.loaded, run.heals, run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires, run.reported, run.due_first,
-    run.purpose, run.token, run.derived, run.counts, run.ready = unpack_row(value)
-end
-
-local function state_text(run)
-  return pack_row(run.status, run.gate, run.stopping, run.releasing, run.requeue, run.open, run.active, run.failed, run.running,
-    run.tolerated, run.seq, run.loaded, run.heals, run.orders, run.started, run.ended, run.deadline, run.cancel_at, run.expires,
-    run.reported, run.due_first, run.purpose, run.token, run.derived, run.counts, run.ready)
-end
-
 local function get_numbered(number)
   local known = S.runs[number]
   if known ~= nil then return known end
-  local f = call('HMGET', P .. 'run:row:' .. int(number), 'state', 'id', 'workflow', 'digest', 'order', 'on_failure', 'serving')
+  local f = call('HMGET', P .. 'run:row:' .. int(number), 'state', 'run')
   if not f[1] then
     S.runs[number] = false
     return false
   end
-  local run = new_run(number)
-  read_state(run, f[1])
-  run.id, run.workflow, run.digest, run.order, run.on_failure, run.serving = f[2], f[3], f[4], f[5], f[6], f[7]
+  local run = read_run(f[2], number)
+  for name, value in pairs(read_state(f[1])) do run[name] = value end
+  use_run(run)
   S.numbers[run.id] = number
   if S.commits then run.marks = marks_of(run) end
   return run
@@ -59,7 +45,7 @@ local function get_run(id)
   return number > 0 and get_numbered(number) or nil
 end
 
--- Rare texts of a run: read when asked for.
+-- Those of RAW: read when asked for.
 local function text(run, name)
   local known = run.texts[name]
   if known == nil then
@@ -70,14 +56,15 @@ local function text(run, name)
 end
 
 local function set_text(run, name, value)
-  run.texts[name] = value or false
+  run.texts[name] = value
   run.texts_touched[name] = true
   run.changed = true
 end
 
-local function serving_of(run)
-  local target = text(run, 'target')
-  return run.workflow .. '\0' .. (target and '1' .. target or '0') .. '\0' .. run.digest
+-- The run has this graph.
+local function set_graph(run, graph)
+  run.digest, run.total, run.kept_changed, run.changed = graph.digest, graph.total, true, true
+  run.serving = run.workflow .. '\0' .. (run.target and '1' .. run.target or '0') .. '\0' .. run.digest
 end
 
 local function graph_of(run) return graph_in_use(run.digest) end
@@ -182,11 +169,11 @@ add_up = function(run)
 end
 
 local function set_due(run, node, due)
-  if node.due == due then return end
+  if node.due_at == due then return end
   local set = index('run:due:' .. run.name)
-  if node.due then put(set, timed(node.due, pack('>I4', node.i)), false) end
+  if node.due_at then put(set, timed(node.due_at, pack('>I4', node.i)), false) end
   if due then put(set, timed(due, pack('>I4', node.i)), true) end
-  node.due = due
+  node.due_at = due
   run.due_changed = true
   touch(run, node)
 end

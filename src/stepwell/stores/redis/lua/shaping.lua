@@ -1,26 +1,21 @@
 -- Ops that change what a run is: creation, switching graphs, sharing, gates, rewrites, deletion.
 
-local admit, former_graphs, run_of_key, keep_key -- what later files use; the rest is of this file
+local admit, run_of_key, keep_key -- what later files use; the rest is of this file
 
 do
 
 -- A run that begins here, with all that the op says of it.
 admit = function(op, graph, purpose)
-  local run = new_run(next_number('runs'))
-  run.fresh = true
-  run.id, run.workflow, run.digest, run.on_failure = op.run_id, op.workflow, op.digest, op.on_failure
-  run.order = op.urgency .. run.packed
-  run.status, run.gate, run.stopping, run.reported, run.deadline = op.status, G.HELD, false, 0, op.deadline
+  local run = {number = next_number('runs'), fresh = true, counts = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, ready = {}}
+  for _, name in ipairs(KEPT) do run[name] = op[name] end
+  use_run(run)
+  run.id, run.order = op.run_id, op.urgency .. run.packed
+  run.status, run.gate, run.purpose, run.stopping, run.reported, run.deadline_at = op.status, G.HELD, purpose, false, 0, op.deadline_at
   run.open, run.active, run.failed, run.running, run.tolerated, run.seq, run.loaded, run.heals, run.orders = 0, 0, 0, 0, 0, 0, 0, 0, 0
-  for _, name in ipairs({'id', 'workflow', 'digest', 'order', 'on_failure'}) do set_text(run, name, run[name]) end
-  for _, name in ipairs({'target', 'input', 'seed', 'priority', 'idempotency_key', 'fork', 'origin', 'tags', 'created_at'}) do
+  for _, name in ipairs(RAW) do
     if op[name] then set_text(run, name, op[name]) end
   end
-  if op.timeout then set_text(run, 'timeout', int(op.timeout)) end
-  set_text(run, 'arguments', '')
-  run.purpose = purpose
-  run.serving = serving_of(run)
-  set_text(run, 'serving', run.serving)
+  set_graph(run, graph)
   S.numbers[op.run_id] = run.number
   later('HSET', P .. 'runs', op.run_id, run.name)
   run.nodes.fresh, run.attempts.fresh, run.blobs.fresh = true, true, true
@@ -29,20 +24,24 @@ admit = function(op, graph, purpose)
   return run
 end
 
--- Add the next nodes; after the last open the gate, or hold it for what a fork shares.
-local function load_nodes(run)
-  local graph = get_graph(run.digest)
+-- Add the next nodes of its graph, at most LIMIT.nodes. Behind the gate of a heal all are PENDING.
+local function add_nodes(run, graph)
   local first, stop = run.loaded, min(run.loaded + LIMIT.nodes, graph.total)
   want_rows(graph.layout, numbers_from(first, stop))
   for i = first, stop - 1 do
     local layout = layout_of(graph, i)
-    local node = new_node(layout, layout.many_parents > 0 and N.PENDING or N.READY)
+    local node = new_node(layout, (run.requeue or layout.many_parents > 0) and N.PENDING or N.READY)
     count_node(run, node.status, 1)
     touch(run, node)
     if node.status == N.READY then mark_ready(run, node, true) end
   end
-  run.loaded, run.changed = stop, true
-  if stop == graph.total then
+  run.loaded, run.moved = stop, true
+end
+
+-- After the last of its nodes open the gate, or hold it for what a fork shares.
+local function load_nodes(run, graph)
+  add_nodes(run, graph)
+  if run.loaded == graph.total then
     add_up(run)
     run.gate, run.expires, run.purpose = G.OPEN, nil, nil
     local fork = text(run, 'fork')
@@ -72,18 +71,18 @@ ops.Create = function(op)
   local run = get_run(op.run_id) or op.idempotency_key and run_of_key(op)
   if run then
     if run.workflow ~= op.workflow or text(run, 'input') ~= op.input then return refused('conflict', run.id) end
-    return {'created', run.id, 1, run.loaded, get_graph(run.digest).total}
+    return {'Created', run.id, 1, run.loaded, get_graph(run.digest).total}
   end
   local graph = get_graph(op.digest)
   if not graph then return refused('unknown', 'graph ' .. op.digest) end
   if graph.loaded < graph.total then return refused('incomplete', 'graph ' .. op.digest) end
-  op.status, op.created_at, op.deadline = R.PENDING, int(now), op.timeout and now + op.timeout
+  op.status, op.created_at, op.deadline_at = R.PENDING, now, op.timeout and now + op.timeout
   run = admit(op, graph, 'load')
   run.expires = now + LOAD_LEASE
   if op.idempotency_key then keep_key(run, op) end
   note(run, K.created)
-  load_nodes(run)
-  return {'created', run.id, 0, run.loaded, graph.total}
+  load_nodes(run, graph)
+  return {'Created', run.id, 0, run.loaded, graph.total}
 end
 
 ops.AddNodes = function(op)
@@ -91,17 +90,11 @@ ops.AddNodes = function(op)
   if not run then return refused('unknown', op.run_id) end
   if op.start > run.loaded then return refused('incomplete', 'the nodes before ' .. int(op.start) .. ' are not there yet') end
   local repeated = op.start < run.loaded
-  if not repeated and run.purpose == 'load' then load_nodes(run) end
-  return {'created', run.id, repeated and 1 or 0, run.loaded, get_graph(run.digest).total}
+  if not repeated and run.purpose == 'load' then load_nodes(run, get_graph(run.digest)) end
+  return {'Created', run.id, repeated and 1 or 0, run.loaded, get_graph(run.digest).total}
 end
 
 local function held_by(run, token) return run.gate == G.HELD and run.token == token end
-
-former_graphs = function(run)
-  local digests = {}
-  for digest in string.gmatch(text(run, 'former') or '', '[^\n]+') do digests[digest] = true end
-  return digests
-end
 
 ops.SwitchGraph = function(op)
   local run, graph = get_run(op.run_id), get_graph(op.digest)
@@ -117,28 +110,20 @@ ops.SwitchGraph = function(op)
     note(run, K.healed, nil, nil, run.digest .. ' ' .. op.digest)
     drop_queues(run) -- lanes and ranks are those of the new graph from now on
     run.requeue = true
-    local former = former_graphs(run)
-    if not former[run.digest] then set_text(run, 'former', (text(run, 'former') or '') .. run.digest .. '\n') end
-    if not former[op.digest] then use_graph(graph, 1) end
+    run.former = run.former or {}
+    run.former[run.digest] = true
+    if not run.former[op.digest] then use_graph(graph, 1) end
     listing.put_digest(run, false)
-    run.digest, run.heals, run.lane_names = op.digest, run.heals + 1, {}
+    run.heals, run.lane_names = run.heals + 1, {}
+    set_graph(run, graph)
     listing.put_digest(run, true)
-    set_text(run, 'digest', op.digest)
-    run.serving = serving_of(run)
-    set_text(run, 'serving', run.serving)
   end
   run.derived, run.changed = nil, true
   if op.start == run.loaded then
-    local stop = min(op.start + LIMIT.nodes, graph.total)
-    want_rows(graph.layout, numbers_from(op.start, stop))
-    for i = op.start, stop - 1 do
-      touch(run, new_node(layout_of(graph, i), N.PENDING))
-      count_node(run, N.PENDING, 1)
-    end
-    run.loaded = stop
+    add_nodes(run, graph)
     add_up(run)
   end
-  return {'graph_switched', run.loaded, graph.total}
+  return {'GraphSwitched', run.loaded, graph.total}
 end
 
 local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
@@ -151,10 +136,12 @@ end
 
 local function share_one(run, node, theirs, claim, ordinal)
   local ours = new_attempt(run, claim, ordinal, node.i, 1)
-  ours.status, ours.ended, ours.output, ours.outcome = A.COMPLETED, theirs.ended, theirs.output, theirs.outcome
-  ours.worker, ours.started = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
-  copy_blob(theirs.run, run, theirs.output)
-  copy_blob(theirs.run, run, theirs.outcome)
+  ours.status, ours.ended_at = A.COMPLETED, theirs.ended_at
+  ours.worker, ours.started_at = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
+  for _, name in ipairs(PAYLOADS) do
+    ours[name] = theirs[name]
+    copy_blob(theirs.run, run, theirs[name])
+  end
   node.attempt = 1
   change(run, node, N.COMPLETED)
   note(run, K.shared, node.i, 1, N.COMPLETED)
@@ -183,12 +170,12 @@ ops.Share = function(op)
       end
     end
   end
-  return {'shared', shared}
+  return {'Shared', shared}
 end
 
 local function refuse_gate(op, run)
   local held = run.gate == G.HELD
-  if op.token == text(run, 'last_token') then return refused('gate_lost', 'what this request was for is done') end
+  if op.token == run.last_token then return refused('gate_lost', 'what this request was for is done') end
   if held and (run.purpose == 'load' or run.purpose == 'delete' or run.purpose == 'restore') then return refused('incomplete', run.purpose) end
   if #op.allowed > 0 then
     local allowed = false
@@ -203,14 +190,14 @@ end
 ops.Gate = function(op)
   local run = get_run(op.run_id)
   if not run then return refused('unknown', op.run_id) end
-  if held_by(run, op.token) then return {'gate_taken', news_of(run)} end
+  if held_by(run, op.token) then return {'GateTaken', news_of(run)} end
   local why = refuse_gate(op, run)
   if why then return why end
   run.gate, run.expires, run.reported, run.derived, run.token, run.purpose = G.HELD, now + op.lease, 0, nil, op.token, op.purpose
   set_text(run, 'arguments', args[op.arguments])
   run.stopping = run.stopping or op.stop
   note(run, K.gate, nil, nil, op.purpose)
-  return {'gate_taken', news_of(run)}
+  return {'GateTaken', news_of(run)}
 end
 
 -- Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts.
@@ -308,20 +295,18 @@ end
 
 local function finish(run, op)
   if run.moved then add_up(run) end
-  set_text(run, 'last_token', run.token)
   set_text(run, 'arguments', '')
-  run.token, run.purpose, run.expires = nil, nil, nil
+  run.last_token, run.token, run.purpose, run.expires = run.token, nil, nil, nil
   local moved = run.status ~= op.status
   run.status = op.status
-  set_text(run, 'reason', op.reason)
+  run.reason = op.reason
   if op.input then set_text(run, 'input', args[op.input]) end
-  if moved then run.ended = op.status >= R.COMPLETED and now or nil end
+  if moved then run.ended_at = op.status >= R.COMPLETED and now or nil end
   run.cancel_at = op.status == R.CANCELLING and now + (op.grace or 0) or nil
   note(run, K.run, nil, nil, RUN_NAMES[op.status])
   if op.open_gate then
     run.gate, run.stopping = G.OPEN, false
-    local timeout = text(run, 'timeout')
-    if moved and timeout then run.deadline = now + tonumber(timeout) end
+    if moved and run.timeout then run.deadline_at = now + run.timeout end
   else
     run.gate = G.SHUT
   end
@@ -358,9 +343,9 @@ ops.Rewrite = function(op)
     seen[row.index] = true
   end
   if #changed > 0 then return refused('changed', concat(changed, ',')) end
-  if op.finish and op.finish.open_gate and not derive(run) then return {'rewritten', news_of(run), 0} end
+  if op.finish and op.finish.open_gate and not derive(run) then return {'Rewritten', news_of(run), 0} end
   if op.finish then finish(run, op.finish) end
-  return {'rewritten', news_of(run), 1}
+  return {'Rewritten', news_of(run), 1}
 end
 
 end

@@ -30,18 +30,17 @@ local function begin(marker, offset)
   end
 end
 
--- `found`: the values of COUNTERS.
-local function new_state(found)
+local function new_state()
   S = {
-    found = found,
+    counters = {}, counters_changed = {},
     runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
-    rows = {}, rows_order = {}, names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {},
+    rows = {}, rows_order = {}, names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {}, leases = {},
   }
 end
 
 -- A payload by its place among the arguments. A large one comes after its reference, which is what rows hold.
 local function payload(place)
-  local value = place and args[place]
+  local value = place and args[place] or nil
   if value and byte(value) == 0 then S.blobs[value] = args[place + 1] end
   return value
 end
@@ -143,22 +142,13 @@ end
 
 local COUNTERS = {'runs', 'graphs', 'claims', 'lanes', 'swept_at', 'stopping', 'releasing'}
 
-local function counter(name)
-  if not S.counters then
-    S.counters = {}
-    for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(S.found[k + 1] or '0') end
-  end
-  return S.counters[name]
-end
-
 local function set_counter(name, value)
-  counter(name)
   S.counters[name] = value
-  S.counters_changed = true
+  S.counters_changed[name] = true
 end
 
 local function next_number(name)
-  local value = counter(name) + 1
+  local value = S.counters[name] + 1
   set_counter(name, value)
   return value
 end
@@ -210,17 +200,6 @@ local function first_of(set, count, after, below)
   return found
 end
 
-local function count_from(set, from)
-  local count = call('ZLEXCOUNT', set.key, '[' .. from, '+')
-  for member, there in pairs(set.put) do
-    if not sorts_before(member, from) then
-      local stored = call('ZSCORE', set.key, member)
-      if there and not stored then count = count + 1 elseif not there and stored then count = count - 1 end
-    end
-  end
-  return count
-end
-
 local function write_index(set)
   local added, removed, count, order, there = {}, {}, 0, set.order, set.put
   for k = 1, #order do
@@ -252,10 +231,15 @@ local function lane_number(text)
   return known
 end
 
+local function lane_text(number)
+  S.lane_texts = S.lane_texts or call('LRANGE', P .. 'lane_texts', 0, -1)
+  return S.lane_texts[number + 1]
+end
+
 local function new_lane(text)
   local number = lane_number(text)
   if number < 0 then
-    number = counter('lanes')
+    number = S.counters.lanes
     set_counter('lanes', number + 1)
     S.lanes[text] = number
     later('HSET', MARKER, 'lane:' .. text, int(number))

@@ -18,14 +18,14 @@ local function active_of(record) return record.chosen > 0 and record.chosen or r
 function ops.SaveVersion(op)
   local record = find(op.kind, op.name)
   local number = record.fresh[op.digest] or call('HGET', record.key, 'digest:' .. op.digest)
-  if number then return {'version_saved', tonumber(number), 1, active_of(record)} end
+  if number then return {'VersionSaved', tonumber(number), 1, active_of(record)} end
   record.newest = record.newest + 1
   record.fresh[op.digest] = record.newest
   local name, body = int(record.newest), payload(op.body)
   later('HSET', record.key, 'newest', name, 'digest:' .. op.digest, name, 'row:' .. name,
     pack_row(now, #body, op.digest), 'body:' .. name, body)
   put(index('names:' .. op.kind), op.name, true)
-  return {'version_saved', record.newest, 0, active_of(record)}
+  return {'VersionSaved', record.newest, 0, active_of(record)}
 end
 
 function ops.ActivateVersion(op)
@@ -35,7 +35,7 @@ function ops.ActivateVersion(op)
   end
   record.chosen = op.number or 0
   later('HSET', record.key, 'chosen', int(record.chosen))
-  return {'version_activated', active_of(record)}
+  return {'VersionActivated', active_of(record)}
 end
 
 local function version_row(record, name, number, body)

@@ -5,29 +5,24 @@ local write_all
 do
 
 local function write_run(run)
-  local fields, gone = {'state', state_text(run)}, {}
+  local fields = {'state', state_text(run)}
+  if run.kept_changed then fields[3], fields[4] = 'run', run_text(run) end
   for name in pairs(run.texts_touched) do
-    if run.texts[name] then
-      insert(fields, name)
-      insert(fields, run.texts[name])
-    else
-      insert(gone, name)
-    end
+    insert(fields, name)
+    insert(fields, run.texts[name])
   end
   call('HSET', run_key('row', run), unpack(fields))
   if run.releases then
     call('DEL', run_key('releases', run))
     send_many('RPUSH', run_key('releases', run), run.releases)
   end
-  if #gone > 0 and not run.fresh then call('HDEL', run_key('row', run), unpack(gone)) end
 end
 
 local function write_workers()
   for _, worker in pairs(S.workers) do
     if worker and worker.changed then
-      call('HSET', MARKER, 'lease:' .. worker.id, int(worker.lease_until))
-      call('HSET', worker_key(worker.id), 'renewed', int(worker.renewed), 'lease', int(worker.lease))
-      if worker.info then call('HSET', worker_key(worker.id), 'info', worker.info) end
+      call('HSET', MARKER, 'lease:' .. worker.id, pack_row(worker.lease_until, worker.renewed, worker.lease))
+      if worker.info then call('SET', worker_key(worker.id), worker.info) end
     end
   end
 end
@@ -61,14 +56,7 @@ write_all = function()
   for name, difference in pairs(S.unfinished) do
     if difference ~= 0 and call('HINCRBY', P .. 'unfinished', name, difference) <= 0 then call('HDEL', P .. 'unfinished', name) end
   end
-  if S.counters_changed then
-    local fields = {}
-    for name, value in pairs(S.counters) do
-      insert(fields, name)
-      insert(fields, int(value))
-    end
-    call('HSET', MARKER, unpack(fields))
-  end
+  for name in pairs(S.counters_changed) do call('HSET', MARKER, name, int(S.counters[name])) end
 end
 
 end
