@@ -6,20 +6,16 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
-from stepwell.base.codec import encode_checked
 from stepwell.base.importable import exception_name
 from stepwell.base.words import message_of
-from stepwell.errors import NotJson
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.jobs import produce
@@ -28,11 +24,11 @@ from stepwell.pipeline.building.results import NewState, new_states
 from stepwell.pipeline.building.work import Runs
 from stepwell.pipeline.looking import View
 from stepwell.pipeline.states import single
-from stepwell.pipeline.states.files.logged import Logged, store_changes
+from stepwell.pipeline.states.files.logged import LoggedMapping, store_changes
 from stepwell.pipeline.states.files.root import Root
 from stepwell.pipeline.states.files.store import FileStates
 from stepwell.pipeline.states.port import Draft, Publication, Published
-from stepwell.pipeline.states.records import Record, content_hash, encode_record
+from stepwell.pipeline.states.records import Record, content_hash
 from stepwell.pipeline.states.single import TICK_NS, Stamp
 from stepwell.pipeline.states.snapshot import Snapshot
 
@@ -136,27 +132,6 @@ def test_a_node_for_several_units_leaves_what_changes_while_it_is_read(root: Pat
     assert not list((root / "out").glob(".stepwell-*-a.txt"))
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    st.builds(
-        Record,
-        *[st.text()] * 7,
-        st.dictionaries(st.text(), st.text()),
-        st.none() | st.dictionaries(st.text(), st.text()),
-        st.text(),
-        st.text(),
-    )
-)
-def test_a_record_is_written_as_its_json(record: Record) -> None:
-    try:
-        expected = encode_checked(record.to_json())
-    except NotJson:
-        with pytest.raises((NotJson, UnicodeEncodeError)):
-            encode_record(record)
-    else:
-        assert encode_record(record) == expected
-
-
 def test_a_draft_that_is_gone_leaves_no_record(root: Path) -> None:
     store = FileStates(str(root), "p")
     drafts = [store.drafts.open(f"out/{name}", name) for name in ("a", "b", "c")]
@@ -250,9 +225,8 @@ def test_what_is_published_was_synced(root: Path, engine: Engine, monkeypatch: p
     pipeline.store.drafts.write(draft, b"made")
     record = Record("code", "", content_hash(b"made"), "", "", "p#copy", "b", {})
     with ExitStack() as stack:
-        runs = Runs(pipeline, engine, stack, {})
-        runs.sync([NewState("copy b", draft, record)])
-        runs.publish([NewState("copy b", draft, record)], {})
+        publisher = Runs(pipeline, engine, stack, {}).publisher
+        publisher.recover([NewState("copy b", draft, record)], {})
     assert {draft.address for draft in published} == {"out/a", "out/b"}
     assert (root / "out/b").read_text() == "made"
 
@@ -285,15 +259,17 @@ def test_nothing_is_published_after_a_build_was_given_up(root: Path, engine: Eng
     assert (root / "out/a").read_text() == "text"
 
 
-def test_a_build_that_is_given_up_ends_after_what_is_being_published(root: Path, engine: Engine) -> None:
+def test_a_build_that_is_given_up_ends_after_what_is_being_published(
+    root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     begun = threading.Event()
 
-    def publish(_: object) -> dict[str, Any]:
+    def publish(*_: object) -> list[Published]:
         begun.set()
         time.sleep(0.1)
         steps.append("published")
-        return {}
+        return []
 
     pipeline = Pipeline("p", root=root)
     pipeline.stage("copy", input="in/{x}", output="out/{x}", version="1")(_same)
@@ -301,7 +277,8 @@ def test_a_build_that_is_given_up_ends_after_what_is_being_published(root: Path,
     (root / "in/a").write_text("text")
     with ExitStack() as stack:
         runs = Runs(pipeline, engine, stack, {})
-        with runs.publishing(publish):
+        monkeypatch.setattr(pipeline.store, "publish", publish)
+        with runs.publisher.during({}, ()):
             runs.start(list(View(pipeline).model.all_units()))
             assert begun.wait(30)
         steps.append("ended")
@@ -312,53 +289,22 @@ def _same(content: bytes) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("is_own", [False, True])
-def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path, is_own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    logged = Logged(Root(str(tmp_path)), "x", "things")
+def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapping = LoggedMapping(Root(str(tmp_path)), "x", "things")
     values: dict[str, Any] = {
         f'key "{number}", \\"value": é': {"n": number, "in": {"value": ["}}", '","value":']}} for number in range(700)
     }
-    store_changes([(logged, _encoded(values))])  # as one file
+    store_changes([(mapping, values)])  # as one file
     more = {key: {"again": key} for key in list(values)[::2]}
     gone = dict.fromkeys(list(values)[1:400:4])
     for changes in (more, gone, {"last": 7}):
-        store_changes([(logged, _encoded(changes))])
-    added: dict[str, Any] = {}
-    if not is_own:
-        with open(logged.root.place(logged.log_path), "ab") as file:
-            file.write(b'{"key":"torn","value":{"a":{}}\n{ "value": {"b": 1}, "key": "by hand" }\n')
-        added = {"by hand": {"b": 1}}
-    expected = logged.read()
+        store_changes([(mapping, changes)])
+    with open(mapping.root.place(mapping.log_path), "ab") as file:
+        file.write(b'{"key":"torn","value":{"a":{}}\n{ "value": {"b": 1}, "key": "by hand" }\n')
+    added = {"by hand": {"b": 1}}
+    expected = mapping.read()
     assert expected == {key: value for key, value in (values | more | gone).items() if value} | {"last": 7} | added
     monkeypatch.setattr("stepwell.pipeline.states.files.logged.FOLD_BYTES", 0)
-    if is_own:  # nobody else could have left a line torn
-        monkeypatch.setattr(Logged, "_lines", lambda _: pytest.fail("it was read although it is known"))
-    logged.fold()
-    monkeypatch.undo()
-    assert not Path(logged.root.place(logged.log_path)).exists()
-    assert logged.read() == expected
-    assert logged.find(["last", "by hand"]) == {"last": 7} | added
-
-
-def _encoded(changes: Mapping[str, object]) -> dict[str, bytes | None]:
-    return {key: None if value is None else encode_checked(value) for key, value in changes.items()}
-
-
-def test_a_directory_is_synced_when_a_file_is_made_in_it_and_not_when_one_grows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[set[str]] = []
-    monkeypatch.setattr(
-        "stepwell.pipeline.states.files.logged.sync_folders", lambda root, folders: synced.append(folders)
-    )
-    monkeypatch.setattr("stepwell.pipeline.states.files.logged.SMALL_BYTES", -1)
-    folder = {""}
-    logged = Logged(Root(str(tmp_path)), ".manifest", "states")
-    for number in range(3):
-        store_changes([(logged, {f"{number}": b"{}"})])
-    assert synced == [folder, set(), set()]
-    # Whoever made the log that somebody else finds may have died before it synced the directory.
-    store_changes([(Logged(Root(str(tmp_path)), ".manifest", "states"), {"4": b"{}"})])
-    store_changes([(logged, {"5": b"{}"})])
-    assert synced[3:] == [folder, folder]
-    assert list(logged.read()) == ["0", "1", "2", "4", "5"]
+    mapping.fold()
+    assert not Path(mapping.root.place(mapping.log_path)).exists()
+    assert mapping.read() == expected

@@ -100,7 +100,7 @@ class Scanner:
         """Scan under the lease, with this pipeline's code, whatever others of its name this process has."""
         with self.pipeline.store.lease(self.pipeline.name, self._patience) as holds:
             self._runs.give()
-            self._runs.holds = holds
+            self._runs.publisher.holds_lease = holds
             self._runs.scan_number = self.pipeline.store.lease_number(self.pipeline.name)
             yield
 

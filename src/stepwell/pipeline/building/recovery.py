@@ -77,20 +77,18 @@ class Recovery:
         except StepwellError:
             return
         store = self._runs.pipeline.store
-        made, failed, *_ = results_of(run, store.drafts)
-        known = store.records.find(each.draft.address for each in made)
+        states, failed, *_ = results_of(run, store.drafts)
+        known = store.records.find(each.draft.address for each in states)
         outdated = {
             unit
-            for unit, draft, record in made
+            for unit, draft, record in states
             if (now := known.get(draft.address)) is not None
             and now.content_hash != record.content_hash
             and now.produced_at >= record.produced_at  # to the second: of two of one second, what is seen stays
         }
-        newer = [each for each in made if each.unit not in outdated]
-        self._runs.sync(newer)
-        self._runs.publish(newer, known)
+        self._runs.publisher.recover([each for each in states if each.unit not in outdated], known)
         for draft in [
-            *(each.draft for each in made if each.unit in outdated),
+            *(each.draft for each in states if each.unit in outdated),
             *(store.drafts.named("", name) for name in drafts),
         ]:
             store.drafts.discard(draft)
@@ -98,8 +96,8 @@ class Recovery:
 
     def _units_of(self, run: Run) -> list[str]:
         """The units for which a run was started, except those it has made."""
-        made, failed, *_ = results_of(run, self._runs.pipeline.store.drafts)
-        known = {each.unit for each in made} | failed.keys()
+        states, failed, *_ = results_of(run, self._runs.pipeline.store.drafts)
+        known = {each.unit for each in states} | failed.keys()
         return [unit for node in run.graph.nodes.values() for unit in node_units(node) if unit not in known]
 
     @property

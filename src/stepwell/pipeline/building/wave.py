@@ -7,7 +7,7 @@ one before took.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -16,8 +16,7 @@ from ..looking import View
 from ..staleness.standing import FRESH
 from ..staleness.units import Unit
 from .report import BuildTally, Outcome
-from .results import NewState
-from .work import Open, Published, Runs
+from .work import Open, Runs
 
 if TYPE_CHECKING:
     from ..definition import PipelineDefinition
@@ -66,15 +65,15 @@ class Wave:
 
     def work(self, units: Iterable[Unit] | None = None) -> None:
         """Build the stale ones among these units, or among all, and what becomes ready because of them."""
-        with self.runs.publishing(self._publish):
+        with self.runs.publisher.during(self.view.snapshot.records, self._forced):
             self._look(self.view.model.all_units() if units is None else units)
             self._start()
             while self.runs.open:
                 self._report_progress()
                 ended = self.runs.next()
-                self.runs.check_lease()
+                self.runs.publisher.check_lease()
                 if ended.published is None:  # it ended after an earlier pass was given up
-                    ended = ended._replace(published=self._publish(ended.results.states))
+                    ended = ended._replace(published=self.runs.publisher.publish(ended.results.states))
                 self._settle(ended)
                 self._adapt(len(ended.units))
                 self._start()
@@ -93,9 +92,6 @@ class Wave:
             readers = (unit for path in _outputs(ended.units) for unit in self.view.model.readers(path))
             self._look({id(unit): unit for unit in readers}.values())  # once each: what collects reads all of them
             self._look(unit for unit in ended.units if unit.id in ended.results.not_started)
-
-    def _publish(self, states: Sequence[NewState]) -> Published:
-        return self.runs.publish(states, self.view.snapshot.records, self._forced)
 
     def _start(self) -> None:
         """Start runs of ready units, by priority."""

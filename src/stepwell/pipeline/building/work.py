@@ -5,34 +5,26 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...define import Builder
-from ...errors import PipelineBusy
 from ..staleness.judge import identity
 from ..staleness.model import Model
 from ..staleness.units import Unit
-from ..states.address import member_paths, members_base
 from ..states.notes import change_failures
-from ..states.port import Publication
-from ..states.records import EXISTS, Record, StageFailure
-from ..states.single import Stamp
-from ..states.snapshot import Snapshot
+from ..states.records import StageFailure
 from .jobs import produce, produce_async
+from .publisher import Published, Publisher
 from .report import Outcome, StateEvent
-from .results import NewState, Results, node_name, results_of
+from .results import Results, node_name, results_of
 
 if TYPE_CHECKING:
     from ...engine import Engine, Run
     from ..definition import PipelineDefinition
     from ..looking import View
-
-
-Published: TypeAlias = Mapping[str, tuple[Record, Stamp | None]]
-"""What was published, by address: its record, and the stamp of a single file."""
 
 
 class Open(NamedTuple):
@@ -54,6 +46,7 @@ class Runs:
         self, pipeline: PipelineDefinition, engine: Engine | str | None, stack: ExitStack, options: Mapping[str, Any]
     ) -> None:
         self.pipeline = pipeline
+        self.publisher = Publisher(pipeline.store, pipeline.name)
         self.workflow = f"pipeline:{pipeline.name}"
         self.open: list[Open] = []
         self.open_ids: set[str] = set()
@@ -68,15 +61,11 @@ class Runs:
         """How long an output took in the run that ended last."""
         self.before_start: Callable[[], None] = lambda: None
         """Called before a run is started, once there is an engine."""
-        self.holds: Callable[[], bool] = lambda: True
-        """Whether this process still has the lease under which it scans."""
         self.given = engine
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
         self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, Published | None]] = queue.SimpleQueue()
-        self._publishing = threading.Lock()
-        self._publisher: Callable[[Sequence[NewState]], Published] | None = None
 
     @property
     def has_engine(self) -> bool:
@@ -158,25 +147,12 @@ class Runs:
         """The tags of all runs of this root: another root may have a pipeline of the same name."""
         return {"root": self.pipeline.store.root_id}
 
-    @contextmanager
-    def publishing(self, publish: Callable[[Sequence[NewState]], Published]) -> Iterator[None]:
-        """Have the threads that wait for runs `publish` what these made, one after the other. When this ends, none does."""
-        self._publisher = publish
-        try:
-            yield
-        finally:
-            with self._publishing:
-                self._publisher = None
-
     def _wait(self, run: Run) -> None:
         """Wait for a run, then sync and publish what it made, while others are settled."""
         try:
             run.wait()
             results = results_of(run, self.pipeline.store.drafts)
-            self.sync(results.states)
-            with self._publishing:
-                published = None if self._publisher is None else self._publisher(results.states)
-            self._ended.put((run.id, results, published))
+            self._ended.put((run.id, results, self.publisher.publish(results.states)))
         except BaseException as error:
             self._ended.put((run.id, error, None))
 
@@ -213,7 +189,7 @@ class Runs:
         done = [unit for unit in ended.units if unit.id in ids and unit.id not in failed]
         if view.snapshot.failures:
             failures |= {unit.id: None for unit in done if unit.id in view.snapshot.failures}
-        whole = self._enter(done, published, view.snapshot, ended.began_ns)
+        whole = self.publisher.enter(done, published, view.snapshot, ended.began_ns)
         outcome.produced += [unit.id for unit in whole]
         if self.tell_states:
             outcome.events += [event for unit in whole for event in self._events(unit, published)]
@@ -243,74 +219,12 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def check_lease(self) -> None:
-        """Only the holder of the lease may publish and settle what a run made."""
-        if not self.holds():
-            raise PipelineBusy(
-                f"pipeline {self.pipeline.name!r}: another process has taken over the scan, because this one was silent",
-                pipeline=self.pipeline.name,
-            )
-
-    def sync(self, made: Iterable[NewState]) -> None:
-        self.pipeline.store.sync([each.draft for each in made])
-
-    def publish(
-        self, made: Sequence[NewState], records: Mapping[str, Record], forced: Collection[str] = ()
-    ) -> Published:
-        """Publish what is synced, in the place of what has these `records`. Return what was published, by address."""
-        publications = [
-            Publication(draft, record, former and former.content_hash, unit in forced)
-            for unit, draft, record in made
-            for former in [records.get(draft.address)]
-        ]
-        stamp = self.pipeline.store.files.stamp
-        return {
-            address: (record, now or stamp(address) if record.members is None else None)
-            for (address, is_done, _, now), (_, _, record) in zip(
-                self.pipeline.store.publish(publications, self.check_lease), made, strict=True
-            )
-            if is_done
-        }
-
     def _events(self, unit: Unit, published: Published) -> list[StateEvent]:
         return [
             StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
             for address in unit.outputs.values()
             for record, _ in [published[address]]
         ]
-
-    def _enter(self, units: Sequence[Unit], published: Published, snapshot: Snapshot, began_ns: int) -> Sequence[Unit]:
-        """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
-        files, hashes = self.pipeline.store.files, snapshot.hashes
-        read = {
-            path: digest
-            for record, _ in published.values()
-            for path, digest in record.inputs.items()
-            if path not in hashes and digest != EXISTS
-        }
-        for (path, digest), now in zip(read.items(), files.stamps(list(read)), strict=True):
-            snapshot.was_read(path, digest, now, began_ns)
-        for address, (record, stamp) in published.items():
-            if record.members is None:
-                snapshot.changed(address, stamp, record.content_hash)
-            else:
-                self._enter_members(address, record.members, snapshot)
-            snapshot.records[address] = record
-        refused = [address for unit in units for address in unit.outputs.values() if address not in published]
-        for address in refused:
-            if address[-1] != "/" and "{" not in address:
-                snapshot.changed(address, files.stamp(address))
-        if not refused:
-            return units
-        return [unit for unit in units if all(address in published for address in unit.outputs.values())]
-
-    def _enter_members(self, address: str, members: Mapping[str, str], snapshot: Snapshot) -> None:
-        stamp, former = self.pipeline.store.files.stamp, snapshot.records.get(address)
-        for path in member_paths(address, () if former is None else former.members or ()):
-            snapshot.changed(path, stamp(path))
-        for path, digest in zip(member_paths(address, members), members.values(), strict=True):
-            snapshot.changed(path, stamp(path), digest)
-        snapshot.tree.setdefault(members_base(address).removesuffix("/"), {})
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> StageFailure:
         """Count one more failure, and set when it is tried again: by the schedule, as long as nothing else changed."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from hashlib import sha256
-from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from ...base.codec import encode_checked
@@ -43,33 +42,9 @@ class Record(NamedTuple):
         defaults = self._field_defaults
         return {
             key: dict(value) if isinstance(value, Mapping) else value
-            for key, name, value in zip(_keys(self), self._fields, self, strict=True)
+            for key, name, value in zip(_keys(Record), self._fields, self, strict=True)
             if name not in defaults or value != defaults[name]
         }
-
-
-def encode_record(record: Record) -> bytes:
-    """`encode_checked(record.to_json())`, in a fraction of the time: a first build writes one for each state."""
-    code, config, content, common, at, by, entity, inputs, members, check, stale = record
-    if members is not None or stale:
-        return encode_checked(record.to_json())
-    quote = encode_basestring
-    before, after = _encoded_alike(code, config, at, by, check)
-    listed = ",".join([f"{quote(path)}:{quote(inputs[path])}" for path in sorted(inputs)])
-    return (
-        f'{before}{quote(content)},"entity":{quote(entity)},"inputs":{{{listed}}},"inputsHash":{quote(common)},{after}'
-    ).encode()
-
-
-@lru_cache(16)
-def _encoded_alike(code: str, config: str, at: str, by: str, check: str) -> tuple[str, str]:
-    """What records of one moment have in common: their beginning, up to the content hash, and their end."""
-    quote = encode_basestring
-    checked = f'"checkHash":{quote(check)},' if check else ""
-    return (
-        f'{{{checked}"codeHash":{quote(code)},"configHash":{quote(config)},"contentHash":',
-        f'"producedAt":{quote(at)},"producedBy":{quote(by)}}}',
-    )
 
 
 def record_from(written: Mapping[str, Any]) -> Record:
@@ -118,7 +93,7 @@ class StageFailure(NamedTuple):
     run_id: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return dict(zip(_keys(self), self, strict=True))
+        return dict(zip(_keys(StageFailure), self, strict=True))
 
 
 def failure_from(written: Mapping[str, Any]) -> StageFailure | None:
@@ -133,9 +108,10 @@ def failure_from(written: Mapping[str, Any]) -> StageFailure | None:
         return None
 
 
-def _keys(kind: Record | StageFailure | type[Record | StageFailure]) -> list[str]:
+@cache
+def _keys(kind: type[Record | StageFailure]) -> list[str]:
     """The names of the fields in JSON: `codeHash` is `code_hash`."""
-    return [re.sub("_([a-z])", lambda found: found[1].upper(), name) for name in kind._fields]
+    return [re.sub("_([a-z])", lambda match: match[1].upper(), name) for name in kind._fields]
 
 
 def content_hash(content: bytes) -> str:

@@ -15,7 +15,9 @@ from ..files.root import Root
 from ..listing import Folder
 from ..notes import read_failures
 from ..port import Draft, Publication, Published, Wanted
+from ..publishing import Present, is_foreign, publish_batch
 from ..records import Record, members_hash
+from ..single import Stamp
 from ..snapshot import Snapshot
 from .files import DatabaseFiles
 from .kept import DatabaseDrafts, DatabaseNotes, DatabaseRecords, NoCache, find_records, name_of, record_values
@@ -85,12 +87,10 @@ class DatabaseStates:
         """One transaction: what is in it is seen, all of it or nothing."""
         with self._database.changing() as change:
             check()
-            batch = _Batch(change, publications, self.files)
-            answers = [batch.publish(each) for each in publications]
-            batch.write()
+            published = publish_batch(_Batch(change, publications, self.files), publications)
         for each in publications:
             self.drafts.remove(each.draft)
-        return answers
+        return published
 
     def tidy(self) -> None:
         pass
@@ -140,6 +140,7 @@ class _Batch:
 
     def __init__(self, change: Change, publications: Sequence[Publication], files: DatabaseFiles) -> None:
         self._change = change
+        self._publications = publications
         self._files = files
         self._drafts = {
             name
@@ -162,39 +163,44 @@ class _Batch:
         self._sizes: dict[str, int] = dict(
             rows_of(change, "SELECT hash, length(body) FROM state_contents WHERE hash IN", digests)
         )
-        self._files_written: list[tuple[Any, ...]] = []
-        self._records_written: list[tuple[str | None, ...]] = []
-        self._aside: list[tuple[str, str, int]] = []
-        self._removed: list[tuple[str]] = []
-        self._published: list[tuple[str]] = []
 
-    def publish(self, publication: Publication) -> Published:
-        draft, record, expected, replace = publication
-        address, there = draft.address, self._content_at(draft.address, record)
-        if name_of(draft) not in self._drafts:
-            done = there == record.content_hash
-            return Published(address, done, "" if done else "lost")
-        self._published.append((name_of(draft),))
-        if there not in (None, record.content_hash) and expected is None and not replace:
-            return Published(address, False, "unrecorded")
+    def present(self, publications: Sequence[Publication]) -> list[Present]:
+        return [
+            Present(self._content_at(each.draft.address, each.record), name_of(each.draft) in self._drafts)
+            for each in publications
+        ]
+
+    def reveal(self, accepted: Sequence[tuple[Publication, str | None]]) -> dict[str, Stamp | None]:
         now = time.time_ns()
-        if there is not None and there not in (expected, record.content_hash) and record.members is None:
-            self._aside.append((address, there, now))
-        if record.members is None:
-            self._write(address, record.content_hash, record, now)
-            return Published(address, True)
-        kept = set(_members(address, record))
-        former = self._former.get(address)
-        self._removed += [(path,) for path in _members(address, former) if path not in kept]
-        if address.endswith("/"):  # also what somebody else put there
-            self._removed += [(address + name,) for name in self._files.members(address) if address + name not in kept]
-        for path, digest in zip(_members(address, record), record.members.values(), strict=True):
-            self._write(checked_path(path), digest, None, now)
-        self._records_written.append((address, record.content_hash, *record_values(record)))
-        return Published(address, True)
+        files: list[tuple[Any, ...]] = []
+        records: list[tuple[str | None, ...]] = []
+        aside: list[tuple[str, str, int]] = []
+        removed: list[tuple[str]] = []
+        for publication, content in accepted:
+            address, record = publication.draft.address, publication.record
+            if record.members is None:
+                if content is not None and is_foreign(publication, content):
+                    aside.append((address, content, now))
+                files.append((address, *self._content(record.content_hash, now), *record_values(record)))
+                continue
+            kept = set(_members(address, record))
+            removed += [(path,) for path in _members(address, self._former.get(address)) if path not in kept]
+            if address.endswith("/"):  # also what somebody else put there
+                removed += [(address + name,) for name in self._files.members(address) if address + name not in kept]
+            for path, digest in zip(_members(address, record), record.members.values(), strict=True):
+                files.append((checked_path(path), *self._content(digest, now), *record_values(None)))
+            records.append((address, record.content_hash, *record_values(record)))
+        run = self._change.run_many
+        run("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", aside)
+        run("DELETE FROM states WHERE path = ?", removed)
+        run(WRITE_FILE, files)
+        run(WRITE_RECORD, records)
+        names = [name_of(each.draft) for each in self._publications]
+        run("DELETE FROM state_drafts WHERE name = ?", [(name,) for name in names if name in self._drafts])
+        return {each.draft.address: None for each, _ in accepted}
 
-    def _write(self, path: str, digest: str, record: Record | None, now: int) -> None:
-        self._files_written.append((path, digest, self._sizes[digest], now, *record_values(record)))
+    def _content(self, digest: str, now: int) -> tuple[str, int, int]:
+        return digest, self._sizes[digest], now
 
     def _content_at(self, address: str, record: Record) -> str | None:
         """The content hash of what is at the final place now; None if there is nothing."""
@@ -209,11 +215,3 @@ class _Batch:
         if not members or None in members.values():
             return None
         return members_hash({name: digest or "" for name, digest in members.items()})
-
-    def write(self) -> None:
-        run = self._change.run_many
-        run("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", self._aside)
-        run("DELETE FROM states WHERE path = ?", self._removed)
-        run(WRITE_FILE, self._files_written)
-        run(WRITE_RECORD, self._records_written)
-        run("DELETE FROM state_drafts WHERE name = ?", self._published)

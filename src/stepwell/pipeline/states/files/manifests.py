@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ....base.codec import encode_checked
 from ....errors import ManifestError
 from ..address import split_address
 from ..port import NoteKind
-from ..records import Record, encode_record, record_from
+from ..records import Record, record_from
 from ..single import Stamp
 from .local import HOME, LocalFiles
-from .logged import Changes, Logged, store_changes
+from .logged import LoggedMapping, store_changes
 from .root import Root
 
 
@@ -26,7 +25,7 @@ class Manifests:
         self._root = root
         self._pipeline = pipeline
         self._lock = lock
-        self._changed: dict[str, Logged] = {}
+        self._changed: dict[str, LoggedMapping] = {}
         """Directories whose log may have grown."""
 
     def read(self, folder: str) -> dict[str, Record]:
@@ -54,7 +53,9 @@ class Manifests:
         return {
             folder + key: self._record(folder, key, value)
             for folder, keys in folders.items()
-            for key, value in self._logged(folder).find(keys).items()
+            for values in [self._logged(folder).read()]
+            for key in keys
+            if (value := values.get(key)) is not None
         }
 
     def change(self, changes: Mapping[str, Record | None]) -> None:
@@ -63,12 +64,12 @@ class Manifests:
 
     def store(self, changes: Mapping[str, Record | None]) -> None:
         """Store changes durably. The caller holds the lock of the root."""
-        folders: dict[str, Changes] = {}
+        folders: dict[str, dict[str, Any]] = {}
         for address, record in changes.items():
             folder, key = split_address(address)
             if folder not in folders:
                 folders[folder] = {}
-            folders[folder][key] = None if record is None else encode_record(record)
+            folders[folder][key] = None if record is None else record.to_json()
         for folder in folders.keys() - self._changed.keys():
             self._changed[folder] = self._logged(folder)
         store_changes([(self._changed[folder], changed) for folder, changed in folders.items()])
@@ -82,8 +83,8 @@ class Manifests:
         while self._changed:
             self._changed.popitem()[1].fold()
 
-    def _logged(self, folder: str) -> Logged:
-        return Logged(self._root, f"{folder}.manifest", "states", self._pipeline)
+    def _logged(self, folder: str) -> LoggedMapping:
+        return LoggedMapping(self._root, f"{folder}.manifest", "states", self._pipeline)
 
 
 class FileNotes:
@@ -99,11 +100,7 @@ class FileNotes:
         logged = self._logged(kind)
         with self._lock():
             known = logged.read()
-            needed = {
-                key: None if value is None else encode_checked(value)
-                for key, value in changes.items()
-                if value != known.get(key)
-            }
+            needed = {key: value for key, value in changes.items() if value != known.get(key)}
             if needed:
                 store_changes([(logged, needed)])
                 logged.fold()
@@ -113,5 +110,5 @@ class FileNotes:
         logged = self._logged(kind)
         return LocalFiles(self._root).stamps([logged.json_path, logged.log_path])
 
-    def _logged(self, kind: NoteKind) -> Logged:
-        return Logged(self._root, f"{HOME}/{kind}", kind, self._pipeline)
+    def _logged(self, kind: NoteKind) -> LoggedMapping:
+        return LoggedMapping(self._root, f"{HOME}/{kind}", kind, self._pipeline)

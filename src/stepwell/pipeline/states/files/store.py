@@ -29,12 +29,10 @@ from .hash_cache import NO_HASH, HashCache
 from .lease import hold_lease, lease_number, locked
 from .local import HOME, LocalFiles
 from .manifests import FileNotes, Manifests
-from .publishing import Home, finish, publish, remove_states, sync_drafts
+from .publishing import FilePublisher
 from .root import Root
 
 _IGNORED = "*\n!.gitignore\n!root.json\n!failures.json\n!code.json\n!triggers.json\n"
-FORGOTTEN_SECONDS = 86_400.0
-"""Drafts that are older belong to nobody any more."""
 
 
 class FileStates:
@@ -49,7 +47,7 @@ class FileStates:
         self.drafts = FileDrafts(self.root)
         self.notes = FileNotes(self.root, pipeline, self._lock)
         self.cache = HashCache(self.files, self.notes, pipeline)
-        self._publishing = Home(self.root, self.files, self.drafts, self.records, self._lock)
+        self._publisher = FilePublisher(self.root, self.files, self.drafts, self.records, self._lock)
         self._root_id: str | None = None
 
     def close(self) -> None:
@@ -160,12 +158,12 @@ class FileStates:
             snapshot.publishing |= {each for each in records if draft_name(each[cut:]) in drafts}
 
     def sync(self, drafts: Iterable[Draft]) -> None:
-        sync_drafts(self._publishing, drafts)
+        self._publisher.sync(drafts)
 
     def publish(
         self, publications: Sequence[Publication], check: Callable[[], object] = lambda: None
     ) -> list[Published]:
-        return publish(self._publishing, publications, check)
+        return self._publisher.publish(publications, check)
 
     def tidy(self) -> None:
         """Fold the logs of manifests that have grown: once, however many states were published."""
@@ -176,7 +174,7 @@ class FileStates:
     def finish(self, folders: Iterable[Folder]) -> list[str]:
         """Finish renames that were interrupted, and remove drafts that nobody will finish."""
         left = [folder for folder in folders if folder.temporary]
-        return finish(self._publishing, left, FORGOTTEN_SECONDS) if left else []
+        return self._publisher.finish(left) if left else []
 
     def remove(self, addresses: Iterable[str]) -> list[str]:
-        return remove_states(self._publishing, addresses)
+        return self._publisher.remove(addresses)
