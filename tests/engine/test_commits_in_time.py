@@ -222,7 +222,10 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
         def attempt(self, held: Any) -> Any:
             return held
 
-        def begins(self, held: Any) -> bool:
+        def count(self, kind: str) -> int:
+            return 1
+
+        def begins_owned(self, held: Any) -> bool:
             begun.set()
             return False
 
@@ -235,9 +238,10 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
 
     class Held:
         spec = Spec
+        interrupt = None
 
     class Watched(BodyThreads):
-        """Something becomes ready in the middle of `find_again`."""
+        """Something becomes ready in the middle of `came_back`."""
 
         @property
         def lost(self) -> int:
@@ -252,10 +256,10 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
                 thread.start()
                 thread.join(0.2)
 
-    watched = Watched(1, cast(Any, Runner()), lambda: 1)
+    watched = Watched(cast(Any, Runner()), 1)
     watched._count = 1
-    watched.lose()
-    watched.find_again()
+    assert watched.overran(cast(Any, Held()))
+    watched.came_back()
     try:
         assert begun.wait(5)
     finally:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from stepwell import Builder, Context, Engine, Workflow, step
+from stepwell.core.graph.spec import Body
+from stepwell.engine.bodies.kinds import KINDS, ByKind, Limits
 from stepwell.engine.bodies.threads import BodyThreads
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
@@ -134,8 +137,8 @@ def test_bodies_behind_one_that_takes_long_get_other_threads() -> None:
     """A look later, and only if no body has ended since the look before: a short one is over before a thread is awake."""
     later: list[None] = []
     called: list[int] = []
-    runner: Any = SimpleNamespace(commit_soon=lambda: later.append(None))
-    threads = BodyThreads(4, runner, lambda: 9)
+    worker: Any = SimpleNamespace(commit_soon=lambda: later.append(None), count=lambda kind: 9)
+    threads = BodyThreads(worker, 4)
     threads.call = called.append  # type: ignore[method-assign]
     waiting: Any = [object(), object(), object()]
     threads.call_if_stuck()
@@ -148,3 +151,19 @@ def test_bodies_behind_one_that_takes_long_get_other_threads() -> None:
         assert (len(later), called) == (looks, []), "bodies end: look again"
     threads.call_if_stuck()
     assert (len(later), called) == (2, [3]), "none has ended"
+
+
+def test_one_table_lists_the_kinds() -> None:
+    """A new kind touches this table and its own file; the types that name each kind are as complete."""
+    assert tuple(KINDS) == get_args(Body) == ByKind._fields
+    assert [kind.executor().kind for kind in KINDS.values()] == list(KINDS)
+    assert {kind.limit for kind in KINDS.values()} <= set(Limits._fields)
+
+
+def test_no_other_module_of_the_engine_names_a_kind() -> None:
+    """`BodyKind` says what differs; everything else of a kind is in its executor."""
+    room = Path(__file__).parents[2] / "src/stepwell/engine"
+    own = {"kinds.py", "threads.py", "loop.py", "process.py"}
+    files = [file for folder in ("bodies", "scheduling", "worker") for file in (room / folder).glob("*.py")]
+    literal = re.compile(r'(?<!isolation=)"(thread|loop|process)"')
+    assert [file.name for file in files if file.name not in own and literal.search(file.read_text())] == []

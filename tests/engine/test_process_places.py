@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from stepwell.engine.bodies.process import ProcessBodies
 class Place:
     """Takes bodies as a real one does, and is free when the test says so."""
 
-    def __init__(self, begins: Any, settled: Any, free: Any) -> None:
+    def __init__(self, worker: Any, free: Any) -> None:
         self.free = lambda: free(self)
         self.given: list[str] = []
         self.closed = False
@@ -36,13 +37,12 @@ PLACES: list[Place] = []
 def bodies(monkeypatch: pytest.MonkeyPatch) -> Any:
     PLACES.clear()
     monkeypatch.setattr(process, "_Slot", Place)
-    return ProcessBodies(2, lambda attempt: True, lambda held, settle: None)
+    return ProcessBodies(Any, 2)  # type: ignore[arg-type]
 
 
 def test_what_comes_while_no_process_is_free_waits_and_keeps_its_order(bodies: Any) -> None:
     """As when a body was settled for its timeout and its process is still being killed."""
-    for body in "abcde":
-        bodies.put(body)
+    bodies.begin(list("abcde"))
     first, second = PLACES
     assert (first.given, second.given) == (["a"], ["b"])
     second.free()
@@ -53,15 +53,15 @@ def test_what_comes_while_no_process_is_free_waits_and_keeps_its_order(bodies: A
 
 
 def test_the_process_that_was_used_last_is_used_next(bodies: Any) -> None:
-    bodies.put("a")
+    bodies.begin(["a"])
     first, second = PLACES
     first.free()
-    bodies.put("b")
+    bodies.begin(["b"])
     assert (first.given, second.given) == (["a", "b"], [])
-    bodies.put("c")
+    bodies.begin(["c"])
     first.free()
     second.free()
-    bodies.put("d")
+    bodies.begin(["d"])
     assert second.given == ["c", "d"]
 
 
@@ -73,30 +73,40 @@ def test_all_are_closed(bodies: Any) -> None:
 
 def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second set would be forgotten, and its processes would outlive the engine."""
-    made: list[Any] = []
+    opened: list[Any] = []
 
-    class Bodies:
+    class Bodies(ProcessBodies):
         def __init__(self, *_: object) -> None:
-            time.sleep(0.05)  # so that the others come while this one is made
-            made.append(self)
-            self.given: list[Any] = []
+            time.sleep(0.05)  # so that the others come while this one is opened
+            opened.append(self)
+            self.bodies: list[Any] = []
             self.closed = False
 
-        def put(self, attempt: Any) -> None:
+        def begin(self, bodies: list[Any], *, keep: bool = False) -> None:
             assert not self.closed
-            self.given.append(attempt)
+            self.bodies += bodies
 
         def close(self) -> None:
             self.closed = True
 
     monkeypatch.setattr(process, "ProcessBodies", Bodies)
+    held: list[Any] = [SimpleNamespace(spec=SimpleNamespace(body="process"), number=number) for number in range(5)]
     with Engine("memory://") as engine:
         bodies = engine._require_runner()._bodies
-        threads = [threading.Thread(target=bodies._put_into_process, args=(number,)) for number in range(4)]
+        threads = [threading.Thread(target=bodies.begin, args=([body],), kwargs={"keep": False}) for body in held[:4]]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert (len(made), sorted(made[0].given)) == (1, [0, 1, 2, 3])
-    bodies._put_into_process("late")  # type: ignore[arg-type]
-    assert (len(made), len(made[0].given), made[0].closed) == (1, 4, True)
+        assert len(opened) == 1
+        assert sorted(body.number for body in opened[0].bodies) == [0, 1, 2, 3]
+        assert opened[0].closed is False
+    assert opened[0].closed
+
+
+def test_a_kind_that_is_needed_first_when_the_worker_has_closed_is_not_opened() -> None:
+    held: Any = SimpleNamespace(spec=SimpleNamespace(body="process"))
+    with Engine("memory://") as engine:
+        bodies = engine._require_runner()._bodies
+    assert bodies.begin([held], keep=False) is None
+    assert "process" not in bodies._executors

@@ -13,7 +13,6 @@ from ...core.graph.graph import numbers_by_name
 from ...core.model import Append, Settled
 from ...define import Bodies
 from ...history.effects.record import Line, clock_lines
-from .kinds import pool_of
 from .log_lines import AttemptOutput
 
 if TYPE_CHECKING:
@@ -168,8 +167,3 @@ class Held:
         for act in (self.interrupt, self.cancel):  # its body may end at this moment
             if act is not None:
                 act()
-
-    @property
-    def pool(self) -> str:
-        """The kind of its body; "!" marks a node that must not be claimed ahead of a free slot."""
-        return pool_of(self.spec.body, careful=self.spec.on_lost == "interrupt")

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .executor import Executor
 
 
 class BodyKind(NamedTuple):
-    """What the scheduler and the worker have to know of a kind."""
+    """What the scheduler and the worker have to know of a kind. How its bodies run is in the module of its executor."""
 
+    executor: Callable[[], type[Executor]]
+    """Loads the executor when there is a body for it."""
     limit: str
     """The field of `Limits` that says how many bodies of this kind run at once."""
     claimed_ahead: bool
     """Whether nodes are claimed before a slot is free. A process is not left idle for long: its bodies take long."""
 
 
+def _threads() -> type[Executor]:
+    from .threads import BodyThreads
+
+    return BodyThreads
+
+
+def _loop() -> type[Executor]:
+    from .loop import LoopBodies
+
+    return LoopBodies
+
+
+def _processes() -> type[Executor]:
+    from .process import ProcessBodies
+
+    return ProcessBodies
+
+
 KINDS = {
-    "thread": BodyKind("threads", claimed_ahead=True),
-    "loop": BodyKind("loop", claimed_ahead=True),
-    "process": BodyKind("processes", claimed_ahead=False),
+    "thread": BodyKind(_threads, "threads", claimed_ahead=True),
+    "loop": BodyKind(_loop, "loop", claimed_ahead=True),
+    "process": BodyKind(_processes, "processes", claimed_ahead=False),
 }
 """By the name that nodes and lanes have for it (`NodeSpec.body`)."""
-
-
-POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
-"""The pools of each kind. The careful one has the nodes that must not be claimed ahead of a free slot. It comes first: if the
-other were claimed ahead first, no slot would ever be free for it."""
-CAREFUL = frozenset(careful for careful, _ in POOLS.values())
-
-
-def pool_of(kind: str, *, careful: bool) -> str:
-    return POOLS[kind][0 if careful else 1]
 
 
 class Limits(NamedTuple):

@@ -13,27 +13,23 @@ from typing import Any
 from ...core.model import Settle
 from ...errors import Stopped
 from .attempt import Attempt, leave_body
+from .executor import Executor, WorkerPort
 from .held import Held
 
 log = logging.getLogger("stepwell")
 
 
-class LoopBodies:
+class LoopBodies(Executor):
     """Runs coroutines on the loop given to `use`, or on its own, which starts with the first body.
 
-    `begins` says whether a body may begin: it may have been stopped or given back meanwhile. `settled` gets each settlement.
-    `gone` is called when the loop of the application is closed, or about to be, with the bodies that cannot go on.
+    When the loop of the application is closed, or about to be, the bodies that cannot go on are given back.
     """
 
-    def __init__(
-        self,
-        begins: Callable[[Attempt], bool],
-        settled: Callable[[Held, Settle], None],
-        gone: Callable[[Sequence[Held]], None],
-    ) -> None:
-        self._begins = begins
-        self._settled = settled
-        self._gone = gone
+    kind = "loop"
+
+    def __init__(self, worker: WorkerPort, limit: int) -> None:
+        """`limit` bodies at most are claimed, so it need not be kept here."""
+        self._worker = worker
         self._own: asyncio.AbstractEventLoop | None = None
         self._given: asyncio.AbstractEventLoop | None = None
         self._owner: asyncio.Task[Any] | None = None
@@ -48,9 +44,8 @@ class LoopBodies:
         with self._lock:
             self._given, self._owner = loop, asyncio.current_task()
 
-    def begin(self, attempts: list[Attempt]) -> None:
-        """Call these bodies and run what they return."""
-        self._soon([attempt.held for attempt in attempts], self._begin, attempts)
+    def begin(self, bodies: list[Held], *, keep: bool = False) -> None:
+        self._soon(bodies, self._begin, bodies)
 
     def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine that a body returned in a thread."""
@@ -111,7 +106,7 @@ class LoopBodies:
             first, self._given_is_gone = not self._given_is_gone, True
         left = [self._tasks[task] for task in self._tasks_on(given)] if first and given.is_closed() else []
         if first or more:
-            self._gone([*left, *more])
+            self._give_back([*left, *more])
 
     # On the thread of a loop
 
@@ -136,17 +131,26 @@ class LoopBodies:
             # asyncio lets these through from any task, also one that a body made. The other bodies must go on.
             log.warning("a task on the loop for async bodies raised %r", error)
 
-    def _begin(self, attempts: list[Attempt]) -> None:
+    def _give_back(self, bodies: list[Held]) -> None:
+        self._worker.give_back(self.kind, bodies)
+        if not self._closed:
+            log.warning(
+                "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
+                "engine runs no more async bodies",
+                len(bodies),
+            )
+
+    def _begin(self, bodies: list[Held]) -> None:
         if self._given_is_gone:
-            self._gone([attempt.held for attempt in attempts])
+            self._give_back(bodies)
             return
-        for attempt in attempts:
-            if not self._begins(attempt):
+        for attempt in map(self._worker.attempt, bodies):
+            if not self._worker.begins(attempt):
                 continue
             ended = attempt.perform()
             leave_body()
             if isinstance(ended, Settle):
-                self._settled(attempt.held, ended)
+                self._worker.settled(attempt.held, ended)
             else:
                 self._start(attempt, ended)
 
@@ -178,7 +182,7 @@ class LoopBodies:
         except BaseException as error:
             settle = attempt.raised(error)
         held.interrupt = None
-        self._settled(held, settle)
+        self._worker.settled(held, settle)
 
     def _cancelled_with_its_loop(self, held: Held) -> bool:
         """Whether the task was cancelled together with all others, as `asyncio.run` does before it closes its loop.

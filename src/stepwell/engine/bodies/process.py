@@ -33,6 +33,7 @@ from ...define.code.registry import is_own
 from ...errors import NotStored, StateError, Stopped, StoreError
 from .attempt import Attempt, settle
 from .child import BodyRequest, serve
+from .executor import Executor, WorkerPort
 from .held import Held
 from .recording import AttemptSink
 
@@ -41,25 +42,25 @@ _STARTING = threading.Lock()
 """Only one child is started at a time, because `_children_allowed` changes a record of the whole process."""
 
 
-class ProcessBodies:
-    """Slots for bodies, each with a child process.
+class ProcessBodies(Executor):
+    """Slots for bodies, each with a child process."""
 
-    `begins` says whether a body may begin: it may have been stopped or given back while its process started.
-    """
+    kind = "process"
 
-    def __init__(self, slots: int, begins: Callable[[Attempt], bool], settled: Callable[[Held, Settle], None]) -> None:
+    def __init__(self, worker: WorkerPort, limit: int) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[Attempt] = []
+        self._waiting: list[Held] = []
         self._idle: list[_Slot] = []
-        self._slots = [_Slot(begins, settled, self._next) for _ in range(slots)]
+        self._slots = [_Slot(worker, self._next) for _ in range(limit)]
         self._idle.extend(reversed(self._slots))
 
-    def put(self, attempt: Attempt) -> None:
+    def begin(self, bodies: list[Held], *, keep: bool = False) -> None:
         with self._lock:
-            if self._idle:
-                self._idle.pop().give(attempt)
-            else:
-                self._waiting.append(attempt)
+            for held in bodies:
+                if self._idle:
+                    self._idle.pop().give(held)
+                else:
+                    self._waiting.append(held)
 
     def close(self) -> None:
         for slot in self._slots:
@@ -77,22 +78,16 @@ class ProcessBodies:
 class _Slot:
     """One child process at a time, and the thread that talks to it."""
 
-    def __init__(
-        self,
-        begins: Callable[[Attempt], bool],
-        settled: Callable[[Held, Settle], None],
-        free: Callable[[_Slot], None],
-    ) -> None:
-        self._begins = begins
-        self._settled = settled
+    def __init__(self, worker: WorkerPort, free: Callable[[_Slot], None]) -> None:
+        self._worker = worker
         self._free = free
-        self._work: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
         self._child: _Child | None = None
         self._closed = False
         threading.Thread(target=self._serve, name="stepwell-process", daemon=True).start()
 
-    def give(self, attempt: Attempt) -> None:
-        self._work.put(attempt)
+    def give(self, held: Held) -> None:
+        self._work.put(held)
 
     def close(self) -> None:
         self._closed = True
@@ -101,14 +96,15 @@ class _Slot:
             child.kill()
 
     def _serve(self) -> None:
-        while (attempt := self._work.get()) is not None:
+        while (held := self._work.get()) is not None:
+            attempt = self._worker.attempt(held)
             try:
                 settlement = self._converse(attempt)
             except BaseException as error:  # this thread has other bodies to serve
                 settlement = attempt.raised(error)
             self._free(self)  # first, so that the next body to be claimed gets this process instead of a new one
             if settlement is not None:
-                self._settled(attempt.held, settlement)
+                self._worker.settled(held, settlement)
         self._drop()
 
     def _converse(self, attempt: Attempt) -> Settle | None:
@@ -120,7 +116,7 @@ class _Slot:
                 child.ready = True
             child.busy_with(held)
             held.interrupt = partial(child.kill, held)
-            if not self._begins(attempt):
+            if not self._worker.begins(attempt):
                 return None
             child.send(_request(attempt))
             while True:

@@ -14,11 +14,11 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from collections.abc import Iterable
 
 from ...core.model import Settle
-from .attempt import Attempt, leave_body
+from .attempt import leave_body
+from .executor import Executor, WorkerPort
 from .held import Held
 
 SHORT_SECONDS = 0.0001
@@ -27,38 +27,14 @@ FEW = 3
 """After a short body its thread runs this many others by itself, and calls other threads only if one of them takes long."""
 
 
-class Runner(Protocol):
-    """What the threads need of the worker."""
-
-    def attempt(self, held: Held) -> Attempt: ...
-
-    def begins(self, attempt: Attempt) -> bool:
-        """Whether this body may begin now."""
-
-    def ended(self, held: Held, settlement: Settle) -> bool:
-        """A body has ended. True if it overran its time limit, and another thread has replaced the one it ran in."""
-
-    def pump(self, *, keep: bool = False) -> Held | None:
-        """Commit everything, unless another thread leads a commit. With `keep`, return one body for this thread to run."""
-
-    def commit_soon(self) -> None:
-        """In a moment, have another thread call `call_if_stuck` and commit the settlements."""
-
-    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """A body returned a coroutine: run it on the loop."""
-
-    def went_on(self, held: Held) -> bool:
-        """A body has moved to the loop, and its thread is free. True if another thread has replaced that one."""
-
-
-class BodyThreads:
+class BodyThreads(Executor):
     """Threads that run ready bodies in the order of claims. Started as needed."""
 
-    def __init__(self, limit: int, runner: Runner, held: Callable[[], int]) -> None:
+    kind = "thread"
+
+    def __init__(self, worker: WorkerPort, limit: int) -> None:
         self._limit = limit
-        self._runner = runner
-        self._held = held
-        """How many bodies for threads the worker holds, ready or begun."""
+        self._worker = worker
         self._ready: deque[Held] = deque()
         """Bodies that have not begun. Whoever takes one, a thread that runs it or one that gives it back, alone owns it."""
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -70,7 +46,6 @@ class BodyThreads:
         self._ended = self._ended_before = 0
         """How many bodies have ended, now and when `call_if_stuck` was asked for."""
         self.lost = 0
-        """How many threads are occupied by a body that overran its time limit."""
         self._closed = False
 
     @property
@@ -84,19 +59,15 @@ class BodyThreads:
         return len(self._ready)
 
     def add(self, held: Held) -> None:
-        """Add a body that is ready; `begin` should follow."""
         self._ready.append(held)
 
-    def begin(self, count: int, *, keep: bool) -> Held | None:
-        """Start `count` of the bodies just added. With `keep`, return the first instead of handing it to a thread."""
-        if not count:
-            return None
+    def begin(self, bodies: list[Held], *, keep: bool) -> Held | None:
         kept = self.take() if keep else None
-        others = count - (kept is not None)
+        others = len(bodies) - (kept is not None)
         if kept is not None and others <= FEW and self._short:
             if others:
                 self._ended_before = self._ended
-                self._runner.commit_soon()
+                self._worker.commit_soon()
         elif others:
             self.call(others)
         return kept
@@ -108,7 +79,7 @@ class BodyThreads:
                 self.call(len(self._ready))
             else:
                 self._ended_before = self._ended
-                self._runner.commit_soon()
+                self._worker.commit_soon()
 
     def put_back(self, held: Held) -> None:
         """Let another thread run this body. It goes to the front again."""
@@ -122,13 +93,22 @@ class BodyThreads:
         except IndexError:
             return None
 
-    def lose(self) -> None:
-        """The body of a thread has overrun its time limit: do not count on that thread any more."""
+    def take_back(self, held: Iterable[Held]) -> list[Held]:
+        return [*iter(self.take, None)]
+
+    def overran(self, held: Held) -> bool:
+        """A thread cannot be killed. It is not counted on any more, unless its body goes on elsewhere."""
+        if held.interrupt is not None:
+            return False
         with self._lock:
             self.lost += 1
+        return True
 
-    def find_again(self) -> None:
-        """A lost thread is free again, and ends."""
+    def replace(self) -> None:
+        self.call(0)
+
+    def came_back(self) -> None:
+        """The thread of the body ends, too."""
         with self._lock:
             self._count -= 1  # first: `call` reads both without the lock, and must not see one thread too many
             self.lost -= 1
@@ -140,7 +120,7 @@ class BodyThreads:
         if self._count - self.lost >= self._limit:
             return
         with self._lock:
-            wanted = min(self._held(), self._limit) + self.lost - self._count
+            wanted = min(self._worker.count(self.kind), self._limit) + self.lost - self._count
             wanted = 0 if self._closed else max(0, wanted)
             self._count += wanted
         for _ in range(wanted):
@@ -163,26 +143,25 @@ class BodyThreads:
                 continue
             began = time.monotonic()
             if self._run(held):
-                self._runner.pump()
+                self._worker.pump()
                 return
             self._short = time.monotonic() - began < SHORT_SECONDS
             self._ended += 1
             # A body that runs at most once is settled at once: its worker could die in the moment it would wait.
             if self._ready and held.spec.on_lost != "interrupt":
-                self._runner.commit_soon()
+                self._worker.commit_soon()
                 held = self.take()
             else:
-                held = self._runner.pump(keep=True)
+                held = self._worker.pump(keep=True)
                 if held is None:
                     held = self.take()
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it overran its time limit, and another thread has replaced this one."""
-        attempt = self._runner.attempt(held)
-        if not self._runner.begins(attempt):
+        attempt = self._worker.attempt(held)
+        if not self._worker.begins_owned(attempt):
             return False
         ended = attempt.perform()
         if not isinstance(ended, Settle):
-            self._runner.go_on(attempt, ended)
-            return self._runner.went_on(held)
-        return self._runner.ended(held, ended)
+            return self._worker.go_on(attempt, ended)
+        return self._worker.ended(held, ended)

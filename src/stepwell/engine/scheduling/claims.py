@@ -7,10 +7,10 @@ from collections.abc import Callable
 from ...base.ids import ClaimId, RunId, WorkerId
 from ...core.model import Claim, Lane, ListReady, StoreLimits
 from ..bodies.held import RunFacts
-from ..bodies.kinds import KINDS, POOLS, Limits
+from ..bodies.kinds import KINDS, Limits
 from .batches import ClaimScope, CommitBatch, IsolatedOp, Window
 from .ready import ReadyPools, first_of
-from .slots import Slots
+from .slots import POOLS, Slots
 
 DRAIN_FOR = 10_000_000
 """Microseconds. For this long a worker claims nothing, so that a suspect can run alone; then it runs beside what is left."""

@@ -16,10 +16,10 @@ from itertools import chain, islice
 from ...base.ids import RunId
 from ...core.model import Lane
 from ..bodies.held import QueueKey, RunFacts
-from ..bodies.kinds import KINDS, POOLS, pool_of
+from ..bodies.kinds import KINDS
 from .batches import ClaimScope, Window
 from .pressure import Pressure, RunPressure
-from .slots import Slots
+from .slots import POOLS, Slots, pool_of
 
 MAX_PAIRS_NAMED = 256
 """The most (workflow, digest) pairs in one claim. Every graph that is built at run time adds a pair."""

@@ -23,6 +23,7 @@ from .metrics import Counters, EngineMetrics, snapshot
 from .outbox import Outbox, Rejected, in_words
 from .pressure import Pressure
 from .ready import ReadyPools, WaitingWork
+from .slots import pool_of
 
 
 class Scheduler:
@@ -414,7 +415,7 @@ class Scheduler:
             self._give_back(strange)
         taken = 0
         for pool, limit in asked.pools:
-            taken += len(begun) if len(asked.pools) == 1 else sum(held.pool == pool for held in begun)
+            taken += len(begun) if len(asked.pools) == 1 else sum(_pool(held) == pool for held in begun)
             if taken < limit:
                 self._ready.drained(pool, asked)
         if receipt.contended:
@@ -463,3 +464,7 @@ class Scheduler:
             if held.suspect:
                 self._suspects.held -= 1
                 self.look_for_suspects()
+
+
+def _pool(held: Held) -> str:
+    return pool_of(held.spec.body, careful=held.spec.on_lost == "interrupt")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..bodies.kinds import CAREFUL, KINDS, Limits
+from ..bodies.kinds import KINDS, Limits
+
+POOLS = {kind: (f"{kind}!", kind) for kind in KINDS}
+"""The pools of each kind of body. The careful one has the nodes that must not be claimed ahead of a free slot. It comes
+first: if the other were claimed ahead first, no slot would ever be free for it."""
+CAREFUL = frozenset(careful for careful, _ in POOLS.values())
+
+
+def pool_of(kind: str, *, careful: bool) -> str:
+    return POOLS[kind][0 if careful else 1]
+
 
 AHEAD_WINDOW = 50_000
 """Microseconds. Claim ahead as many bodies as finished within this time, or within one commit if that took longer."""

@@ -1,15 +1,10 @@
-"""The bodies of one worker: where each kind runs, when a body may begin, and what happens when it ends.
-
-`def` bodies run in threads (`threads.py`), `async def` bodies on one loop (`loop.py`), `isolation="process"` bodies in
-processes of their own (`process.py`).
-"""
+"""The bodies of one worker: when one may begin, and what happens when it ends. `bodies/` has an executor for each kind."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ...base.clock import SECOND
 from ...base.ids import AttemptId, RunId
@@ -19,8 +14,10 @@ from ...core.model.outputs import Completion
 from ...core.store import Store, reader
 from ...errors import StoreError
 from ..bodies.attempt import Attempt, Pause, settle
+from ..bodies.executor import Executor
 from ..bodies.held import Held
 from ..bodies.host import Services
+from ..bodies.kinds import KINDS
 from ..bodies.loop import LoopBodies
 from ..bodies.recording import TRY_AGAIN_SECONDS, Ledger
 from ..bodies.threads import BodyThreads
@@ -32,10 +29,7 @@ from .group_commit import GroupCommit, now
 from .time_limits import Timekeeper
 from .timetable import Timetable
 
-if TYPE_CHECKING:
-    from ..bodies.process import ProcessBodies
-
-log = logging.getLogger("stepwell")
+AnyExecutor = TypeVar("AnyExecutor", bound=Executor)
 
 
 class WorkerBodies:
@@ -63,12 +57,11 @@ class WorkerBodies:
         self._pause = pause
         self._gave_up = gave_up
         self._guarded = guarded
-        limits = scheduler.limits
-        self.threads = BodyThreads(limits.threads, self, lambda: scheduler.count("thread"))
-        self.time = Timekeeper(scheduler, lock, timetable, commits, self.threads)
-        self.loop = LoopBodies(self._begins_elsewhere, self._settled_elsewhere, self._loop_is_gone)
-        self._processes: ProcessBodies | None = None
-        self._processes_lock = threading.Lock()
+        self._executors: dict[str, Executor] = {}
+        """By kind. Those of kinds that few programs have are opened with the first body."""
+        self._opening = threading.Lock()
+        self.threads, self.loop = self._open(BodyThreads), self._open(LoopBodies)
+        self.time = Timekeeper(scheduler, lock, timetable, commits, self._executors)
         self._closed = False
         ledger = Ledger(store, commits.submit_from_a_body)
         self._services = Services(self._read_outputs, scheduler.lines, ledger, store.transactions)
@@ -78,24 +71,37 @@ class WorkerBodies:
     def add(self, result: CommitResult) -> None:
         """Take what a commit claimed and settled; `begin` follows. The lock is held, so bodies begin in the order of claims."""
         for held in result.begin:
-            if held.spec.body == "thread":
-                self.threads.add(held)
+            if (executor := self._executors.get(held.spec.body)) is not None:
+                executor.add(held)
         for held, _, _ in result.settled:
             if held.spec.timeout is not None:
                 self.time.forget(held)
 
     def begin(self, begin: list[Held], *, keep: bool) -> Held | None:
-        threads = 0
+        by_kind: dict[str, list[Held]] = {}
         for held in begin:
-            threads += held.spec.body == "thread"
-        if threads != len(begin):
-            on_loop = [self.attempt(held) for held in begin if held.spec.body == "loop"]
-            if on_loop:
-                self.loop.begin(on_loop)
-            for held in begin:
-                if held.spec.body == "process":
-                    self._put_into_process(self.attempt(held))
-        return self.threads.begin(threads, keep=keep)
+            by_kind.setdefault(held.spec.body, []).append(held)
+        kept: Held | None = None
+        for kind, bodies in by_kind.items():
+            if (executor := self._executor(kind)) is not None:
+                kept = executor.begin(bodies, keep=keep) or kept
+        return kept
+
+    def _executor(self, kind: str) -> Executor | None:
+        """None if closing has given back the first body of its kind."""
+        if kind not in self._executors:
+            with self._opening:  # several threads may bring it
+                if kind not in self._executors and not self._closed:
+                    self._open(KINDS[kind].executor())
+        return self._executors.get(kind)
+
+    def _open(self, executor: type[AnyExecutor]) -> AnyExecutor:
+        opened = executor(self, self._scheduler.limits.of(executor.kind))
+        self._executors[executor.kind] = opened
+        return opened
+
+    def count(self, kind: str) -> int:
+        return self._scheduler.count(kind)
 
     def attempt(self, held: Held) -> Attempt:
         if held.spec.transaction:
@@ -110,16 +116,40 @@ class WorkerBodies:
             )
         return Attempt(held, self._services, self._read_frozen_at, pause=self._pause, guarded=self._guarded)
 
-    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def go_on(self, attempt: Attempt, coroutine: Coroutine[Any, Any, Any]) -> bool:
         self.loop.go_on(attempt, coroutine)
+        if attempt.held.spec.timeout is None:
+            return False
+        with self._lock:
+            return self.time.came_back(attempt.held)
 
-    def begins(self, attempt: Attempt) -> bool:
-        """Whether this body may begin. The caller alone has taken it from the ready ones, so most bodies need no lock."""
+    def begins_owned(self, attempt: Attempt) -> bool:
         held = attempt.held
         if held.spec.timeout is not None or held.stop or held.over:
             return self._begins(attempt)
         held.begun = True
         return True
+
+    def begins(self, attempt: Attempt) -> bool:
+        begins = self._begins(attempt)
+        if not begins:
+            self._commits.wake()
+        return begins
+
+    def settled(self, held: Held, settlement: Settle) -> None:
+        self._commits.ended(held, settlement)
+        self._commits.wake()
+
+    def give_back(self, kind: str, bodies: Sequence[Held]) -> None:
+        """Give back also those that had begun."""
+        with self._lock:
+            self._scheduler.withdraw(kind)
+            for held in bodies:
+                if not held.over:
+                    verdict = settling.lost(held.spec) if held.begun else settling.RELEASED
+                    self._scheduler.finished(held, settle(held, verdict), now())
+            self._commits.ask()
+        self._commits.wake()
 
     def _with_lines(self, held: Held, settlement: Settle) -> list[Op]:
         with self._lock:
@@ -151,12 +181,6 @@ class WorkerBodies:
         self._settled_apart(result)
         return replaced
 
-    def went_on(self, held: Held) -> bool:
-        if held.spec.timeout is None:
-            return False
-        with self._lock:
-            return self.time.came_back(held)
-
     def _begins(self, attempt: Attempt) -> bool:
         """The same under the lock: a body that closing gives back must not begin."""
         held = attempt.held
@@ -170,46 +194,6 @@ class WorkerBodies:
             if held.spec.timeout is not None:
                 self.time.begins(attempt, held.spec.timeout)
             return True
-
-    def _begins_elsewhere(self, attempt: Attempt) -> bool:
-        begins = self._begins(attempt)
-        if not begins:
-            self._commits.wake()
-        return begins
-
-    def _settled_elsewhere(self, held: Held, settlement: Settle) -> None:
-        """A body on the loop or in a process has ended: have the commit thread settle it."""
-        self._commits.ended(held, settlement)
-        self._commits.wake()
-
-    def _loop_is_gone(self, left: Sequence[Held]) -> None:
-        """The application has closed its loop: give back async bodies, also those that had begun, and claim no more."""
-        with self._lock:
-            self._scheduler.withdraw("loop")
-            for held in left:
-                if not held.over:
-                    verdict = settling.lost(held.spec) if held.begun else settling.RELEASED
-                    self._scheduler.finished(held, settle(held, verdict), now())
-            self._commits.ask()
-        self._commits.wake()
-        if not self._closed:
-            log.warning(
-                "the event loop that async bodies ran on was closed before the engine; %d of them are given back, and this "
-                "engine runs no more async bodies",
-                len(left),
-            )
-
-    def _put_into_process(self, attempt: Attempt) -> None:
-        """Takes a lock, as several threads may bring the first such body, or one that closing has given back."""
-        with self._processes_lock:
-            if self._closed:
-                return
-            if self._processes is None:
-                from ..bodies.process import ProcessBodies
-
-                places = self._scheduler.limits.processes
-                self._processes = ProcessBodies(places, self._begins_elsewhere, self._settled_elsewhere)
-            self._processes.put(attempt)
 
     def _read_frozen_at(self, run_id: RunId) -> float | None:
         try:
@@ -231,20 +215,21 @@ class WorkerBodies:
 
     def not_begun(self) -> list[Held]:
         """Take away all bodies that have not begun, so that they never will. The lock is held."""
-        found = [held for held in self._scheduler.held.values() if held.spec.body != "thread" and not held.begun]
-        while (held := self.threads.take()) is not None:
-            found.append(held)
-        return found
+        taken: list[Held] = []
+        for kind in KINDS:
+            bodies = [held for held in self._scheduler.held.values() if held.spec.body == kind]
+            executor = self._executors.get(kind)
+            taken += bodies if executor is None else executor.take_back(bodies)
+        return taken
 
     def end_overdue(self, overdue: list[Held]) -> None:
         self.time.end(overdue)
-        self.loop.look()
+        for executor in [*self._executors.values()]:
+            executor.look()
 
     def close(self) -> None:
-        with self._processes_lock:
+        with self._opening:
             self._closed = True
         self.time.close()
-        self.threads.close()
-        self.loop.close()
-        if self._processes is not None:
-            self._processes.close()
+        for executor in self._executors.values():
+            executor.close()

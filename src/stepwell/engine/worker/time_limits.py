@@ -6,11 +6,12 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Mapping
 
 from ...base.clock import LONGEST_WAIT, SECOND, microseconds
 from ..bodies.attempt import Attempt
+from ..bodies.executor import Executor
 from ..bodies.held import Held
-from ..bodies.threads import BodyThreads
 from ..scheduling.scheduler import Scheduler
 from .group_commit import GroupCommit, now
 from .timetable import Timetable
@@ -30,14 +31,14 @@ class Timekeeper:
         lock: threading.Lock,
         timetable: Timetable,
         commits: GroupCommit,
-        bodies: BodyThreads,
+        executors: Mapping[str, Executor],
     ) -> None:
         self._scheduler = scheduler
         self._lock = lock
         """The lock of the scheduler."""
         self._timetable = timetable
         self._commits = commits
-        self._bodies = bodies
+        self._executors = executors
         self._attempts: dict[Held, Attempt] = {}
         self._changed = threading.Event()
         self._looks_at: float = math.inf
@@ -64,9 +65,12 @@ class Timekeeper:
     def came_back(self, held: Held) -> bool:
         """The thread of this body is free again. True if another thread has replaced it. The lock is held."""
         if held.runaway:
-            self._bodies.find_again()
-            self._scheduler.stalled = self._bodies.lost >= MAX_RUNAWAYS
+            self._executors[held.spec.body].came_back()
+            self._count_lost()
         return held.runaway
+
+    def _count_lost(self) -> None:
+        self._scheduler.stalled = sum(executor.lost for executor in self._executors.values()) >= MAX_RUNAWAYS
 
     def end(self, items: list[Held]) -> None:
         """Settle attempts whose time is up. Whatever their bodies still do is not recorded."""
@@ -76,7 +80,8 @@ class Timekeeper:
             except Exception:  # the time of the others is up too
                 log.exception("node %r of run %s could not be timed out", held.spec.name, held.facts.run_id)
         if items:
-            self._bodies.call(0)  # replace the lost threads, or what was claimed ahead would wait for them
+            for executor in [*self._executors.values()]:
+                executor.replace()  # or what was claimed ahead would wait for them
             self._commits.wake()
 
     def _end(self, held: Held) -> None:
@@ -86,7 +91,7 @@ class Timekeeper:
             if held.over or attempt is None:
                 return
             self._scheduler.finished(held, attempt.timed_out(), now())
-            if held.spec.body == "thread" and held.interrupt is None:
+            if self._executors[held.spec.body].overran(held):
                 self._lose(held)
         held.make_stop()
 
@@ -96,8 +101,7 @@ class Timekeeper:
 
     def _lose(self, held: Held) -> None:
         held.runaway = True
-        self._bodies.lose()
-        self._scheduler.stalled = self._bodies.lost >= MAX_RUNAWAYS
+        self._count_lost()
         log.warning(
             "node %r of run %s did not end within %g s; a thread cannot be killed, so its body goes on without "
             'being recorded (isolation="process" would end it)',
