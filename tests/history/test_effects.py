@@ -164,7 +164,7 @@ def test_secrets_are_not_stored_and_the_body_still_gets_them(engine: Engine, iso
 
 
 def test_large_responses_are_stored_once_for_each_run(sqlite_engine: Engine) -> None:
-    store: Any = sqlite_engine.store._store  # type: ignore[attr-defined]
+    store: Any = sqlite_engine.store
     size = payloads.LARGE
     run = run_one(sqlite_engine, bodies.large_answers, size=size, times=3)
     again = run_one(sqlite_engine, bodies.large_answers, size=size, times=2)

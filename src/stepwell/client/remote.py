@@ -32,6 +32,7 @@ from ..core.model import (
 from ..core.model.versions import VersionActivated, VersionSaved
 from ..core.model.wire import WireError, answer_from_wire, query_to_wire
 from ..core.store import Store, reader
+from ..core.store.hooks import CommitHooks
 from ..engine.checking import checked_limit
 from ..engine.code.code import Code
 from ..engine.waiting import waits_for_a_decision
@@ -51,6 +52,7 @@ class RemoteStore:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.url = transport.url
+        self.hooks = CommitHooks()
         self._ahead: int | None = None
         """Microseconds that the store's clock is ahead of ours."""
 

@@ -42,7 +42,7 @@ from .code.registering import KnownHandlers, register_handlers, register_workflo
 from .code.serving import ServedVersions
 from .code.versions import Versions
 from .documents import Documents
-from .events import Events, ObservedStore
+from .events import Events
 from .recent import Recent
 from .runs.requests import Requests
 from .runs.run import Run
@@ -119,9 +119,8 @@ class BlockingEngine(Working, SharedCalls):
             queue_depth=queue_depth,
         )
         refuse_while_importing_main()
-        self.events = Events(lambda: self.metrics)
-        store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
-        self.store: Store = ObservedStore(store, self.events)
+        self.store: Store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
+        self.events = Events(self.store, lambda: self.metrics)
         self._watch = Watch()
         news = runner == "local"
         self.waiting = Waiting(self.store, self._watch, self._work, self._still_active, self._works_on, news=news)

@@ -13,21 +13,19 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..base.clock import LONGEST_WAIT
 from ..base.ids import NodeId, RunId
 from ..base.words import shown
-from ..core.model import Answer, AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
+from ..core.model import AttemptStatus, Batch, NodeStatus, Receipt, RunStatus, Settle, receipts
 from ..core.store import Store
-from ..core.store.port import BodyTransaction, Transactions
 from ..errors import InputError
 from .bodies.held import Held
 from .bodies.raised import Raised
 from .recent import Recent
 from .scheduling.metrics import IDLE, EngineMetrics
 from .scheduling.pressure import BackpressureEvent
-from .wrapped_store import WrappedStore
 
 log = logging.getLogger("stepwell")
 
@@ -40,7 +38,6 @@ METRICS_SECONDS = 10.0
 """How often listeners get the metrics by default."""
 CLOSE_SECONDS = 5.0
 """How long closing waits for the listeners to have heard everything."""
-Committed = TypeVar("Committed", Answer, Answer | None)
 
 
 class RunEvent(NamedTuple):
@@ -67,7 +64,8 @@ class Events:
     The events of one run come in order, each once; what other processes did to it, when this one notices.
     """
 
-    def __init__(self, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
+    def __init__(self, store: Store, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
+        self._store = store
         self._listeners: dict[str, list[Callable[[Any], None]]] = {name: [] for name in EVENTS}
         self._every: list[_Periodic] = []
         """Listeners for metrics."""
@@ -76,8 +74,6 @@ class Events:
         """Whether anybody listens to runs or nodes."""
         self.settling: Callable[[], Iterable[Held]] = tuple
         """The attempts that the current group commit settles."""
-        self.in_order = threading.Lock()
-        """Held from before a commit until its events are queued."""
         self._told: Recent[RunId, tuple[int, RunStatus]] = Recent(MAX_RUNS)
         """The latest `seq` and status of each run."""
         self._waiting: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
@@ -101,31 +97,23 @@ class Events:
             raise InputError(
                 f"on({event!r}, ..., every=...): only metrics are told now and then; what happens, when it does"
             )
-        with self.in_order:
+        with self._store.hooks.in_order:
             if event == "metrics":
                 self._every.append(_Periodic(callback, METRICS_SECONDS if every is None else every))
                 self._waiting.put(("", threading.Event()))  # wakes the thread, which looks when metrics are due
             else:
                 self._listeners[event].append(callback)
-            self.listening = bool(self._listeners["run"] or self._listeners["node"])
+            first, self.listening = not self.listening, bool(self._listeners["run"] or self._listeners["node"])
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="stepwell-events", daemon=True)
                 self._thread.start()
+        if first and self.listening:
+            self._store.hooks.add(self._committed, in_order=True)
 
     # What happened
 
-    def observe(self, commit: Callable[[Batch], Committed], batch: Batch) -> Committed:
-        """Commit a batch, by this function, so that the listeners hear of it."""
-        if not self.listening:
-            return commit(batch)
-        with self.in_order:
-            answer = commit(batch)
-            if answer is not None:
-                self.committed(batch, answer)
-        return answer
-
-    def committed(self, batch: Batch, answers: Sequence[Receipt]) -> None:
-        """The store applied a batch of this engine. `in_order` is held."""
+    def _committed(self, batch: Batch, answers: Sequence[Receipt]) -> None:
+        """The store applied a batch. Its hooks are called in the order of commits."""
         news: dict[RunId, receipts.RunNews] = {}
         claimed: dict[RunId, None] = {}
         settled: list[Settle] = []
@@ -158,7 +146,7 @@ class Events:
         if self.listening:
             for run in news:
                 if self._is_new(run):
-                    with self.in_order:  # the commit on its way may be what was read, and has more events
+                    with self._store.hooks.in_order:  # the commit on its way may be what was read, and has more events
                         if self._is_new(run):
                             self._tell_run(run.run_id, run.status, run.seq)
 
@@ -199,7 +187,7 @@ class Events:
         """Wait until the listeners have been called for every event so far."""
         if self._thread is not None and threading.current_thread() is not self._thread:
             heard = threading.Event()
-            with self.in_order:  # after the events of a commit that others may have seen already
+            with self._store.hooks.in_order:  # after the events of a commit that others may have seen already
                 self._waiting.put(("", heard))
             heard.wait(CLOSE_SECONDS)
 
@@ -254,50 +242,3 @@ def _call(event: str, callback: Callable[[Any], None], value: object) -> None:
         with contextlib.suppress(BaseException):  # a logging handler is code of the user too
             told = Raised.of(error)
             log.error("a listener for %r events failed: %s: %s\n%s", event, told.type, told.message, told.traceback)
-
-
-class ObservedStore(WrappedStore):
-    """A store whose commits the listeners of one engine hear of."""
-
-    def __init__(self, store: Store, events: Events) -> None:
-        super().__init__(store)
-        self._events = events
-
-    @property
-    def transactions(self) -> Transactions | None:
-        found = self._store.transactions
-        return None if found is None else ObservedTransactions(found, self._events)
-
-    def commit(self, batch: Batch) -> Answer:
-        if not self._events.listening:
-            return self._store.commit(batch)
-        return self._events.observe(self._store.commit, batch)
-
-
-class ObservedTransactions:
-    """The transactions of an observed store: listeners hear what bodies commit in them, too."""
-
-    def __init__(self, transactions: Transactions, events: Events) -> None:
-        self._transactions = transactions
-        self._events = events
-
-    def begin(self) -> BodyTransaction:
-        return ObservedTransaction(self._transactions.begin(), self._events)
-
-
-class ObservedTransaction:
-    def __init__(self, transaction: BodyTransaction, events: Events) -> None:
-        self._transaction = transaction
-        self._events = events
-        self.is_of_server, self.undo, self.cancel = transaction.is_of_server, transaction.undo, transaction.cancel
-
-    @property
-    def connection(self) -> Any:
-        return self._transaction.connection
-
-    @property
-    def cancelled(self) -> bool:
-        return self._transaction.cancelled
-
-    def commit(self, batch: Batch) -> Answer | None:
-        return self._events.observe(self._transaction.commit, batch)

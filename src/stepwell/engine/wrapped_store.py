@@ -8,6 +8,7 @@ from typing import Any
 from ..base.ids import RunId, WorkerId
 from ..core.model import Answer, Batch, Hint, Query, StoreLimits
 from ..core.store import Store
+from ..core.store.hooks import CommitHooks
 from ..core.store.port import Transactions
 
 
@@ -37,6 +38,10 @@ class WrappedStore:
     def durability(self) -> object | None:
         """What a crash of the server may lose, in words; None of a store that is no server."""
         return getattr(self._store, "durability", None)
+
+    @property
+    def hooks(self) -> CommitHooks:
+        return self.store.hooks
 
     @property
     def needs_hints(self) -> bool:

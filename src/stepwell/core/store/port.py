@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from ...base.ids import RunId, WorkerId
 from ..model import Answer, Batch, Hint, Query, StoreLimits
+from .hooks import CommitHooks
 
 
 class BodyTransaction(Protocol):
@@ -68,6 +69,11 @@ class Store(Protocol):
     @property
     def limits(self) -> StoreLimits:
         """How much it takes at once."""
+        ...
+
+    @property
+    def hooks(self) -> CommitHooks:
+        """What is called after each commit, also after those of bodies in transactions."""
         ...
 
     def commit(self, batch: Batch) -> Answer: ...

@@ -30,9 +30,9 @@ from ...core.model import (
     RunRow,
 )
 from ...core.store import Store
-from ...engine.events import Events, ObservedStore
 from ...engine.recent import Recent
 from ...engine.runs.stored import SLACK
+from ...engine.wrapped_store import WrappedStore
 from ...errors import StoreError, StoreReplaced
 from ..problems import HttpProblem
 from .sse import Listener
@@ -305,25 +305,27 @@ def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
         query = None if page.cursor is None else query._replace(before=page.cursor)
 
 
-class WatchedStore(ObservedStore):
+class WatchedStore(WrappedStore):
     """A store that reports its commits to the feed, changed records to their cache, and its loss to the server."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, Events())
+        super().__init__(store)
         self.on_replaced: Callable[[StoreReplaced], None] = lambda error: None
         """Called when what is stored was exchanged: no request can be answered any more."""
         self.on_commit: Callable[[], None] = lambda: None
         self.on_record: Callable[[str], None] = lambda kind: None
         """Called with the kind of each record that was put."""
+        store.hooks.add(self._committed)
 
-    def commit(self, batch: Batch) -> Answer:
-        with self._noticing():
-            answer = self._store.commit(batch)
+    def _committed(self, batch: Batch, answer: Answer) -> None:
         self.on_commit()
         for op in batch:
             if type(op) is PutRecord:
                 self.on_record(op.kind)
-        return answer
+
+    def commit(self, batch: Batch) -> Answer:
+        with self._noticing():
+            return self._store.commit(batch)
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
         with self._noticing():

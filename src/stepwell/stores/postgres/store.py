@@ -15,6 +15,7 @@ import psycopg
 from ...base.clock import Clock
 from ...base.ids import RunId, WorkerId
 from ...core.model import Answer, Batch, Hint, Query, Swept
+from ...core.store.hooks import CommitHooks
 from ...core.store.rules.processes import check_process
 from ...errors import StoreError
 from . import schema
@@ -68,8 +69,12 @@ class PostgresStore:
         self._connections = ConnectionPool(self._address, connections)
         self._sender = Sender(self._connections, self._address.schema)
         self._listener = HintListener(self._connections, self._address.schema)
+        self.hooks = CommitHooks()
         self.transactions = BodyTransactions(
-            self._connections, self._address.schema, lambda connection, batch: self._send(connection, BatchCall(batch))
+            self._connections,
+            self._address.schema,
+            lambda connection, batch: self._send(connection, BatchCall(batch)),
+            self.hooks,
         )
         self._commit_statement = _COMMIT.format(schema=quoted(self._address.schema))
         self._ahead = 0
@@ -92,6 +97,9 @@ class PostgresStore:
             raise
 
     def commit(self, batch: Batch) -> Answer:
+        return self.hooks.around(self._commit, batch)
+
+    def _commit(self, batch: Batch) -> Answer:
         self._check_process()
         request = BatchCall(batch)
         if request.empty and batch:

@@ -19,6 +19,7 @@ from psycopg.rows import tuple_row
 
 from ...base.ids import AttemptId, split_attempt_id
 from ...core.model import Answer, AttemptStatus, Batch, Refused, Settle
+from ...core.store.hooks import CommitHooks
 from ...core.store.rules.codes import ATTEMPT_CODE, ORDINALS
 from ...errors import DefinitionError, StoreError
 from .connections import ConnectionPool, worth_repeating
@@ -52,7 +53,8 @@ LOOK_SECONDS = 0.2
 
 
 class BodyTransactions:
-    def __init__(self, connections: ConnectionPool, schema: str, call: Call) -> None:
+    def __init__(self, connections: ConnectionPool, schema: str, call: Call, hooks: CommitHooks) -> None:
+        self.hooks = hooks
         self._connections, self.call, self.translated = connections, call, connections.translated
         self._attempt = _ATTEMPT.format(schema=quoted(schema), ordinals=ORDINALS)
         self._kept: list[psycopg.Connection[Any]] = []
@@ -147,6 +149,9 @@ class PostgresTransaction:
         connection.execute(f"{settings}; SET LOCAL stepwell.transaction = '{self._mark}'".encode())
 
     def commit(self, batch: Batch) -> Answer | None:
+        return self._transactions.hooks.around(self._commit_and_end, batch)
+
+    def _commit_and_end(self, batch: Batch) -> Answer | None:
         try:
             answer = self._commit(batch)
             if answer is not None:

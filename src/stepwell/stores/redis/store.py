@@ -30,6 +30,7 @@ from ...core.model import (
     ops,
 )
 from ...core.model.rows import LineRow
+from ...core.store.hooks import CommitHooks
 from ...core.store.rules.processes import check_process
 from ...core.store.rules.values import refuse_values
 from ...errors import (
@@ -77,6 +78,7 @@ class RedisStore:
         self._offset = offset
         self._clock = clock
         self._pid = os.getpid()
+        self.hooks = CommitHooks()
         self._closed = False
         self._library = library()
         self._client: Any = connect(self._address)
@@ -111,6 +113,9 @@ class RedisStore:
                 raise
 
     def commit(self, batch: Batch) -> Answer:
+        return self.hooks.around(self._commit, batch)
+
+    def _commit(self, batch: Batch) -> Answer:
         self._check_open()
         for op in takewhile(lambda op: isinstance(op, ops.AddGraph), batch):
             for part in parts_before(cast(ops.AddGraph, op)) if refuse_values(op) is None else ():

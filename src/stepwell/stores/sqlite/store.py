@@ -13,6 +13,7 @@ from urllib.parse import quote
 from ...base.clock import Clock
 from ...base.ids import AttemptId, RunId, WorkerId
 from ...core.model import ActivateVersion, Answer, Batch, Hint, Op, PutRecord, Query, Receipt, SaveVersion, ops
+from ...core.store.hooks import CommitHooks
 from ...core.store.rules.grouping import groups
 from ...core.store.rules.processes import check_process
 from ...core.store.rules.values import refuse_values
@@ -70,6 +71,7 @@ class SqliteStore:
         self._busy_seconds = busy_seconds
         self._pid = os.getpid()
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+        self.hooks = CommitHooks()
         self._closed = False
         self._lanes = Lanes()
         self._ends = threading.Event()
@@ -114,6 +116,9 @@ class SqliteStore:
             ) from None
 
     def commit(self, batch: Batch) -> Answer:
+        return self.hooks.around(self._commit_alone, batch)
+
+    def _commit_alone(self, batch: Batch) -> Answer:
         self._check_process()
         with self._write_lock:
             try:

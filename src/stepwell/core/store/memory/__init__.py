@@ -12,6 +12,7 @@ from ....base.ids import RunId, WorkerId
 from ....errors import StoreError
 from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal, Refused, ops, receipts
 from ...model.versions import ActivateVersion, SaveVersion
+from ..hooks import CommitHooks
 from ..rules.grouping import groups
 from ..rules.processes import check_process
 from ..rules.values import refuse_values
@@ -43,10 +44,14 @@ class MemoryStore:
         """How many commits have changed a run."""
         self._heard: dict[WorkerId, int] = {}
         """What each worker was last told of it."""
+        self.hooks = CommitHooks()
         self._closed = False
         self._pid = os.getpid()
 
     def commit(self, batch: Batch) -> Answer:
+        return self.hooks.around(self._commit, batch)
+
+    def _commit(self, batch: Batch) -> Answer:
         check_process(self._pid, self.url)
         with self._lock:
             self._check_open()
