@@ -7,8 +7,13 @@ import pickle
 import pytest
 
 from stepwell.base.codec import encode
+from stepwell.base.forms.problems import Problems
 from stepwell.base.masking import mask
-from stepwell.base.secrets import SecretRef, Secrets, SecretSource, references, references_of, resolved, sources_of
+from stepwell.base.secret_refs import SecretRef, references, references_of
+from stepwell.base.secrets import Secrets, resolved
+from stepwell.base.services import SecretSource
+from stepwell.base.setting_types import read_table
+from stepwell.base.settings import Settings
 from stepwell.errors import InputError, MissingSecret, NotJson, TransientError
 
 
@@ -117,9 +122,12 @@ def test_a_secret_that_was_changed_is_used_as_it_is_now(tmp_path):
 
 
 def test_settings_say_where_secrets_are_and_mistakes_show_no_values():
-    found, problems = sources_of({"A": {"env": "X", "services": ["crm"]}, "B": {"file": "/run/b"}})
-    assert found == {"A": SecretSource("X", None, frozenset({"crm"})), "B": SecretSource(None, "/run/b", None)}
-    assert problems == []
+    problems = Problems()
+    table = read_table(
+        Settings, {"secrets": {"A": {"env": "X", "services": ["crm"]}, "B": {"file": "/run/b"}}}, problems
+    )
+    sources = {"A": SecretSource(env="X", services=frozenset({"crm"})), "B": SecretSource(file="/run/b")}
+    assert (table, problems) == ({"secrets": sources}, [])
     wrong = {
         "A": "hunter2",
         "B": {"envv": "hunter2"},
@@ -128,11 +136,12 @@ def test_settings_say_where_secrets_are_and_mistakes_show_no_values():
         "D": {"services": "crm"},
         "1": {},
     }
-    found, problems = sources_of(wrong)
-    assert found == {}
+    read_table(Settings, {"secrets": wrong}, problems)
+    assert {problem.place[1] for problem in problems} == wrong.keys()
     assert len(problems) == 6
-    assert not any("hunter2" in problem for problem in problems)
-    assert sources_of([])[1] == ["a table is needed, one entry for each secret"]
+    assert not any("hunter2" in str(problem.as_json()) for problem in problems)
+    read_table(Settings, {"secrets": []}, problems)
+    assert problems[-1].message == "expected a table, one entry for each name"
 
 
 def test_the_credential_of_a_service_is_for_it_alone_unless_its_entry_says_otherwise():

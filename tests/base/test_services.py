@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.base.secrets import SecretRef
-from stepwell.base.services import checked_services, services_of
+from stepwell.base.forms.problems import Problems
+from stepwell.base.secret_refs import SecretRef
+from stepwell.base.setting_types import read_table
+from stepwell.base.settings import Settings, checked_services
 from stepwell.errors import InputError
 
 
@@ -19,15 +21,15 @@ def test_a_service_has_its_url_and_its_credentials():
     assert crm.base_url == "https://crm.example.com/api"
     assert crm.bearer == SecretRef("T")
     assert crm.references == (SecretRef("T"), SecretRef("K"))
-    assert not crm.private
-    assert local.private
+    assert not crm.is_private
+    assert local.is_private
     assert local.basic == ("me", SecretRef("P"))
 
 
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ({}, "base_url"),
+        ({}, "a service needs its base_url"),
         ({"base_url": "ftp://x"}, "http://"),
         ({"base_url": "https://"}, "a host"),
         ({"base_url": "https://me:hunter2@x"}, "no user and password"),
@@ -35,24 +37,26 @@ def test_a_service_has_its_url_and_its_credentials():
         ({"base_url": "https://:hunter2@x"}, "no user and password"),
         ({"base_url": "https://x?key=hunter2"}, "no query"),
         ({"base_url": "https://x:port"}, "base_url"),
-        ({"base_url": "https://x", "url": "y"}, "there is no 'url'"),
+        ({"base_url": "https://x", "url": "y"}, "a service has no field 'url'; there are base_url, "),
         ({"base_url": "https://x", "bearer": 7}, "one line of text"),
         ({"base_url": "https://x", "bearer": "hunter2\r\nX: y"}, "one line of text"),
-        ({"base_url": "https://x", "bearer": "secret:a b"}, "a secret is named by"),
+        ({"base_url": "https://x", "bearer": "secret:a b"}, "after secret:, as in"),
         ({"base_url": "https://x", "basic": "hunter2"}, "user and password"),
         ({"base_url": "https://x", "bearer": "a", "basic": ["a", "b"]}, "not both"),
         ({"base_url": "https://x", "headers": {"a b": "c"}}, "name of a header"),
-        ({"base_url": "https://x", "headers": "hunter2"}, "headers needs a table"),
-        ({"base_url": "https://x", "model": 1}, "model needs"),
+        ({"base_url": "https://x", "headers": "hunter2"}, "expected an object"),
+        ({"base_url": "https://x", "model": 1}, "expected the name of a model"),
         ({"base_url": "https://x", "private": "yes"}, "true or false"),
-        ("https://hunter2", "a table is needed"),
+        ("https://hunter2", "expected a table with at least base_url"),
     ],
 )
 def test_a_mistake_is_told_without_its_value(entry, told):
-    found, problems = services_of({"crm": entry})
-    assert found == {}
-    assert any(told in problem for problem in problems)
-    assert all(problem.startswith("crm: ") and "hunter2" not in problem for problem in problems)
-    with pytest.raises(InputError, match="services: crm"):
+    problems = Problems()
+    read_table(Settings, {"services": {"crm": entry}}, problems)
+    assert any(told in str(problem) for problem in problems)
+    assert all(problem.path.startswith("$.services.crm") and "hunter2" not in str(problem) for problem in problems)
+    assert not any("hunter2" in str(problem.as_json()) for problem in problems)
+    with pytest.raises(InputError, match=r"^services\.crm"):
         checked_services({"crm": entry})
-    assert services_of(7)[1]
+    with pytest.raises(InputError, match="expected a table"):
+        checked_services(7)

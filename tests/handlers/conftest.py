@@ -11,8 +11,9 @@ import pytest
 
 from stepwell.base.codec import decode, encode
 from stepwell.base.networks import allowed_networks
-from stepwell.base.secrets import Secrets, SecretSource
-from stepwell.base.services import checked_services
+from stepwell.base.secrets import Secrets
+from stepwell.base.services import SecretSource
+from stepwell.base.settings import checked_services
 from stepwell.handlers import Handlers
 from stepwell.handlers.access import Access
 

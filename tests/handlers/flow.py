@@ -11,7 +11,7 @@ from pathlib import Path
 from stepwell import Engine, Handlers
 from stepwell.base.networks import allowed_networks
 from stepwell.base.secrets import Secrets
-from stepwell.base.services import checked_services
+from stepwell.base.settings import checked_services
 from stepwell.define.document import Document
 from stepwell.handlers.access import Access
 

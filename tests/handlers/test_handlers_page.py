@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from stepwell.base.secrets import sources_of
-from stepwell.base.services import services_of
-from stepwell.base.settings import read_settings
+from stepwell.base.forms.problems import Problems
+from stepwell.base.services import Service
+from stepwell.base.setting_types import read_table
+from stepwell.base.settings import Settings, read_settings
 from stepwell.base.templates import is_template
 from stepwell.define.document import Document
 from stepwell.handlers import Handlers
 from tests.engine.waiting import eventually
 from tests.handlers.page import tables
+from tests.tables import field_rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "handlers.md").read_text("utf-8")
 SECTIONS = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
@@ -49,9 +51,13 @@ def test_the_examples_are_configs_that_the_handler_takes(name):
 def test_the_settings_are_read_as_they_stand():
     for name in ("call_external_service", "llm_service", "shell"):
         for block in blocks(SECTIONS[name], "toml"):
-            table = tomllib.loads(block)
-            assert services_of(table.get("services", {}))[1] == []
-            assert sources_of(table.get("secrets", {}))[1] == []
+            problems = Problems()
+            assert read_table(Settings, tomllib.loads(block), problems)
+            assert problems == []
+
+
+def test_every_field_of_a_service_is_on_the_page() -> None:
+    assert field_rows(Service) <= set(PAGE.splitlines())
 
 
 def test_every_setting_of_handlers_is_on_the_page(tmp_path: Path):

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, Handlers, handler
-from stepwell.base.secrets import SecretRef, Secrets
+from stepwell.base.secret_refs import SecretRef
+from stepwell.base.secrets import Secrets
 from stepwell.define.document import Document
 from stepwell.engine import NodeView
 from stepwell.errors import MissingJob, MissingSecret

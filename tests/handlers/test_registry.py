@@ -10,7 +10,8 @@ from importlib.metadata import EntryPoint
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from stepwell.base.secrets import SecretRef, Secrets
+from stepwell.base.secret_refs import SecretRef
+from stepwell.base.secrets import Secrets
 from stepwell.errors import DefinitionError, PermanentError
 from stepwell.handlers import Handlers, Problem, handler
 

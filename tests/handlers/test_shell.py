@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.base.secrets import SecretRef
+from stepwell.base.secret_refs import SecretRef
 from stepwell.errors import PermanentError, TransientError
 from tests.handlers.conftest import Bench, Ctx
 

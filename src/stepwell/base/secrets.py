@@ -18,61 +18,23 @@ service of the settings uses is for that service, or a document could send it an
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import InputError, MissingSecret, TransientError
 from .masking import MASK, SHORTEST, hide
+from .secret_refs import PREFIX, SecretRef, mapped
 from .words import shown
 
 if TYPE_CHECKING:
-    from pydantic import GetJsonSchemaHandler
+    from .services import SecretSource
 
-PREFIX = "secret:"
 VARIABLE = "STEPWELL_SECRET_"
 MAX_BYTES = 64 * 1024
 SEEN_SECONDS = 1.0
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}")
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class SecretRef:
-    """A reference to a secret, shown as `secret:NAME`. Only the worker that uses it knows the value."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            raise InputError(f"{shown(self.name)} cannot be the name of a secret: use letters, digits, _ . and -")
-
-    @classmethod
-    def of(cls, text: object) -> SecretRef | None:
-        """The reference written as `secret:NAME`; None for any other text.
-
-        For what a person wrote, never for what a template, a run or a server gave.
-        """
-        if isinstance(text, str) and text.startswith(PREFIX) and _NAME.fullmatch(text[len(PREFIX) :]):
-            return cls(text[len(PREFIX) :])
-        return None
-
-    def __repr__(self) -> str:
-        return PREFIX + self.name
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """In a config only an instance is one. Data that looks like one is data."""
-        from pydantic_core import core_schema
-
-        return core_schema.is_instance_schema(cls)
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "pattern": f"^{PREFIX}{_NAME.pattern}$", "description": "a reference to a secret"}
 
 
 class Provider(Protocol):
@@ -83,17 +45,7 @@ class Provider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class SecretSource:
-    """What settings say of a secret: where it is, and which services it is for (None: for whatever a document does)."""
-
-    env: str | None = None
-    file: str | None = None
-    services: frozenset[str] | None = None
-
-
 ANY_SERVICE = "*"
-_ANYWHERE = SecretSource()
 NO_SOURCES: Mapping[str, SecretSource] = {}
 
 
@@ -148,9 +100,9 @@ class Secrets:
         return None
 
     def _look_up(self, name: str, service: str | None) -> str:
-        source = self._sources.get(name, _ANYWHERE)
+        source = self._sources.get(name)
         self._check_service(name, source, service)
-        if source.env is not None or source.file is not None:
+        if source is not None and (source.env is not None or source.file is not None):
             return self._of_source(name, source)
         found = self._of_provider(name)
         if found is None and self._folder is not None:
@@ -164,8 +116,9 @@ class Secrets:
             raise MissingSecret(name, f"{PREFIX}{name} is not here: {places}, or say in [secrets] where it is")
         return found
 
-    def _check_service(self, name: str, source: SecretSource, service: str | None) -> None:
-        allowed = self._owners.get(name) if source.services is None else source.services
+    def _check_service(self, name: str, source: SecretSource | None, service: str | None) -> None:
+        own = None if source is None else source.services
+        allowed = self._owners.get(name) if own is None else own
         if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
             return  # ANY_SERVICE: the service is not known yet, so this is checked again later
         asked = "no service" if service is None else f"service {service!r}"
@@ -222,81 +175,6 @@ def _of_file(name: str, path: Path) -> str | None:
         raise MissingSecret(name, f"{PREFIX}{name} in {path} is no text") from None
 
 
-def leaves(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """Every value in a config that has no parts, with its path."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from leaves(item, (*path, key))
-    elif isinstance(value, list | tuple):
-        for place, item in enumerate(value):
-            yield from leaves(item, (*path, place))
-    else:
-        yield path, value
-
-
-def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of a config in which `change` is applied to every value that has no parts."""
-    if isinstance(value, Mapping):
-        return {key: mapped(item, change) for key, item in value.items()}
-    return [mapped(item, change) for item in value] if isinstance(value, list | tuple) else change(value)
-
-
-def references(value: object) -> Iterator[SecretRef]:
-    """Every reference in a config."""
-    return (leaf for _, leaf in leaves(value) if isinstance(leaf, SecretRef))
-
-
-def references_of(value: Any) -> Any:
-    """A config with references in place of `secret:NAME`. Only for what a person wrote, never for the output of a template."""
-    return mapped(value, lambda leaf: SecretRef.of(leaf) or leaf)
-
-
-def has_references(value: object) -> bool:
-    """Whether there is one. It is fast, because it is called for every config."""
-    kind = type(value)
-    if kind is dict:
-        return any(map(has_references, value.values()))  # type: ignore[attr-defined]
-    if kind is list:
-        return any(map(has_references, value))  # type: ignore[call-overload]
-    return kind is not str and any(True for _ in references(value))
-
-
 def resolved(value: Any, secrets: Secrets, service: str | None = None) -> Any:
     """A config with values in place of the references in it."""
     return mapped(value, lambda leaf: secrets.value(leaf, service) if isinstance(leaf, SecretRef) else leaf)
-
-
-def sources_of(table: object) -> tuple[dict[str, SecretSource], list[str]]:
-    """The `[secrets]` of the settings, and what is wrong with them."""
-    found: dict[str, SecretSource] = {}
-    problems: list[str] = []
-    if not isinstance(table, Mapping):
-        return found, ["a table is needed, one entry for each secret"]
-    for name, entry in table.items():
-        wrong = _wrong_source(name, entry)
-        if wrong:
-            problems.append(f"{name}: {wrong}")
-            continue
-        services = entry.get("services")
-        found[name] = SecretSource(
-            entry.get("env"), entry.get("file"), None if services is None else frozenset(services)
-        )
-    return found, problems
-
-
-def _wrong_source(name: object, entry: object) -> str | None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return "this cannot be the name of a secret: use letters, digits, _ . and -"
-    if not isinstance(entry, Mapping):  # never shown: it may be the secret itself
-        return 'a table is needed that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
-    if unknown := sorted(set(entry) - {"env", "file", "services"}):
-        return f"there is no {unknown[0]!r}; there are env, file and services"
-    for key in ("env", "file"):
-        if key in entry and not (isinstance(entry[key], str) and entry[key]):
-            return f"{key} needs some text"
-    if "env" in entry and "file" in entry:
-        return "either env or file is needed, not both"
-    services = entry.get("services", [])
-    if not isinstance(services, list | tuple) or not all(isinstance(each, str) for each in services):
-        return "services needs a list of names of services"
-    return None

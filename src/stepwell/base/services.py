@@ -1,50 +1,101 @@
-"""Services that handlers may call: named in the settings with their base URL and credentials, so documents name no hosts.
+"""What the settings say of services, which documents call by name and so without hosts, and of secrets.
 
 [services.crm]
 base_url = "https://crm.example.com/api"
 bearer = "secret:CRM_TOKEN"
 
-[services.openai]
-base_url = "https://api.openai.com/v1"
-bearer = "secret:OPENAI_KEY"
-model = "gpt-4o-mini"
+[secrets]
+CRM_TOKEN = { file = "/run/secrets/crm", services = ["crm"] }
+
+Problems show no values: one may be a secret in place of its reference. Importing this module loads pydantic.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from ..errors import InputError
-from .secrets import PREFIX, SecretRef, references
-from .words import shown
+from annotated_types import MinLen
+from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-Text = str | SecretRef
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
-_HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_KEYS = ("base_url", "bearer", "basic", "headers", "query", "model", "private")
+from .forms.reading import Expected, Form, Omittable
+from .secret_refs import NAME_PATTERN, PREFIX, SecretRef, references
+
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+def _text(value: Any) -> str | SecretRef:
+    reference = SecretRef.of(value)
+    if reference is not None:
+        return reference
+    if isinstance(value, str) and value.startswith(PREFIX):
+        raise ValueError(f"expected letters, digits and _ after {PREFIX}, as in {PREFIX}CRM_TOKEN")
+    if not isinstance(value, SecretRef) and not (isinstance(value, str) and value and value.isprintable()):
+        raise ValueError(f"expected one line of text, or {PREFIX}NAME")
+    return value
+
+
+def _pair(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f'expected user and password, as ["stepwell", "{PREFIX}CRM_PASSWORD"]')
+    return tuple(value)
+
+
+def _url(url: Any) -> str:
+    if not isinstance(url, str):
+        raise ValueError('expected the URL of a service, as "https://..."')
+    try:
+        parsed = urlsplit(url)
+        parsed.port  # noqa: B018  # raises when it is none
+    except ValueError:
+        raise ValueError("expected a URL whose port, if it has one, is a number") from None
+    if parsed.scheme not in ("http", "https") or not parsed.hostname:
+        raise ValueError("expected http:// or https:// and a host")
+    if parsed.username is not None or parsed.password is not None:
+        raise ValueError('expected no user and password in the URL: write basic = ["user", "secret:NAME"]')
+    if parsed.query or parsed.fragment or not url.isprintable() or " " in url:
+        raise ValueError("expected no query, no fragment and no blanks")
+    return url.rstrip("/")
+
+
+Text = Annotated[str | SecretRef, PlainValidator(_text)]
+HeaderName = Annotated[str, Field(pattern=r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"), Expected("the name of a header")]
+ServiceName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,99}$"),
+    Expected("the name of a service: up to 100 letters, digits, _ and -"),
+]
+
+
+class Service(Form):
     """The address and credentials of a service."""
 
-    name: str
-    base_url: str
-    bearer: Text | None = None
-    """`Authorization: Bearer ...`"""
-    basic: tuple[Text, Text] | None = None
-    """User and password."""
-    headers: Mapping[str, Text] = field(default_factory=dict)
-    query: Mapping[str, Text] = field(default_factory=dict)
-    model: str | None = None
-    """What `llm_service` asks for when a document names none."""
-    private: bool = False
-    """It may be at a private address. One at localhost says so by its URL."""
+    noun = "a service"
+    contents = 'a table with at least base_url = "https://..."'
+    shows_values = False
+    base_url: Annotated[str, PlainValidator(_url)] = Field(description="`http://` or `https://`, a host, and a path")
+    bearer: Omittable[Text] = Field(None, description="sent as `Authorization: Bearer ...`")
+    basic: Omittable[Annotated[tuple[Text, Text], BeforeValidator(_pair)]] = Field(
+        None, description="user and password, in place of `bearer`"
+    )
+    headers: dict[HeaderName, Text] = Field({}, description="sent with every request")
+    query: dict[str, Text] = Field({}, description="sent with every request")
+    model: Omittable[Annotated[str, MinLen(1), Expected("the name of a model")]] = Field(
+        None, description="what `llm_service` asks for when a document names none"
+    )
+    private: Omittable[bool] = Field(
+        None, description="whether it may be at a private address; one at localhost says so by its URL"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Service:
+        if self.bearer is not None and self.basic is not None:
+            raise ValueError("expected either bearer or basic, not both")
+        return self
+
+    @property
+    def is_private(self) -> bool:
+        return urlsplit(self.base_url).hostname in _LOCAL if self.private is None else self.private
 
     @property
     def references(self) -> tuple[SecretRef, ...]:
@@ -52,114 +103,32 @@ class Service:
         return tuple(references([self.bearer, self.basic, self.headers, self.query]))
 
 
-def services_of(table: object) -> tuple[dict[str, Service], list[str]]:
-    """The `[services]` of the settings, and what is wrong with them."""
-    found: dict[str, Service] = {}
-    problems: list[str] = []
-    if not isinstance(table, Mapping):
-        return found, ["a table is needed, one entry for each service"]
-    for name, entry in table.items():
-        if isinstance(entry, Service):
-            found[name] = entry
-            continue
-        wrong = [*_wrong(name, entry)]
-        problems += [f"{name}: {each}" for each in wrong]
-        if not wrong:
-            found[name] = _service(name, entry)
-    return found, problems
-
-
-def owners_of(services: Mapping[str, Service]) -> dict[str, frozenset[str]]:
-    """By secret: the services that use it."""
-    found: dict[str, frozenset[str]] = {}
-    for name, service in services.items():
-        for ref in service.references:
-            found[ref.name] = found.get(ref.name, frozenset()) | {name}
-    return found
-
-
-def checked_services(table: object) -> dict[str, Service]:
-    """The services given to an engine; InputError lists all problems."""
-    found, problems = services_of(table)
-    if problems:
-        raise InputError("\n".join(f"services: {problem}" for problem in problems))
-    return found
-
-
-def _service(name: str, entry: Mapping[str, Any]) -> Service:
-    parsed = urlsplit(entry["base_url"])
-    basic = entry.get("basic")
-    return Service(
-        name,
-        entry["base_url"].rstrip("/"),
-        _text(entry.get("bearer")),
-        None if basic is None else (_text(basic[0]), _text(basic[1])),  # type: ignore[arg-type]
-        {key: _text(value) for key, value in entry.get("headers", {}).items()},  # type: ignore[misc]
-        {key: _text(value) for key, value in entry.get("query", {}).items()},  # type: ignore[misc]
-        entry.get("model"),
-        entry.get("private", parsed.hostname in _LOCAL),
+def _names(value: Any) -> Any:
+    return (
+        frozenset(value) if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value) else value
     )
 
 
-def _text(value: str | None) -> Text | None:
-    """A text of the settings, as a reference if it is one."""
-    return SecretRef.of(value) or value
+SecretName = Annotated[
+    str, Field(pattern=f"^{NAME_PATTERN}$"), Expected("the name of a secret: up to 200 letters, digits, _ . and -")
+]
 
 
-def _wrong(name: object, entry: object) -> list[str]:
-    """The problems of an entry. Values are not shown: one may be a secret in place of its reference."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return [f"{shown(name)} cannot be the name of a service: letters, digits, _ and - are needed"]
-    if not isinstance(entry, Mapping):
-        return ['a table is needed, with at least base_url = "https://..."']
-    problems = [f"there is no {key!r}; there are {', '.join(_KEYS)}" for key in entry if key not in _KEYS]
-    problems += _wrong_url(entry.get("base_url"))
-    if "bearer" in entry:
-        problems += _wrong_text("bearer", entry["bearer"])
-    if "basic" in entry:
-        pair = entry["basic"]
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            problems.append(f'basic needs user and password, as ["stepwell", "{PREFIX}CRM_PASSWORD"]')
-        else:
-            problems += [*_wrong_text("basic", pair[0]), *_wrong_text("basic", pair[1])]
-    if "bearer" in entry and "basic" in entry:
-        problems.append("either bearer or basic is needed, not both")
-    for key in ("headers", "query"):
-        table = entry.get(key, {})
-        if not isinstance(table, Mapping):
-            problems.append(f"{key} needs a table")
-            continue
-        for item, value in table.items():
-            problems += _wrong_text(f"{key}.{item}", value)
-            if key == "headers" and not _HEADER.fullmatch(str(item)):
-                problems.append(f"{shown(item)} cannot be the name of a header")
-    if "model" in entry and not (isinstance(entry["model"], str) and entry["model"]):
-        problems.append("model needs some text")
-    if not isinstance(entry.get("private", False), bool):
-        problems.append("private needs true or false")
-    return problems
+class SecretSource(Form):
+    """Where a secret is, and which services it is for."""
 
+    noun = "a secret"
+    contents = 'a table that says where the secret is, as { env = "CRM_TOKEN" } or { file = "/run/crm" }'
+    shows_values = False
+    env: Omittable[Annotated[str, MinLen(1), Expected("the name of a variable")]] = None
+    file: Omittable[Annotated[str, MinLen(1), Expected("the path of a file")]] = None
+    services: Omittable[Annotated[frozenset[str], BeforeValidator(_names), Expected("a list of names of services")]] = (
+        None
+    )
+    """None: for whatever a document does."""
 
-def _wrong_url(url: object) -> list[str]:
-    if not isinstance(url, str) or not url:
-        return ['base_url = "https://..." is needed']
-    try:
-        parsed = urlsplit(url)
-        parsed.port  # noqa: B018  # raises when it is none
-    except ValueError as error:
-        return [f"base_url: {error}"]
-    if parsed.scheme not in ("http", "https") or not parsed.hostname:
-        return ["base_url needs http:// or https:// and a host"]
-    if parsed.username is not None or parsed.password is not None:
-        return ['base_url may hold no user and password: basic = ["user", "secret:NAME"] says them']
-    if parsed.query or parsed.fragment or not url.isprintable() or " " in url:
-        return ["base_url may hold no query and no fragment, and no blanks"]
-    return []
-
-
-def _wrong_text(key: str, value: object) -> list[str]:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        return [f"{key} needs one line of text, or {PREFIX}NAME"]
-    if value.startswith(PREFIX) and SecretRef.of(value) is None:
-        return [f"{key}: a secret is named by letters, digits and _, as {PREFIX}CRM_TOKEN"]
-    return []
+    @model_validator(mode="after")
+    def _check(self) -> SecretSource:
+        if self.env is not None and self.file is not None:
+            raise ValueError("expected either env or file, not both")
+        return self

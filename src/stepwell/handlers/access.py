@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..base.networks import Allowed
 from ..base.secrets import Secrets
-from ..base.services import Service
+
+if TYPE_CHECKING:
+    from ..base.services import Service
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Gives the addresses of a host."""
@@ -25,3 +28,12 @@ class Access:
     """Programs that `shell` may start: none, any, or these."""
     resolve: Resolve | None = None
     """Resolves host names; None: the system does."""
+
+
+def owners_of(services: Mapping[str, Service]) -> dict[str, frozenset[str]]:
+    """By secret: the services that use it."""
+    owners: dict[str, frozenset[str]] = {}
+    for name, service in services.items():
+        for reference in service.references:
+            owners[reference.name] = owners.get(reference.name, frozenset()) | {name}
+    return owners

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from ..base.forms.problems import Problem
-from ..base.secrets import SecretRef, leaves
+from ..base.secret_refs import SecretRef, leaves
 from ..base.words import suggestion
 from ..errors import PermanentError
 

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from ..base.clock import Duration, in_seconds
 from ..base.forms.problems import Problem
 from ..base.place import caller
-from ..base.secrets import SecretRef, has_references, leaves, references_of
+from ..base.secret_refs import SecretRef, has_references, leaves, references_of
 from ..base.words import shown
 from ..core.graph import Retry, SideEffects
 from ..errors import DefinitionError, PermanentError

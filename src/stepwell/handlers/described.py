@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.forms.problems import Problem
 from ..base.schemas import problems_of
-from ..base.secrets import references_of
+from ..base.secret_refs import references_of
 from ..base.words import suggestion
 from ..core.graph.document import read_retry, write_retry
 from .configs import Later, is_known_later, kind_of

@@ -27,21 +27,12 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ..base.networks import allowed_networks
-from ..base.secrets import (
-    ANY_SERVICE,
-    NO_SECRETS,
-    Provider,
-    Secrets,
-    has_references,
-    references,
-    references_of,
-    resolved,
-)
-from ..base.services import checked_services, owners_of
-from ..base.settings import Settings
+from ..base.secret_refs import has_references, references, references_of
+from ..base.secrets import ANY_SERVICE, NO_SECRETS, Provider, Secrets, resolved
+from ..base.settings import Settings, checked_services
 from ..base.words import shown
 from ..errors import DefinitionError
-from .access import Access
+from .access import Access, owners_of
 from .definition import Handler
 
 log = logging.getLogger("stepwell")

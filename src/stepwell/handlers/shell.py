@@ -21,7 +21,8 @@ from pydantic import AfterValidator, Field
 
 from ..base.codec import decode_strictly
 from ..base.masking import mask
-from ..base.secrets import SecretRef, resolved
+from ..base.secret_refs import SecretRef
+from ..base.secrets import resolved
 from ..errors import PermanentError, TransientError
 from ..history.effects.record import masked_data
 from .access import Access

@@ -19,7 +19,7 @@ from ..base.clock import MAX_SECONDS, SECOND
 from ..base.codec import encode_checked
 from ..base.forms.problems import Misfit, Path, Problem
 from ..base.forms.reading import Expected, Form, Line, Seconds, plain_number, printable
-from ..base.secrets import SecretRef
+from ..base.secret_refs import SecretRef
 from ..base.templates import TemplateError, compile_config
 from ..base.words import shown
 from ..core.model import RunStatus

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stepwell.base.secrets import SecretRef
+from stepwell.base.secret_refs import SecretRef
 from stepwell.errors import PermanentError, TransientError
 from stepwell.handlers.http.exchange import _origin
 from tests.handlers.conftest import Bench

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stepwell.base.secrets import SecretRef, SecretSource
+from stepwell.base.secret_refs import SecretRef
+from stepwell.base.services import SecretSource
 from stepwell.errors import MissingSecret, PermanentError
 from tests.handlers.conftest import Bench
 from tests.handlers.servers import Asked, Server, answer

@@ -87,9 +87,10 @@ class Problems(list[Problem]):
         text = None if found is ... else shown(found)
         self.append(Problem(path, message, None, None, text, expected, nearest))
 
-    def expected(self, path: Path, expected: str, found: Any) -> None:
-        """Report a value that is something else than expected."""
-        self.add(path, f"expected {expected}, got {shown(found)}", found=found, expected=expected)
+    def expected(self, path: Path, expected: str, found: Any = ...) -> None:
+        """Report a value that is something else than expected. It is not shown if it may be a secret: then leave it out."""
+        got = "" if found is ... else f", got {shown(found)}"
+        self.add(path, f"expected {expected}{got}", found=found, expected=expected)
 
     def nearest(self, kind: str, name: str, known: Collection[str]) -> str | None:
         """The nearest name of its kind, for the first few names: comparing one with thousands takes a while."""

@@ -63,6 +63,8 @@ class Form(BaseModel):
     """What it is called in messages: `a node`."""
     contents: ClassVar[str] = "an object"
     """What is expected where it stands: `an object with id and handler`."""
+    shows_values: ClassVar[bool] = True
+    """Whether messages show what was there instead: not where one may be a secret."""
     other_names: ClassVar[Mapping[str, str]] = {}
     """Other names of fields, with the name that each stands for."""
 
@@ -175,6 +177,8 @@ def _existing(data: Any, loc: tuple[str | int, ...]) -> Path:
     place: list[str | int] = []
     value = data
     for number, step in enumerate(loc):
+        if step == "[key]":  # of a dictionary, which its place before names
+            continue
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
@@ -185,22 +189,21 @@ def _existing(data: Any, loc: tuple[str | int, ...]) -> Path:
 
 
 def _report(form: type[BaseModel], error: ErrorDetails, place: Path, problems: Problems, path: Path) -> None:
-    kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    at = (*path, *place)
-    if kind == _EXPECTED:
+    kind, context, at = error["type"], error.get("ctx", {}), (*path, *place)
+    owner = _form_at(form, place[:-1])
+    shows_value = kind != _SECRET and getattr(_form_at(form, place), "shows_values", True)
+    value = error["input"] if shows_value else ...
+    if kind in (_EXPECTED, _SECRET):
         problems.expected(at, error["msg"], value)
-    elif kind == _SECRET:
-        problems.add(at, f"expected {error['msg']}", expected=error["msg"])
     elif kind == "missing":
-        owner, name = _form_at(form, place[:-1]), str(place[-1])
-        problems.add(at[:-1], f"{_noun(owner)} needs its {name}", expected=name)
+        problems.add(at[:-1], f"{_noun(owner)} needs its {place[-1]}", expected=str(place[-1]))
     elif kind == "extra_forbidden":
-        owner, name = _form_at(form, place[:-1]), str(place[-1])
+        name = str(place[-1])
         names = [*_names(owner), *getattr(owner, "other_names", ())]
         problems.unknown(at, f"{_noun(owner)} has no field {shown(name)}", name, names)
-    elif isinstance(refused := context.get("error"), Misfit):
-        for found in refused.problems:
-            problems.add((*at, *found.place), found.message, expected=found.expected, nearest=found.nearest)
+    elif isinstance(misfit := context.get("error"), Misfit):
+        for problem in misfit.problems:
+            problems.add((*at, *problem.place), problem.message, expected=problem.expected, nearest=problem.nearest)
     elif kind in ("value_error", "assertion_error"):
         problems.add(at, error["msg"].partition(", ")[2], found=value)
     elif kind in ("model_type", "model_attributes_type"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...base.codec import encode
 from ...base.ids import NodeId
-from ...base.secrets import SecretRef, references
+from ...base.secret_refs import SecretRef, references
 from ...base.templates import Config, NodeOutput, compile_config
 from ...base.types.shapes import Shape
 from ...core.graph import NodeSpec

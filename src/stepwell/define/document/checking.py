@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...base.codec import json_path
 from ...base.forms.problems import Path, Problems
 from ...base.ids import NodeId
-from ...base.secrets import PREFIX, SecretRef
+from ...base.secret_refs import PREFIX, SecretRef
 from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
 from ...core.graph import Graph, NodeSpec
 from ...core.graph.check import GraphProblem, above_all, inspect

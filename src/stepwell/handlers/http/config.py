@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
-from ...base.secrets import SecretRef
+from ...base.secret_refs import SecretRef
 from ..strict import Strict
 
 Parse = Literal["auto", "json", "text", "base64"]

@@ -21,7 +21,8 @@ import httpcore
 import httpx
 
 from ...base.masking import hide, mask_any_case
-from ...base.secrets import SecretRef, references, resolved
+from ...base.secret_refs import SecretRef, references
+from ...base.secrets import resolved
 from ...base.services import Text
 from ...base.version import __version__
 from ...errors import MissingSecret, PermanentError, TransientError

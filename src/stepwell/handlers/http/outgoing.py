@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...base.secrets import SecretRef, mapped
+from ...base.secret_refs import SecretRef, mapped
 from ...base.services import Text
 from .config import Parse
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ...base.codec import text
-from ...base.secrets import SecretRef
+from ...base.secret_refs import SecretRef
 from ...base.services import Text
 from ...core.graph import Retry
 from ...errors import NotJson, PermanentError, TransientError

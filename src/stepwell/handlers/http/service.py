@@ -103,8 +103,8 @@ class ToService(NamedTuple):
             f"{service.base_url}/{self.path.lstrip('/')}" if self.path else service.base_url,
             bearer=service.bearer,
             basic=service.basic,
-            service=service.name,
-            private=service.private,
+            service=self.service,
+            private=service.is_private,
             idempotency_key=self.idempotency_key,
             **more,
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.secrets import SecretRef
+from ...base.secret_refs import SecretRef
 from ...base.settings import read_settings
 from ...base.templates import TemplateError, compile_config
 from ...base.words import shown
