@@ -265,7 +265,7 @@ WHEN: list[tuple[dict[str, Any], str]] = [
     ({"every": "90s"}, "every 90 s"),
     ({"webhook": {"secret": "secret:A"}}, "POST /hooks/t (hmac)"),
     ({"webhook": {"secret": "secret:A", "scheme": "slack"}}, "POST /hooks/t (slack)"),
-    ({"state": {"pipeline": "p", "stateType": "s"}}, "new s of p"),
+    ({"state": {"pipeline": "p", "state_type": "s"}}, "new s of p"),
     ({"state": {"pipeline": "p", "path": "out/*"}}, "new out/* of p"),
     ({"run_finished": {"workflow": "o", "status": ["FAILED", "COMPLETED"]}}, "after o COMPLETED|FAILED"),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import Builder, Engine, Handlers, Pipeline
+from stepwell import Builder, Engine, Handlers, Pipeline, Workflow, step
 from stepwell.define.document import Document
 from stepwell.errors import DefinitionError, DocumentError, TriggerError
 from stepwell.pipeline.building.build import Scanner
@@ -17,6 +17,7 @@ from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.finding import load_pipeline
 from stepwell.pipeline.states.records import content_hash
 from stepwell.triggers.definition import Trigger
+from tests.engine.jobs import nothing
 from tests.pipeline.blog import make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -60,14 +61,14 @@ def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path,
     assert entities() == [A, A, B]
     blog = make_blog(root)
     blog.trigger(
-        "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="codeHash == currentCodeHash"
+        "all", state="final/{date}-digest.md", workflow=_publish, existing=True, filter="code_hash == current_code_hash"
     )
     blog.build(engine=engine)
     assert entities() == [A, A, A, B, B]
 
 
 def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root: Path, engine: Engine) -> None:
-    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.contentHash"}}]
+    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.content_hash"}}]
     engine.save(Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers()))
 
     def announced() -> list[str]:
@@ -76,7 +77,7 @@ def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root
     write(root, f"daily/{A}/a.txt", "Hello")
     make_blog(root).build(engine=engine)
     engine.triggers.add(
-        Trigger("new", "announce", state={"pipeline": "auto-blog", "stateType": "digest", "filter": "entity != 'no'"})
+        Trigger("new", "announce", state={"pipeline": "auto-blog", "state_type": "digest", "filter": "entity != 'no'"})
     )
     engine.triggers.add(Trigger("other", "announce", state={"pipeline": "another", "path": "final/{date}-digest.md"}))
     write(root, "daily/no/a.txt", "Hello")
@@ -97,12 +98,12 @@ def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root
     write(root, f"daily/{A}/a.txt", "Changed while it is active")
     make_blog(root).build(engine=engine)
     assert announced() == [A, A, B, B]  # B was changed while it was paused
-    with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'stateType'"):
+    with pytest.raises(TriggerError, match=r"(?s)pipeline, the name of a pipeline.*|did you mean 'state_type'"):
         Trigger("bad", "announce", state={"statetype": "digest"})
 
 
 def _save_announce(engine: Engine) -> None:
-    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.contentHash"}}]
+    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity ~ ' ' ~ input.content_hash"}}]
     engine.save(Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers()))
 
 
@@ -144,7 +145,7 @@ def _in_a_document(root: Path, engine: Engine, **options: Any) -> Pipeline:
 
 
 def _stored(root: Path, engine: Engine, **options: Any) -> Pipeline:
-    engine.triggers.add(Trigger("told", "announce", state={"pipeline": "p", "stateType": "article", **options}))
+    engine.triggers.add(Trigger("told", "announce", state={"pipeline": "p", "state_type": "article", **options}))
     return _plain(root)
 
 
@@ -216,7 +217,7 @@ def test_a_filter_knows_the_variables_of_its_states(root: Path, engine: Engine, 
 def test_a_broken_trigger_fails_alone(root: Path, engine: Engine) -> None:
     _save_announce(engine)
     write(root, "notes/one.txt", "1")
-    engine.triggers.add(Trigger("stray", "announce", state={"pipeline": "p", "stateType": "artcle"}))
+    engine.triggers.add(Trigger("stray", "announce", state={"pipeline": "p", "state_type": "artcle"}))
     engine.triggers.add(Trigger("stored", "announce", state={"pipeline": "p", "path": "out/{day}.md"}))
 
     def make(*, mended: bool) -> Pipeline:
@@ -243,6 +244,41 @@ def test_a_trigger_that_is_to_fire_for_existing_states_later_fires_for_its_basel
     write(root, "notes/two.txt", "2")
     _declared(root, engine, existing=True).build(engine=engine)
     assert _announced(engine) == ["one", "two"]
+
+
+@EVERY_KIND
+def test_a_trigger_for_existing_states_has_no_baseline(root: Path, engine: Engine, make: Make) -> None:
+    _save_announce(engine)
+    write(root, "notes/one.txt", "1")
+    _plain(root).build(engine=engine)
+    write(root, "notes/two.txt", "2")
+    make(root, engine, existing=True).build(engine=engine)
+    assert _announced(engine) == ["one", "two"]
+
+
+class Announce(Workflow):
+    day: str
+    told = step(job=nothing)
+
+
+def test_a_trigger_of_a_pipeline_is_one_as_any_other(root: Path, engine: Engine) -> None:
+    """What it starts has the tags and the input of a trigger, also where that is a class, a document or a function."""
+    nodes = [{"id": "told", "handler": "compute", "config": {"expression": "input.entity"}}]
+    document = Document.parse(json.dumps({"name": "announce", "nodes": nodes}), Handlers())
+    pipeline = _plain(root)
+    pipeline.trigger("by_class", state="article", workflow=Announce, input={"day": "{{ state.entity }}"})
+    pipeline.trigger("by_document", state="article", workflow=document)
+    pipeline.trigger("by_function", state="article", workflow=_publish)
+    assert [type(each.trigger) for each in pipeline.triggers.values()] == [Trigger] * 3
+    write(root, "notes/one.txt", "1")
+    assert pipeline.build(engine=engine).failed == {}
+    runs = {dict(run.row.tags)["trigger"]: run.wait() for run in engine.runs() if run.workflow != "pipeline:p"}
+    assert {name: run.workflow for name, run in runs.items()} == {
+        "by_class": "Announce",
+        "by_document": "announce",
+        "by_function": "publish",
+    }
+    assert runs["by_class"].input["day"] == runs["by_document"].input["entity"] == "one"
 
 
 def test_a_stored_trigger_that_failed_is_tried_again_although_nothing_is_stale(root: Path, engine: Engine) -> None:
@@ -341,8 +377,8 @@ def test_a_state_edited_by_hand_starts_nothing_until_it_is_made_again(
     assert record is not None
     assert told() == [
         {
-            "entity": "one", "stateType": "article" if own else state, "path": "out/one.md",
-            "codeHash": record.code_hash, "contentHash": content_hash(b"FIRST"),
+            "entity": "one", "state_type": "article" if own else state, "path": "out/one.md",
+            "code_hash": record.code_hash, "content_hash": content_hash(b"FIRST"),
         }
     ]  # fmt: skip
     write(root, "out/one.md", "by hand")
@@ -353,7 +389,7 @@ def test_a_state_edited_by_hand_starts_nothing_until_it_is_made_again(
     write(root, "out/one.md", "by hand")
     write(root, "notes/one.txt", "second")
     build()
-    assert {each["contentHash"] for each in told()} == {content_hash(b"FIRST"), content_hash(b"SECOND")}
+    assert {each["content_hash"] for each in told()} == {content_hash(b"FIRST"), content_hash(b"SECOND")}
     assert len(told()) == 2
 
 
@@ -368,7 +404,9 @@ def test_a_trigger_is_told_of_directories_and_of_files_that_no_stage_knows(root:
 
     pipeline.trigger("made", state="site", workflow="announce")
     pipeline.trigger("elsewhere", state="inbox/{mail}.txt", workflow="announce", existing=True)
-    pipeline.trigger("page", state="site/{day}/index.html", workflow="announce", filter="codeHash == currentCodeHash")
+    pipeline.trigger(
+        "page", state="site/{day}/index.html", workflow="announce", filter="code_hash == current_code_hash"
+    )
     write(root, "inbox/letter.txt", "Hello")
     assert pipeline.build(engine=engine).failed == {}
     assert _announced(engine) == ["letter", "one", "one"]
@@ -380,7 +418,7 @@ def test_a_trigger_is_told_of_directories_and_of_files_that_no_stage_knows(root:
 def test_a_trigger_that_starts_nothing_is_a_problem_of_its_document(root: Path) -> None:
     trigger = {"id": "on", "typeId": "state_trigger", "data": {"stateType": "article"}}
     file = _make_document(root, "p", [SCAN, MAKE, trigger], ("notes", "article"))
-    assert load_pipeline(file, root=str(root)).triggers["on"].workflow is None
+    assert load_pipeline(file, root=str(root)).triggers == {}
     with pytest.raises(DocumentError, match="it starts nothing"):
         load_pipeline(file, root=str(root), strict=True)
     with pytest.raises(DefinitionError, match="trigger 'on' starts nothing"):

@@ -34,9 +34,12 @@ RIGHT: list[dict[str, Any]] = [
     {"webhook": {"secret": "secret:HOOK", "scheme": "slack", "window_seconds": 60, "delivery": "{{ body.id }}"}},
     {"run_finished": "other"},
     {"run_finished": {"workflow": "other", "status": ["FAILED", "COMPLETED"]}, "input": {"x": "{{ run.outputs }}"}},
-    {"state": {"pipeline": "p", "stateType": "summary"}},
+    {"state": {"pipeline": "p", "state_type": "summary"}},
     {"state": {"pipeline": "p", "path": "out/{x}.txt", "filter": "codeHash == currentCodeHash"}},
-    {"state": {"pipeline": "p", "stateType": "s", "filter": '$.entity.id == "d5"'}, "input": {"x": "{{ state.path }}"}},
+    {
+        "state": {"pipeline": "p", "state_type": "s", "filter": '$.entity.id == "d5"'},
+        "input": {"x": "{{ state.path }}"},
+    },
 ]
 
 
@@ -108,8 +111,8 @@ WRONG: list[tuple[Any, list[str]]] = [
     ),
     ({"name": "a", "workflow": "w", "state": "p"}, ["$.state: expected an object with pipeline"]),
     ({"name": "a", "workflow": "w", "state": {}}, ["$.state: state needs its pipeline"]),
-    ({"name": "a", "workflow": "w", "state": {"pipeline": "p"}}, ["stateType (a stage) or path"]),
-    ({"name": "a", "workflow": "w", "state": {"pipeline": "p", "stateType": "s", "path": "x"}}, ["one of them"]),
+    ({"name": "a", "workflow": "w", "state": {"pipeline": "p"}}, ["state_type (a stage) or path"]),
+    ({"name": "a", "workflow": "w", "state": {"pipeline": "p", "state_type": "s", "path": "x"}}, ["one of them"]),
     ({"name": "a", "workflow": "w", "state": {"pipeline": 7, "path": "x"}}, ["$.state.pipeline: expected some text"]),
     ({"name": "a", "workflow": "w", "every": 5, "input": 7}, ["$.input: expected an object, or a template"]),
     ({"name": "a", "workflow": "w", "every": 5, "input": {"x": "{{ fire.day }}"}}, ["fire has no 'day'"]),
@@ -118,7 +121,7 @@ WRONG: list[tuple[Any, list[str]]] = [
         for text, told in {
             "": "$.state.filter: expected some text",
             "$.nonsense == 3": "a filter cannot name 'nonsense'",
-            "stateTyp": "did you mean 'stateType'?",
+            "state_typ": "did you mean 'state_type'?",
             "path.name": "path is a text and has no field 'name'",
             "path ==": "$.state.filter:",
         }.items()
@@ -175,7 +178,7 @@ def test_triggers_are_equal_if_they_say_the_same() -> None:
     assert made != "a"
 
 
-STATE = {"stateType": "s", "path": "out/d5.txt", "entity": "d5", "codeHash": "c", "contentHash": "h"}
+STATE = {"state_type": "s", "path": "out/d5.txt", "entity": "d5", "code_hash": "c", "content_hash": "h"}
 
 
 @pytest.mark.parametrize(

@@ -109,25 +109,35 @@ class EngineTriggers(Triggers):
             return None
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
 
-    def fire_for_state(self, stored: StoredTrigger, key: str, state: Mapping[str, Any]) -> str:
-        """Start the run for a new state of a pipeline; the same key is the same run."""
-        run_id = f"{stored.name}:state-{key}"
-        self.start_run(make_start(stored.trigger, stored.state, run_id, self._now(), {"state": state}))
+    def fire_for_state(
+        self, trigger: Trigger, state: TriggerState, key: str, event: Mapping[str, Any], target: Any = None
+    ) -> str:
+        """Start the run for a new state of a pipeline; the same key is the same run. `target` is what to start, where the
+        pipeline has that as an object.
+        """
+        run_id = f"{trigger.name}:state-{key}"
+        self.start_run(make_start(trigger, state, run_id, self._now(), {"state": event}), target)
         return run_id
 
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:
         """The triggers that a JSON or YAML file describes: one, or a list of them."""
         return load_triggers(file)
 
-    def start_run(self, start: Start) -> bool:
-        """Start a run; False if it exists. NotHere if its code is not here."""
+    def start_run(self, start: Start, target: Any = None) -> bool:
+        """Start a run; False if it exists. NotHere if its code is not here. `target`: a Document, a class, or a function of
+        the input, instead of what the start names.
+        """
         engine = self._engine
         if reader.get_run(engine.store, start.run_id) is not None:
             return False
         options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
         try:
-            told = self._told_of(start.workflow)
-            if told is not None:
+            told = None if target is not None else self._told_of(start.workflow)
+            if callable(target):
+                engine.start(target(**start.input) if isinstance(target, type) else target(start.input), **options)
+            elif target is not None:
+                engine.start(target, input=start.input, **options)
+            elif told is not None:
                 definition = registered_definition(engine.store, told, start.input)
                 engine.start_definition(definition, create_op(definition, **options), fresh=False)
             else:

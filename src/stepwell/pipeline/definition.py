@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .building.arguments import BodyParameters
     from .patterns.pattern import Pattern
     from .states.port import StateStore
-    from .trigger import StateTrigger, Watched
+    from .trigger import OwnTrigger, Watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DATABASES = ("sqlite:///", "postgresql://", "postgres://")
@@ -66,7 +66,7 @@ class PipelineDefinition:
         self.handlers = handlers
         """The handlers that stages may name; by default those of the settings and of Stepwell itself."""
         self.stages: dict[str, Stage] = {}
-        self.triggers: dict[str, StateTrigger] = {}
+        self.triggers: dict[str, OwnTrigger] = {}
         self.state_types: dict[str, str] = {}
         """The patterns of states that a document calls by another name than that of their stage."""
         self._watched: dict[str, Watched] = {}
@@ -163,12 +163,14 @@ class PipelineDefinition:
         workflow: Any,
         filter: str | None = None,
         existing: bool = False,
+        input: Any = None,
     ) -> None:
-        """Start a workflow once for each new state: `state` is a stage, of this pipeline or another one of its root, or a
-        pattern; `workflow` is the name of a saved document, a Document, or a function that makes a workflow of the event.
+        """Start a workflow once for each new state: `Trigger(name, workflow, state={...})` as a part of this pipeline.
 
-        `filter` is an expression over `codeHash`, `currentCodeHash`, `contentHash`, `entity`, `stateType` and `path`. States
-        that were fresh before the first build with this trigger count only with `existing`.
+        `state` is a stage, of this pipeline or another one of its root, or a pattern. `workflow` is what a Trigger may name, or
+        a Document, or a function that makes a workflow of the event. `filter` is an expression over `code_hash`,
+        `current_code_hash`, `content_hash`, `entity`, `state_type` and `path`. States that were fresh before the first build
+        with this trigger count only with `existing`.
         """
         from .trigger import make_trigger
 
@@ -176,25 +178,30 @@ class PipelineDefinition:
             raise DefinitionError(f"pipeline {self.name!r} has a trigger {name!r} already", where=str(caller()))
         if workflow is None:
             raise DefinitionError(f"trigger {name!r} starts nothing: workflow=None", where=str(caller()))
-        self.triggers[name] = make_trigger(name, state, workflow, filter, existing, self.stages)
+        self.triggers[name] = make_trigger(
+            name, self.name, state, workflow, stages=self.stages, filter=filter, existing=existing, input=input
+        )
 
     def look_for_types(self) -> None:
         """Find out anew what triggers wait for: other pipelines of the root may have been changed."""
         self._watched.clear()
 
-    def watched(self, trigger: StateTrigger) -> Watched:
-        """The states that a trigger waits for."""
+    def watched(self, state: str) -> Watched:
+        """The states that a trigger for this type or pattern waits for."""
         from .trigger import types_of_root, watched
 
-        found = self._watched.get(trigger.kind)
-        if found is None:
-            found = watched(trigger.kind, self.own_types(), lambda: types_of_root(self.store))
-            self._watched[trigger.kind] = found
-        return found
+        if state not in self._watched:
+            self._watched[state] = watched(state, self.own_types(), lambda: types_of_root(self.store))
+        return self._watched[state]
+
+    def _wanted_states(self) -> dict[str, str]:
+        """The type or pattern of states that each trigger waits for."""
+        forms = {name: own.trigger.form.awaited for name, own in self.triggers.items()}
+        return {name: form.wanted for name, form in forms.items() if form is not None}
 
     def unknown_states(self) -> dict[str, str]:
         """Triggers that wait for states of a type that no pipeline of the root is known to make, and that type."""
-        return {name: each.kind for name, each in self.triggers.items() if not self.watched(each).is_known}
+        return {name: state for name, state in self._wanted_states().items() if not self.watched(state).is_known}
 
     def own_types(self) -> dict[str, str]:
         """The patterns of the states it makes, by their type: the stage, or what a document calls them."""
@@ -202,7 +209,7 @@ class PipelineDefinition:
         return {**self.state_types, **stages}
 
     def _trigger_patterns(self) -> list[Pattern]:
-        return [pattern for each in self.triggers.values() for pattern in self.watched(each).patterns]
+        return [pattern for state in self._wanted_states().values() for pattern in self.watched(state).patterns]
 
     def wanted(self, components: Sequence[str]) -> bool:
         """Whether something of this pipeline, or that its triggers wait for, can be in or below this directory."""

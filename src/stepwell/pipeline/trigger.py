@@ -1,4 +1,4 @@
-"""`StateTrigger`: which states start which workflow, and the patterns that a name of states stands for."""
+"""The triggers of a pipeline: `Trigger(state=...)`, and the patterns that a name of states stands for."""
 
 from __future__ import annotations
 
@@ -12,31 +12,24 @@ from .patterns.pattern import Pattern
 from .states.notes import noted_types
 
 if TYPE_CHECKING:
-    from ..base.templates import Expression
+    from ..triggers.definition import Trigger
     from .stage import Stage
     from .states.port import StateStore
 
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
-class StateTrigger(NamedTuple):
-    """A trigger for states, declared by a pipeline or stored with an engine."""
+class OwnTrigger(NamedTuple):
+    """A trigger that a pipeline declares."""
 
-    name: str
-    kind: str
-    """The type of its states: a stage, a type of states that another pipeline of the root makes, or a pattern of paths."""
-    workflow: Any
-    condition: Expression | None
-    existing: bool
+    trigger: Trigger
+    target: Any = None
+    """What it starts, if that was given as an object: a Document, a class, or a function of the event."""
 
     @property
     def identity(self) -> list[Any]:
         """Everything that decides what it starts, as JSON."""
-        started = self.workflow
-        if callable(started):
-            started = f"{started.__module__}:{getattr(started, '__qualname__', type(started).__qualname__)}"
-        filtered = None if self.condition is None else self.condition.text
-        return [self.name, self.kind, getattr(started, "digest", started), filtered, self.existing]
+        return [self.trigger.canonical, getattr(self.target, "digest", None)]
 
 
 class Watched(NamedTuple):
@@ -53,29 +46,49 @@ class Watched(NamedTuple):
 
 
 def make_trigger(
-    name: str, state: str, workflow: Any, condition: str | None, existing: bool, stages: Mapping[str, Stage]
-) -> StateTrigger:
+    name: str,
+    pipeline: str,
+    state: str,
+    workflow: Any,
+    *,
+    stages: Mapping[str, Stage],
+    filter: str | None = None,
+    existing: bool = False,
+    input: Any = None,
+) -> OwnTrigger:
     """Make a trigger of a pipeline with these stages. DefinitionError if its filter cannot be evaluated."""
-    if not isinstance(state, str) or not state:
-        raise DefinitionError(f"trigger {name!r}: state={shown(state)}: expected a stage or a pattern of paths")
-    if not _TYPE.match(state):
-        Pattern(state)
-    compiled = None
-    if condition is not None:
-        from ..base.templates import TemplateError
-        from ..triggers.filters import compile_filter
+    from ..triggers.definition import Trigger
 
-        stage = stages.get(state)
-        variables = None
-        if stage is not None:
-            variables = next(iter(stage.outputs.values())).pattern.variables
-        elif not _TYPE.match(state):
-            variables = Pattern(state).variables
-        try:
-            compiled = compile_filter(condition, variables)
-        except TemplateError as error:
-            raise DefinitionError(f"trigger {name!r}: filter={shown(condition)}: {error.problem}") from None
-    return StateTrigger(name, state, workflow, compiled, existing)
+    if not isinstance(state, str) or not state:
+        raise DefinitionError(f"trigger {name!r}: expected a stage or a pattern of paths as state=, got {shown(state)}")
+    is_type = _TYPE.match(state)
+    wanted = {"pipeline": pipeline, "state_type" if is_type else "path": state, "existing": existing}
+    if filter is not None:
+        wanted["filter"] = filter
+    trigger = Trigger(name, _name_of(workflow), state=wanted, input=input)
+    if filter is not None:
+        check_filter(name, filter, state, stages)
+    return OwnTrigger(trigger, None if isinstance(workflow, str) else workflow)
+
+
+def _name_of(workflow: Any) -> Any:
+    """What a trigger calls a workflow that was given as an object."""
+    if callable(workflow):
+        return f"{workflow.__module__}:{getattr(workflow, '__qualname__', type(workflow).__qualname__)}"
+    return getattr(workflow, "name", workflow)
+
+
+def check_filter(name: str, text: str, state: str, stages: Mapping[str, Stage]) -> None:
+    """Refuse a filter that names a variable which these states do not have."""
+    from ..base.templates import TemplateError
+    from ..triggers.filters import compile_filter
+
+    stage = stages.get(state)
+    pattern = Pattern(state) if not _TYPE.match(state) else stage and next(iter(stage.outputs.values())).pattern
+    try:
+        compile_filter(text, pattern.variables if pattern else None)
+    except TemplateError as error:
+        raise DefinitionError(f"trigger {name!r}: filter={shown(text)}: {error.problem}") from None
 
 
 def types_of_root(store: StateStore) -> list[Mapping[str, str]]:

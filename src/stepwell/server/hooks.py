@@ -75,7 +75,7 @@ class Hooks:
             if len(self._known) > 1_000:
                 self._known.clear()
             trigger = self._known[state.digest] = self._engine.triggers.get(name).trigger
-        return (trigger, state, trigger.form.webhook) if trigger.form.kind == "webhook" else None
+        return None if (hook := trigger.form.hook) is None else (trigger, state, hook)
 
     def _secret(self, trigger: Trigger, when: Webhook) -> str:
         try:

@@ -149,7 +149,7 @@ class Triggers:
 
     def _time_for(self, trigger: Trigger) -> int:
         """Ends of runs go by the clock of the store, everything else by the calendar."""
-        return self._store.now() if trigger.kind == "run_finished" else self._now()
+        return self._now() if trigger.form.followed is None else self._store.now()
 
     def _is_active(self, run_id: str | None) -> bool:
         row = None if run_id is None else reader.get_run(self._store, run_id)

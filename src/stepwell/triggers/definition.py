@@ -30,7 +30,7 @@ class Trigger:
         Trigger("poll", "fetch", every="15m", overlap="skip")
         Trigger("push", "deploy", webhook={"scheme": "github", "secret": "secret:GITHUB_HOOK"})
         Trigger("then", "publish", run_finished={"workflow": "report"})
-        Trigger("announce", "announce", state={"pipeline": "auto-blog", "stateType": "digest"})
+        Trigger("announce", "announce", state={"pipeline": "auto-blog", "state_type": "digest"})
 
     `workflow` is the name of a stored document (`report`, or `report@3`), or a class, or `package.module:Class`. A TriggerError
     lists everything that is wrong.

@@ -9,8 +9,10 @@ from typing import Any
 from ..base.templates import Expression, TemplateError, TextWithFields, compile_expression
 from ..base.words import suggestion
 
-NAMES = ("codeHash", "contentHash", "currentCodeHash", "entity", "path", "stateType")
+NAMES = ("code_hash", "content_hash", "current_code_hash", "entity", "path", "state_type")
 """What a filter may name. All are texts; `entity` has fields as well: `id`, `path` and its variables."""
+_IN_DOCUMENTS = {re.sub("_([a-z])", lambda match: match[1].upper(), name): name for name in NAMES}
+"""The same by the names that they have in documents of pipelines: `codeHash`."""
 _DOLLAR = re.compile(r"\$\.(?=[A-Za-z_])")
 
 
@@ -24,7 +26,7 @@ def compile_filter(text: str, variables: Collection[str] | None = None) -> Expre
     compiled = compile_expression(without_dollars(text))
     for name, field, line, column in compiled.references:
         problem = None
-        if name not in NAMES:
+        if name not in (*NAMES, *_IN_DOCUMENTS):
             problem = f"a filter cannot name {name!r}; {suggestion(name, NAMES)}"
         elif field is not None and name != "entity":
             problem = f"{name} is a text and has no field {field!r}"
@@ -44,7 +46,8 @@ def passes(condition: Expression | None, state: Mapping[str, str], current: str,
     fields = {**variables, "id": state["entity"], "path": state["path"]}
     scope: dict[str, Any] = {
         **state,
-        "currentCodeHash": current,
+        "current_code_hash": current,
         "entity": TextWithFields(state["entity"], fields),
     }
+    scope |= {other: scope[name] for other, name in _IN_DOCUMENTS.items()}
     return bool(condition.evaluate(scope))

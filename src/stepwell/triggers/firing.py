@@ -174,8 +174,8 @@ class Firing:
             state = TriggerState.decoded(current.value)
             trigger = self._definition(row.key, state)
             now = self._now()
-            if trigger.form.kind == "run_finished":
-                return 0, self._after_runs(current, trigger, trigger.form.run_finished, state)
+            if (followed := trigger.form.followed) is not None:
+                return 0, self._after_runs(current, trigger, followed, state)
             if state.pending:
                 if state.error is not None and now < (again := next_look(trigger, state, now, busy=False) or now):
                     return current.version, again

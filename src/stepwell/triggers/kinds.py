@@ -1,7 +1,8 @@
 """The kinds of triggers: one class each, with its fields, when it fires, and what templates of its input may name.
 
-To add a kind, add a class here, a keyword to `Trigger`, and code that fires it: times that are `due` are decided and started by
-`firing.py`, as are ended runs; `webhook.py` receives requests, and builds of pipelines fire states.
+To add a kind, add a class here, a keyword to `Trigger`, and code that fires it. No other code knows a kind by its name: what
+fires triggers asks for `scheduled` times, for the `hook` of requests, for the ended runs that are `followed` (`firing.py`,
+`webhook.py`) and for the states that are `awaited` (builds of pipelines).
 
 Importing this module loads pydantic: `definition.py` does when a trigger is read.
 """
@@ -20,7 +21,7 @@ from ..base.codec import encode_checked
 from ..base.forms.problems import Misfit, Path, Problem
 from ..base.forms.reading import Expected, Form, Line, Seconds, plain_number, printable
 from ..base.secret_refs import SecretRef
-from ..base.templates import TemplateError, compile_config
+from ..base.templates import Expression, TemplateError, compile_config
 from ..base.words import shown
 from ..core.model import RunStatus
 from ..errors import InputError
@@ -120,6 +121,21 @@ class TriggerForm(Form):
         if problems := list(_template_problems(self.input, names, ("input",))):
             raise Misfit(problems)
         return self
+
+    @property
+    def hook(self) -> Webhook | None:
+        """The requests that it starts runs for."""
+        return None
+
+    @property
+    def followed(self) -> RunFinished | None:
+        """The runs whose ends it starts runs for."""
+        return None
+
+    @property
+    def awaited(self) -> WantedStates | None:
+        """The states that it starts runs for."""
+        return None
 
     @classmethod
     def own_fields(cls) -> list[str]:
@@ -282,6 +298,10 @@ class WebhookForm(TriggerForm):
     input: Input = Field("{{ body }}", description=INPUT)
 
     @property
+    def hook(self) -> Webhook:
+        return self.webhook
+
+    @property
     def words(self) -> str:
         return f"POST /hooks/{self.name} ({self.webhook.scheme})"
 
@@ -327,6 +347,10 @@ class RunFinishedForm(TriggerForm):
         description="`{workflow: report, status: [COMPLETED]}`: the end of a run of another workflow; or only its name"
     )
 
+    @property
+    def followed(self) -> RunFinished:
+        return self.run_finished
+
     @model_validator(mode="after")
     def _check_workflow(self) -> RunFinishedForm:
         if self.run_finished and self.run_finished.workflow == self.workflow.rpartition(":")[2].partition("@")[0]:
@@ -351,25 +375,32 @@ class WantedStates(Form):
     """Which states of a pipeline it waits for."""
 
     noun = "state"
-    contents = "an object with pipeline and stateType or path"
+    contents = "an object with pipeline and state_type or path"
     pipeline: Text
-    state_type: Text | None = Field(None, alias="stateType")
+    state_type: Text | None = None
     """The stage that makes them, or the type of a state in the same root."""
     path: Text | None = None
     """A pattern of paths."""
     filter: Annotated[Text, AfterValidator(_filter)] | None = None
     """An expression over the names of `filters.NAMES`."""
+    existing: bool = False
+    """Whether states count that were fresh before the first build with the trigger."""
 
     @model_validator(mode="after")
     def _check(self) -> WantedStates:
         if (self.state_type is None) == (self.path is None):
-            raise ValueError("expected stateType (a stage) or path (a pattern), one of them")
+            raise ValueError("expected state_type (a stage) or path (a pattern), one of them")
         return self
 
     @property
     def wanted(self) -> str:
         """The type or the pattern."""
         return self.state_type or self.path or ""
+
+    @cached_property
+    def condition(self) -> Expression | None:
+        """Its filter, compiled."""
+        return None if self.filter is None else compile_filter(self.filter)
 
 
 class StateForm(TriggerForm):
@@ -379,11 +410,15 @@ class StateForm(TriggerForm):
     kind: ClassVar[Literal["state"]] = "state"
     scope = ("state",)
     state: WantedStates = Field(
-        description="`{pipeline: auto-blog, stateType: digest}`, or `path`: a new state of a [pipeline](pipelines.md), or one "
+        description="`{pipeline: auto-blog, state_type: digest}`, or `path`: a new state of a [pipeline](pipelines.md), or one "
         "with new content; the process that scans the pipeline fires it. `filter` is an expression; what was fresh before the "
-        "first build with the trigger starts nothing: [the rule](pipelines.md#several-pipelines-and-triggers)"
+        "first build with the trigger starts nothing unless `existing`: [the rule](pipelines.md#several-pipelines-and-triggers)"
     )
     input: Input = Field("{{ state }}", description=INPUT)
+
+    @property
+    def awaited(self) -> WantedStates:
+        return self.state
 
     @property
     def words(self) -> str:

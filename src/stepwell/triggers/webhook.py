@@ -68,8 +68,8 @@ def receive(
 
     `admit` is called for authenticated requests; it returns seconds to wait if there were too many.
     """
-    assert trigger.form.kind == "webhook"
-    when = trigger.form.webhook
+    when = trigger.form.hook
+    assert when is not None
     if len(request.body) > MAX_BODY:
         raise HookRefused(413, f"the body has {len(request.body):,} bytes; at most {MAX_BODY:,} are taken")
     sent_at = check_sender(when, request, secret, now)

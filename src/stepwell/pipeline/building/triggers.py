@@ -1,29 +1,31 @@
-"""Triggers: a workflow is started once for each trigger, state and content.
+"""Fires triggers for states: a workflow is started once for each trigger, state and content.
 
 Pipelines declare triggers (`Pipeline.trigger`, `state_trigger`), and an engine's store has others (`Trigger(state=...)`).
 Both are fired here, by one rule: what was fresh before the first build that knows of a trigger is its baseline, which starts
 nothing.
 
-The baseline and what was started are written down beside the states, and each run has a key made of trigger, state and
+The baseline and what was started are written down beside the states, and the id of each run is made of trigger, state and
 content: a crash between the two starts nothing twice and forgets nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.words import one_line
 from ...errors import DefinitionError, StoreError
 from ...triggers.filters import passes
+from ...triggers.state import TriggerState
 from ..looking import View
 from ..staleness.standing import FRESH
 from ..states.records import Record
-from ..trigger import StateTrigger, Watched, make_trigger
+from ..trigger import Watched, check_filter
 
 if TYPE_CHECKING:
-    from ...triggers.book import StoredTrigger
+    from ...triggers.definition import Trigger
+    from ...triggers.kinds import WantedStates
     from ..definition import PipelineDefinition
     from .work import Runs
 
@@ -40,15 +42,17 @@ class State(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A trigger, and how it starts its workflow."""
+    """A trigger while a pipeline is built."""
 
     key: str
-    """Of its marks."""
+    """Of its marks, and of its runs."""
     since: str
     """Identifies its baseline: with another one it is made anew."""
-    trigger: StateTrigger
-    start: Callable[[str, dict[str, str]], str]
-    """Start the run with this key for this event, unless it exists. Return its id."""
+    trigger: Trigger
+    states: WantedStates
+    state: TriggerState
+    target: Any = None
+    """What it starts, if its pipeline has that as an object."""
 
 
 class BuildTriggers:
@@ -70,10 +74,10 @@ class BuildTriggers:
             if marks.get(f"{each.key} {SEEN}") == each.since:
                 continue
             noted = {f"{each.key} {SEEN}": each.since}
-            if not each.trigger.existing:
+            if not each.states.existing:
                 if view.snapshot.is_partial:
                     view = View(self._pipeline)
-                for state in self._states(view, self._pipeline.watched(each.trigger)):
+                for state in self._states(view, self._pipeline.watched(each.states.wanted)):
                     key = f"{each.key} {state.address}"
                     if marks.get(key) != state.content:
                         noted[key] = f"{SEEN} {state.content}"
@@ -89,9 +93,9 @@ class BuildTriggers:
         subscriptions = self._subscriptions()
         marks = self._pipeline.store.notes.read("triggers") if subscriptions else {}
         for each in subscriptions:
-            all_states = existing or each.trigger.existing
+            all_states = existing or each.states.existing
             fired: dict[str, str] = {}
-            for state in self._states(view, watched := self._pipeline.watched(each.trigger)):
+            for state in self._states(view, watched := self._pipeline.watched(each.states.wanted)):
                 key = f"{each.key} {state.address}"
                 known = marks.get(key)
                 if known == state.content or (known == f"{SEEN} {state.content}" and not all_states):
@@ -112,68 +116,52 @@ class BuildTriggers:
         """Start the workflow of a trigger for a state, unless its filter leaves it out."""
         event = {
             "entity": "/".join(state.values.values()),
-            "stateType": kind,
+            "state_type": kind,
             "path": state.address,
-            "codeHash": state.record.code_hash if state.record is not None else "",
-            "contentHash": state.content,
+            "code_hash": state.record.code_hash if state.record is not None else "",
+            "content_hash": state.content,
         }
-        current = self._pipeline.code.current(kind).code_hash if kind in self._pipeline.stages else event["codeHash"]
-        if not passes(subscription.trigger.condition, event, current, state.values):
+        current = self._pipeline.code.current(kind).code_hash if kind in self._pipeline.stages else event["code_hash"]
+        if not passes(subscription.states.condition, event, current, state.values):
             return []
         root = self._pipeline.store.root_id
-        key = sha256(f"{root}\0{state.address}\0{state.content}".encode()).hexdigest()[:32]
-        return [subscription.start(key, event)]
+        key = sha256("\0".join((root, subscription.key, state.address, state.content)).encode()).hexdigest()[:32]
+        fire = self._runs.engine.triggers.fire_for_state
+        return [fire(subscription.trigger, subscription.state, key, event, subscription.target)]
 
     def _note_problem(self, trigger: str, problem: str) -> None:
         self.problems.setdefault(f"trigger {trigger}", f"pipeline {self._pipeline.name!r}: {problem}")
 
-    def _check_reachable(self, trigger: StateTrigger) -> None:
+    def _check_reachable(self, state: str) -> None:
         """Refuse a stored trigger that can never fire: its pipeline has no such states."""
         pipeline = self._pipeline
-        awaited = pipeline.watched(trigger).patterns
+        awaited = pipeline.watched(state).patterns
         if not any(each.overlaps(known) for each in awaited for known in pipeline.connections.patterns):
-            raise DefinitionError(
-                f"no stage reads or makes {trigger.kind!r}; the stages are {', '.join(pipeline.stages)}"
-            )
+            raise DefinitionError(f"no stage reads or makes {state!r}; the stages are {', '.join(pipeline.stages)}")
 
     def _subscriptions(self) -> list[Subscription]:
         """The declared triggers and, once there is an engine, those of its store."""
         name = self._pipeline.name
-        found = [
-            Subscription(f"{name}/{each.name}", each.kind, each, self._starter(each))
-            for each in self._pipeline.triggers.values()
-            if each.workflow is not None
-        ]
-        if not self._runs.has_engine:
-            return found
-        for stored in self._runs.engine.triggers.all():
-            form = stored.trigger.form
-            if form.kind == "state" and form.state.pipeline == name and not stored.paused:
-                states = form.state
-                try:
-                    trigger = make_trigger(
-                        stored.name, states.wanted, None, states.filter, False, self._pipeline.stages
-                    )
-                    self._check_reachable(trigger)
-                except DefinitionError as error:
-                    self._note_problem(stored.name, one_line(str(error)))
-                    continue
-                start = self._stored_starter(stored)
-                found.append(Subscription(f"{name}/@{stored.name}", str(stored.state.since), trigger, start))
-        return found
-
-    def _starter(self, trigger: StateTrigger) -> Callable[[str, dict[str, str]], str]:
-        def start(key: str, event: dict[str, str]) -> str:
-            engine: Any = self._runs.engine
-            key = f"{self._pipeline.name}:{trigger.name}:{key}"
-            if callable(trigger.workflow):
-                return str(engine.start(trigger.workflow(event), idempotency_key=key).id)
-            return str(engine.start(trigger.workflow, input=event, idempotency_key=key).id)
-
-        return start
-
-    def _stored_starter(self, stored: StoredTrigger) -> Callable[[str, dict[str, str]], str]:
-        return lambda key, event: self._runs.engine.triggers.fire_for_state(stored, key, event)
+        subscriptions: list[Subscription] = []
+        for own in self._pipeline.triggers.values():
+            if (states := own.trigger.form.awaited) is not None:
+                state = TriggerState(0, own.trigger.digest, 0, 0, 0)
+                key = f"{name}/{own.trigger.name}"
+                subscriptions.append(Subscription(key, states.wanted, own.trigger, states, state, own.target))
+        for stored in self._runs.engine.triggers.all() if self._runs.has_engine else ():
+            states = stored.trigger.form.awaited
+            if states is None or states.pipeline != name or stored.paused:
+                continue
+            try:
+                if states.filter is not None:
+                    check_filter(stored.name, states.filter, states.wanted, self._pipeline.stages)
+                self._check_reachable(states.wanted)
+            except DefinitionError as error:
+                self._note_problem(stored.name, one_line(str(error)))
+                continue
+            since = str(stored.state.since)
+            subscriptions.append(Subscription(f"{name}/@{stored.name}", since, stored.trigger, states, stored.state))
+        return subscriptions
 
     def _states(self, view: View, watched: Watched) -> Iterator[State]:
         """The states that a trigger waits for: those that are fresh, and files that no stage makes."""

@@ -20,7 +20,7 @@ from .code import HashedCode, config_hash
 from .loaded import is_project_file, loaded
 
 if TYPE_CHECKING:
-    from ..trigger import StateTrigger
+    from ..trigger import OwnTrigger
 
 
 class StageCodes:
@@ -30,7 +30,7 @@ class StageCodes:
         self,
         name: str,
         stages: Mapping[str, Stage],
-        triggers: Mapping[str, StateTrigger],
+        triggers: Mapping[str, OwnTrigger],
         store: Callable[[], StateStore],
         skipped: tuple[type, ...],
     ) -> None:

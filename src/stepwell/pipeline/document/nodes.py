@@ -31,7 +31,6 @@ from ..definition import PipelineDefinition
 from ..patterns.pattern import Pattern
 from ..stage import Stage, make_stage
 from ..staleness.connections import find_cycle
-from ..trigger import make_trigger
 from .bodies import SOLE_PARAMETER, FunctionBody, HandlerBody, StageConfig, TextBody, handler_signature
 from .forms import (
     DATA,
@@ -98,7 +97,7 @@ class Nodes:
             pipeline.add(stage, signature)
         pipeline.state_types |= self.state_types
         for trigger in self.triggers:
-            pipeline.triggers[trigger["name"]] = make_trigger(**trigger, stages=pipeline.stages)
+            pipeline.trigger(**trigger)
 
     # Structure
 
@@ -341,5 +340,6 @@ class Nodes:
                 self.problems.add((*node.path, "filter"), error.problem, found=data.filter)
                 return
         state = data.state_type if data.path is None else pattern.text
-        options = {"state": state, "workflow": data.workflow, "condition": data.filter, "existing": data.existing}
-        self.triggers.append({"name": node.name, **options})
+        if data.workflow is not None:  # otherwise it is only an input of the nodes below it
+            options = {"state": state, "workflow": data.workflow, "filter": data.filter, "existing": data.existing}
+            self.triggers.append({"name": node.name, **options})
