@@ -1,4 +1,4 @@
-"""`--json` changes what is printed and never the exit code, and stdout is JSON or nothing."""
+"""`--json` changes what is printed and never the exit code. It prints the record that `answers` describes, or nothing."""
 
 from __future__ import annotations
 
@@ -7,17 +7,51 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from typer.main import get_command
 
+from stepwell.answers import fleet, nodes, reports, runs, triggers, workflows
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
+
+RECORDS: dict[str, Any] = {
+    "ls": list[runs.RunRecord],
+    "show": runs.RunReport | nodes.NodeDetail | workflows.DocumentRecord,
+    "why": reports.WhyDetail,
+    "audit": reports.AuditRecord,
+    "logs": list[nodes.LineRecord],
+    "checkpoints": list[reports.LabelRecord] | reports.CheckpointRecord,
+    "diff": reports.ComparisonRecord,
+    "replay": reports.ReplayRecord,
+    "graph": nodes.GraphRecord,
+    "check": list[workflows.CheckedFile],
+    "save": list[workflows.SavedRecord],
+    "workflows": list[workflows.WorkflowRecord],
+    "workflow": workflows.WorkflowDetail,
+    "handlers": list[workflows.HandlerRecord] | workflows.HandlerRecord,
+    "gc": runs.DeletedRuns,
+    "version": dict[str, str],
+    "workers": list[fleet.WorkerRecord],
+    **dict.fromkeys(("retry", "reattempt", "fork", "pause", "resume", "cancel"), runs.SteeredRun),
+    "copy": runs.CopyRecord,
+    "trigger ls": list[triggers.TriggerRecord],
+    "trigger show": triggers.TriggerDetail,
+    "trigger backfill": triggers.BackfillRecord,
+    "token create": fleet.NewToken,
+    "token ls": list[fleet.TokenRecord],
+}
+"""What each command prints with `--json`."""
 
 CASES = {
     "ls": 0,
     "ls --status nonsense": 2,
     "show again": 0,
+    "show again flaky": 0,
+    "show shop:failed validate": 0,
+    "show good.json": 0,
     "show nowhere": 3,
     "why shop:failed": 0,
+    "why shop:failed validate": 0,
     "why nowhere": 3,
     "audit again": 0,
     "audit nowhere": 3,
@@ -25,6 +59,7 @@ CASES = {
     "logs nowhere": 3,
     "logs again --attempt 0": 2,
     "checkpoints fan-12": 0,
+    "checkpoints fan-12 3": 0,
     "checkpoints nowhere": 3,
     "diff again again": 0,
     "diff fan-12 fan-100": 1,
@@ -40,6 +75,7 @@ CASES = {
     "workflow d": 0,
     "workflow nowhere": 2,
     "handlers": 0,
+    "handlers compute": 0,
     "handlers nowhere": 2,
     "gc --older-than 9w": 0,
     "gc --older-than soon": 2,
@@ -55,7 +91,10 @@ CASES = {
     "resume again --dry-run": 6,
     "cancel again --dry-run": 6,
     "copy sqlite:///nowhere.db sqlite:///there.db": 4,
+    "copy sqlite:///.stepwell/stepwell.db sqlite:///there.db": 0,
     "trigger ls": 0,
+    "trigger show nightly": 0,
+    "trigger backfill nightly 2026-03-01 2026-03-02 --dry-run": 0,
     "trigger show nowhere": 2,
     "trigger backfill nowhere 2026-03-01 2026-03-02": 2,
     "token create --scope nonsense": 2,
@@ -99,6 +138,7 @@ def full_shop(old_shop: Shop) -> Shop:
     inputs.mkdir(parents=True)
     for name in ("a", "bad"):
         (inputs / f"{name}.txt").write_text(name)
+    old_shop("trigger", "add", "nightly", "shop:Again", "--cron", "30 2 * * *")
     return old_shop
 
 
@@ -108,9 +148,17 @@ def test_a_command_ends_alike_with_json(full_shop: Shop, words: str, code: int) 
     told = full_shop(*words.split(), "--json", code=code)
     if code == 0:
         assert told.out
-    if told.out:
-        json.loads(told.out)
     assert told.out or told.err
+    if told.out:
+        record = next((record for name, record in RECORDS.items() if f"{words} ".startswith(f"{name} ")), Any)
+        assert_fits(record, told.out)
+        assert record is not Any or words.startswith("pipeline ")
+
+
+def assert_fits(record: Any, text: str) -> None:
+    """It has every key that the record has, and no other."""
+    adapter = TypeAdapter(record)
+    assert adapter.dump_python(adapter.validate_json(text), mode="json") == json.loads(text)
 
 
 def test_every_command_with_json_is_among_these() -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import httpx
 import pytest
 
+from stepwell.base.codec import encode, sha256
+from stepwell.core.model import SaveVersion, wire
+from stepwell.core.model.wire import answer_to_wire as to_wire
 from stepwell.server.api import reading
+from stepwell.server.serving import Serving
 
 SECONDS = 10.0
 """Ten times what is allowed on a machine that does nothing else."""
@@ -111,6 +116,18 @@ def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(
     assert api.post("/api/v1/read", json={"queries": [versions] * 500}).status_code == 413
 
 
+@pytest.mark.parametrize("name", [name for name, (kind, _) in wire._asked().items() if hasattr(kind, "limit")])
+def test_a_query_has_a_limit_of_at_least_one(api: httpx.Client, name: str) -> None:
+    fields = {"run_id": "r", "kind": "document", "name": "add", "worker": "w"}
+    kind, _ = wire._asked()[name]
+    query = {"query": name, **{field: value for field, value in fields.items() if field in kind._fields}}
+    assert api.post("/api/v1/read", json={"queries": [{**query, "limit": 1}]}).status_code == 200
+    for limit in range(-5, 1):
+        refused = api.post("/api/v1/read", json={"queries": [{**query, "limit": limit}]})
+        assert refused.status_code == 422, limit
+        assert "limit" in refused.json()["detail"]
+
+
 def test_the_rows_of_all_answers_are_limited_together(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(6):
         assert api.post(START, json={"input": {"a": number}}).status_code in (200, 201)
@@ -120,6 +137,37 @@ def test_the_rows_of_all_answers_are_limited_together(api: httpx.Client, monkeyp
     told = api.post("/api/v1/read", json={"queries": lists})
     assert told.status_code == 413
     assert "more than 3 rows" in told.json()["detail"]
+
+
+def test_answers_are_read_in_slices_and_no_further_than_their_limit(
+    server: Serving, api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = server.service.store
+    bodies = [encode({"name": "large", "text": str(number) * 20_000}) for number in range(200)]
+    store.commit([SaveVersion("document", "large", sha256(body), body) for body in bodies])
+    run = {"input": {"a": 1}, "tags": {"of": "large"}}
+    assert all(api.post(START, json=run | {"run_id": f"large-{number}"}).status_code == 201 for number in range(20))
+    versions = [{"query": "GetVersion", "kind": "document", "name": "large", "number": n + 1} for n in range(200)]
+    runs = [{"query": "ListRuns", "limit": 500, "tags": [["of", "large"]]}]
+    answers = [api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (versions, runs)]
+    assert [len(answers[0]), len(answers[1][0]["rows"])] == [200, 20]
+
+    read_rows: list[int] = []
+    monkeypatch.setattr(reading, "answer_to_wire", lambda answer: read_rows.append(rows_of(answer)) or to_wire(answer))
+    monkeypatch.setattr(reading, "SLICE", 4)
+    monkeypatch.setattr(reading, "SLICE_BYTES", 1_000)
+    assert [
+        api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (versions, runs)
+    ] == answers
+    for asked, most in ((versions, 400_000), (runs, 2_000)):
+        read_rows.clear()
+        monkeypatch.setattr(reading, "MAX_BYTES", most)
+        assert api.post("/api/v1/read", json={"queries": asked}).status_code == 413
+        assert sum(read_rows) <= 24
+
+
+def rows_of(answer: Any) -> int:
+    return len(getattr(answer, "runs", (answer,)))
 
 
 def test_other_content_types_are_refused(api: httpx.Client) -> None:

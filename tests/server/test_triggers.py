@@ -214,7 +214,7 @@ def test_a_client_saves_a_document_and_its_triggers(server: Serving) -> None:
     nightly = {"name": "saved-nightly", "cron": "0 2 * * *", "input": {"a": 1}}
     with Client(server.url) as remote:
         remote.save(Document({**ADD, "name": "saved", "triggers": [nightly]}))
-        assert remote.triggers.get("saved-nightly").as_json()["declared_in"] == "document saved"
+        assert remote.triggers.get("saved-nightly").to_dict()["declared_in"] == "document saved"
         remote.save(Document({**ADD, "name": "saved"}))
         assert "saved-nightly" not in [each.name for each in remote.triggers.all()]
 

@@ -152,7 +152,7 @@ def test_overlap_queue_starts_them_one_after_the_other() -> None:
         world.clock.advance(10 * MINUTE)
         process.fire_due()
     assert world.runs.times("t") == texts(10)
-    assert world.triggers.get("t").as_json()["waiting"] == 2
+    assert world.triggers.get("t").to_dict()["waiting"] == 2
     for done, then, again in ((10, [10, 20], 1), (20, [10, 20, 30], 5)):
         end(world, f"t:{texts(done)[0]}")
         world.clock.advance(1)
@@ -292,12 +292,12 @@ def test_what_cannot_be_started_is_told_kept_and_started_later() -> None:
     process = firing_room.Firing(world.store, start)
     world.clock.advance(10 * MINUTE)
     assert process.fire_due() == 5 * SECOND
-    assert world.triggers.get("t").as_json()["error"] == f"{texts(10)[0]}: no document 'report' is stored here"
+    assert world.triggers.get("t").to_dict()["error"] == f"{texts(10)[0]}: no document 'report' is stored here"
     broken = False
     world.clock.advance(40)
     process.fire_due()
     assert world.runs.times("t") == texts(10)
-    assert world.triggers.get("t").as_json()["error"] is None
+    assert world.triggers.get("t").to_dict()["error"] is None
 
 
 def test_what_this_process_has_no_code_for_is_left_to_others() -> None:

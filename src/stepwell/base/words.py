@@ -7,6 +7,7 @@ import reprlib
 from collections.abc import Collection
 from datetime import UTC, datetime
 from itertools import islice
+from typing import overload
 
 from .clock import SECOND
 
@@ -30,6 +31,10 @@ def duration(seconds: float | None) -> str:
     return f"{int(seconds // size)} {large} {int(seconds % size // part):02} {small}"
 
 
+@overload
+def iso(time: int) -> str: ...
+@overload
+def iso(time: int | None) -> str | None: ...
 def iso(time: int | None) -> str | None:
     """A time of the store as machines read it: `2026-01-15T10:30:02.000000Z`."""
     if time is None:

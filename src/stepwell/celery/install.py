@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.clock import MAX_SECONDS, Duration
 from ..define import Workflow
@@ -25,6 +25,9 @@ from ..errors import InputError
 from ..handlers import Handler, Handlers
 from ..stores import open_store
 from .host import IDLE_SECONDS, Host, WorkerPlan
+
+if TYPE_CHECKING:
+    from ..answers.fleet import WorkerRecord
 
 _ENOUGH = 4_096
 """Bytes that the parent writes when it ends, one for each child. Later children find the pipe closed."""
@@ -243,12 +246,12 @@ class Installed:
         """The exit code of a worker whose processes asked it to end."""
         return EX_IDLE if self._end_pipe is not None and self._end_pipe.end_asked else None
 
-    def _inspected(self, state: Any, **_: Any) -> list[dict[str, Any]]:
+    def _inspected(self, state: Any, **_: Any) -> list[WorkerRecord]:
         """What `celery inspect stepwell` shows: the runners in the processes of this worker."""
         store = open_store(self.plan.url)
         try:
-            found = describe_workers(store)
-            return [worker_record(each, store.now()) for each in found if each.celery == state.hostname]
+            views, now = describe_workers(store), store.now()
+            return [worker_record(view, now) for view in views if view.celery == state.hostname]
         finally:
             store.close()
 

@@ -305,7 +305,9 @@ def work(
 @declare(app, "clean")
 def cancel(
     run: RunArgument,
-    grace: Annotated[float, option("SECONDS", "How long what runs may take to stop.", min=0)] = 5.0,
+    grace_seconds: Annotated[
+        float, option("SECONDS", "How long running bodies may take to stop.", "--grace", min=0)
+    ] = 5.0,
     dry_run: DryRun = False,
     as_json: DryRunAsJson = False,
 ) -> None:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.clock import SECOND
+from ..triggers.book import STATUS_FIELDS
 from ..triggers.definition import Trigger
 from ..triggers.times import moment, time_text
 from .transport import Transport, path_of
 
+if TYPE_CHECKING:
+    from ..answers.triggers import TriggerRecord
+    from ..answers.workflows import VersionRecord
+
 
 class RemoteTrigger:
-    """A trigger as a server tells of it. Its attributes are those that a stored one has."""
+    """A trigger as a server describes it. Its attributes are those that a stored one has."""
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
-        self._record = dict(record)
-        told = {"kind", "version", "paused", "declared_in", "added_at", "next", "last", "fired", "left_out", "waiting"}
-        told |= {"backfills", "error"}
-        self.trigger = Trigger.of({name: value for name, value in record.items() if name not in told})
+    def __init__(self, record: TriggerRecord) -> None:
+        self._record = record
+        self.trigger = Trigger.of({name: value for name, value in record.items() if name not in STATUS_FIELDS})
         self.name = self.trigger.name
-        self.version: int = record["version"]
-        self.paused: bool = record["paused"]
-        self.error: str | None = record["error"]
-        self.waiting: int = record["waiting"] + len(record["backfills"])
+        self.version = record["version"]
+        self.paused = record["paused"]
+        self.error = record["error"]
+        self.waiting = record["waiting"] + len(record["backfills"])
 
     def next_fires(self, count: int = 1) -> list[float]:
         return [(moment(time) or 0) / SECOND for time in self._record["next"][:count]]
 
-    def as_json(self, count: int = 5) -> dict[str, Any]:
+    def to_dict(self, count: int = 5) -> TriggerRecord:
         return {**self._record, "next": self._record["next"][:count]}
 
 
@@ -44,9 +47,9 @@ class RemoteTriggers:
     def get(self, name: str, count: int = 5) -> RemoteTrigger:
         return RemoteTrigger(self._transport.get(path_of("triggers", name), next=count))
 
-    def versions(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._transport.get(path_of("triggers", name, "versions"))
-        return found
+    def versions(self, name: str) -> list[VersionRecord]:
+        versions: list[VersionRecord] = self._transport.get(path_of("triggers", name, "versions"))
+        return versions
 
     def add(self, trigger: Trigger, *, paused: bool | None = None) -> RemoteTrigger:
         stored = RemoteTrigger(self._transport.post(path_of("triggers"), trigger.canonical, repeatable=True))

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from ..base.clock import SECOND
-from ..base.words import nearest, shown
-from ..core.model import ActivateVersion, Refused, SaveVersion, VersionActivated, VersionRow, VersionSaved, parted
-from ..core.model.versions import VersionKind
+from ..base.codec import decode
+from ..base.words import iso, nearest, shown
+from ..core.model import (
+    ActivateVersion,
+    NameRow,
+    Refused,
+    SaveVersion,
+    VersionActivated,
+    VersionRow,
+    VersionSaved,
+    parted,
+)
 from ..core.store import Store, reader
 from ..define.document import Document
 from ..errors import InputError, StoreCorrupt
 from ..handlers import Handlers
 from .recent import Recent
+
+if TYPE_CHECKING:
+    from ..answers.workflows import SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
+
+DocumentKind: TypeAlias = Literal["document", "pipeline"]
+KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)
 
 
 class SavedDocument(NamedTuple):
@@ -29,6 +44,9 @@ class SavedDocument(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
+
+    def to_dict(self) -> SavedRecord:
+        return cast("SavedRecord", self._asdict())
 
 
 class StoredWorkflow(NamedTuple):
@@ -46,8 +64,8 @@ class StoredWorkflow(NamedTuple):
 class Documents:
     """The documents of one store: workflows, or another kind of document."""
 
-    def __init__(self, store: Store, handlers: Handlers, kind: VersionKind = "document") -> None:
-        self.kind: VersionKind = kind
+    def __init__(self, store: Store, handlers: Handlers, kind: DocumentKind = "document") -> None:
+        self.kind: DocumentKind = kind
         self._store = store
         self._handlers = handlers
         self._read: Recent[str, Document] = Recent(64)
@@ -125,6 +143,23 @@ class Documents:
             raise StoreCorrupt(f"{row.name}@{row.number} is not what was stored: its digest is {document.digest}")
         return document
 
+    def detail(self, row: VersionRow) -> WorkflowDetail:
+        """A version as JSON."""
+        content = decode(row.body or b"{}")
+        return {
+            "name": row.name,
+            "kind": self.kind,
+            "version": row.number,
+            "versions": self.versions(row.name)[-1].number,
+            "digest": row.digest,
+            "saved_at": iso(row.stored_at),
+            "active": row.active,
+            "description": content.get("description"),
+            "input": content.get("input"),
+            "target": None,
+            "document": content,
+        }
+
     def version_of(self, name: str, digest: str) -> int | None:
         """The number of the version with this content; None if it was never saved."""
         row = reader.get_version(self._store, self.kind, name, digest=digest)
@@ -143,3 +178,25 @@ class Documents:
             other = "a class or a function is" if self.kind == "document" else "one in a module is"
             rest += f"; {other} named as package.module:Name"
         return InputError(f"no {self.kind} {name!r} is stored here{rest}")
+
+
+def workflow_record(row: NameRow, kind: DocumentKind) -> WorkflowRecord:
+    return {
+        "name": row.name,
+        "kind": kind,
+        "version": row.active,
+        "versions": row.newest,
+        "digest": row.digest,
+        "saved_at": iso(row.stored_at),
+    }
+
+
+def version_record(row: VersionRow) -> VersionRecord:
+    return {
+        "name": row.name,
+        "version": row.number,
+        "digest": row.digest,
+        "size": row.size,
+        "saved_at": iso(row.stored_at),
+        "active": row.active,
+    }

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..base.ids import NodeId, RunId
 from ..core.graph import Graph
 from ..core.model import NodeStatus, RunStatus
 from .differences import MOST_CHANGES, Difference, graph_changes, json_changes
+
+Respect: TypeAlias = Literal["output", "delta", "missing", "status", "attempts"]
+"""In which a node may differ."""
+_RESULTS: tuple[Respect, ...] = ("output", "delta")
+_COURSE: tuple[Respect, ...] = ("status", "attempts")
 
 
 class NodeFacts(NamedTuple):
@@ -44,7 +49,7 @@ class Pair(NamedTuple):
     name: str
     first: NodeFacts | None
     second: NodeFacts | None
-    differs: tuple[str, ...]
+    differs: tuple[Respect, ...]
     """`output`, `delta` (to the state), `missing` (from one run), `status`, `attempts`; not the time, which always differs."""
     output: tuple[Difference, ...] = ()
     """Where the outputs differ; filled in only for the first nodes that differ in output or delta."""
@@ -114,9 +119,9 @@ def compare(first: Side, second: Side) -> Comparison:
 def _pair(node: NodeId, first: Side, second: Side) -> Pair:
     one, other = first.nodes.get(node), second.nodes.get(node)
     name = (first if one is not None else second).graph.nodes[node].name
-    differs = [field for field in ("output", "delta") if getattr(one, field, None) != getattr(other, field, None)]
+    differs = [field for field in _RESULTS if getattr(one, field, None) != getattr(other, field, None)]
     if one is None or other is None:
         differs.append("missing")
     else:
-        differs += [field for field in ("status", "attempts") if getattr(one, field) != getattr(other, field)]
+        differs += [field for field in _COURSE if getattr(one, field) != getattr(other, field)]
     return Pair(node, name, one, other, tuple(differs))

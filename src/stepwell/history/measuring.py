@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..base.clock import SECOND
 from ..base.ids import Digest, RunId
 from ..core.graph import Graph
 from ..core.kernel.audit import earlier_graphs, folding
 from ..core.model import MOVING_RUNS, SATISFIED_NODES, AttemptStatus, JournalRow, NodeStatus, RunRow, RunStatus
+
+if TYPE_CHECKING:
+    from ..answers.reports import MetricsRecord
 
 _ENDS = frozenset(status.lower() for status in AttemptStatus if status is not AttemptStatus.RUNNING)
 _FAILURES = frozenset({"failed", "timed_out"})
@@ -87,10 +90,10 @@ class RunMetrics(NamedTuple):
     queue_latency: Latency
     """Of all attempts: from the moment their node became READY to the claim."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> MetricsRecord:
         """As JSON has it."""
-        data = self._asdict()
-        return {**data, "step_latency": self.step_latency._asdict(), "queue_latency": self.queue_latency._asdict()}
+        latencies = {"step_latency": self.step_latency._asdict(), "queue_latency": self.queue_latency._asdict()}
+        return cast("MetricsRecord", self._asdict() | latencies)
 
 
 def measure(

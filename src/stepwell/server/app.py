@@ -15,8 +15,9 @@ from .access.guard import Guard
 from .access.tokens import MEANINGS
 from .api import parts
 from .counting import RequestCounts
+from .openapi import openapi_document
 from .problems import add_problems
-from .routes import OPEN, SCOPE, ProblemModel, Routes, open_path
+from .routes import OPEN, SCOPE, Routes, open_path
 from .service import ServerProcess
 
 DESCRIPTION = """Workflows, their runs and what can be asked of them.
@@ -70,21 +71,3 @@ def _openapi_route(app: FastAPI) -> Routes:
         return openapi_document(app)
 
     return routes
-
-
-def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document: made once."""
-    if app.openapi_schema is None:
-        found = app.openapi()
-        components = found.setdefault("components", {})
-        schemas = components.setdefault("schemas", {})
-        schemas["Problem"] = ProblemModel.model_json_schema()
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        components["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer"},
-            "session": {"type": "apiKey", "in": "cookie", "name": "stepwell_session"},
-        }
-        found["security"] = [{"token": []}, {"session": []}]
-        app.openapi_schema = found
-    return app.openapi_schema

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field, TypeAdapter
 
+from ..answers.page import Item, Page
 from ..base.codec import encode
-from .models import Page
 from .problems import HttpProblem
 
 MAX_PAGE = 1_000
@@ -53,5 +53,5 @@ def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def page(items: list[Any], cursor: Any) -> Page[Any]:
-    return Page.model_validate({"items": items, "next": written(cursor)})
+def page(items: list[Item], cursor: Any) -> Page[Item]:
+    return {"items": items, "next": written(cursor)}

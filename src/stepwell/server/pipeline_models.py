@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from .models import Body
+from .bodies import Body
 
 
 class PipelineModel(BaseModel):

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from .. import errors
 from ..base.codec import clean, encode_checked
 from ..base.words import message_of, short_name
+from ..define.document.problems import problem_place
 from ..errors import DocumentError, TriggerError
 
 log = logging.getLogger("stepwell")
@@ -109,14 +110,10 @@ def public_text(error: BaseException) -> str:
 
 def _listed(problems: Sequence[object]) -> list[dict[str, Any]]:
     """Each problem with its JSON path, and its line where that is known."""
-    listed = []
-    for problem in problems[:MAX_PROBLEMS]:
-        told: dict[str, Any] = {"path": getattr(problem, "path", None) or "$", "message": str(problem)}
-        for name in ("message", "line", "column"):
-            if getattr(problem, name, None):
-                told[name] = getattr(problem, name)
-        listed.append({name: clean(value) if isinstance(value, str) else value for name, value in told.items()})
-    return listed
+    places = map(problem_place, problems[:MAX_PROBLEMS])
+    return [
+        {name: clean(value) if isinstance(value, str) else value for name, value in place.items()} for place in places
+    ]
 
 
 def add_problems(app: FastAPI) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import to_json
 from starlette.requests import Request
 
 from ..define.document.problems import Unreadable
@@ -33,71 +33,64 @@ def bound(
     """The function that FastAPI calls for an endpoint: it has the same parameters except the service."""
     hints = get_type_hints(endpoint, include_extras=True)
     own = [name for name, hint in hints.items() if hint is Given]
-    given = dict.fromkeys(own, service)
+    injected = dict.fromkeys(own, service)
     signature = inspect.signature(endpoint)
     parameters = [
-        each.replace(annotation=hints[name]) for name, each in signature.parameters.items() if name not in own
+        parameter.replace(annotation=hints[name]) for name, parameter in signature.parameters.items() if name not in own
     ]
     returns = None if hints["return"] is type(None) else hints["return"]
+    status = options.get("status_code", 200)
+
+    def written(returned: Any, values: Mapping[str, Any]) -> Response:
+        return _written(returned, status, next((value for value in values.values() if type(value) is Response), None))
+
+    made: Callable[..., Any]
     if inspect.iscoroutinefunction(endpoint):
-        made: Callable[..., Any] = functools.partial(endpoint, **given)
+
+        async def made(**values: Any) -> Response:
+            return written(await endpoint(**injected, **values), values)
+
+    elif commits:
+
+        async def made(**values: Any) -> Response:
+            return await service.commit(lambda: written(endpoint(**injected, **values), values))
+
     else:
-        model = options.get("response_model", returns)
-        written = _Written(model, options.get("status_code", 200), validate="response_model" in options)
 
-        def answer(**values: Any) -> Response:
-            response = next((each for each in values.values() if type(each) is Response), None)
-            return written.answer(endpoint(**given, **values), response)
-
-        made = functools.partial(service.commit, answer) if commits else answer
+        def made(**values: Any) -> Response:
+            return written(endpoint(**injected, **values), values)
 
     functools.update_wrapper(made, endpoint)
-    made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
+    summary, description = _summary(endpoint)
+    options["summary"] = summary
+    made.__doc__ = description
+    made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[union-attr]
     return made
 
 
-class _Written:
-    """Serialises what an endpoint returns."""
+def _summary(endpoint: Callable[..., Any]) -> tuple[str, str]:
+    """The first sentence of the docstring, and the rest."""
+    text = inspect.getdoc(endpoint) or ""
+    sentence, _, rest = text.partition("\n\n") if "\n\n" in text.partition(". ")[0] else text.partition(". ")
+    return " ".join(sentence.split()).removesuffix("."), rest.strip()
 
-    def __init__(self, model: Any, status: int, *, validate: bool) -> None:
-        is_response = inspect.isclass(model) and issubclass(model, Response)
-        self._adapter = None if is_response or model is None else TypeAdapter(model)
-        self._status = status
-        self._validate = validate
-        """The endpoint returns data that must be validated against the type it declares."""
 
-    def answer(self, returned: Any, response: Response | None) -> Response:
-        """`response` has the status and headers that the endpoint has set, if any."""
-        if isinstance(returned, Response):
-            return returned
-        status = self._status if response is None or not response.status_code else response.status_code
-        made = Response(self._bytes(returned), status, media_type=None if status == 204 else JSON)
-        if response is not None:
-            made.raw_headers += [each for each in response.raw_headers if each[0] != b"content-length"]
-        return made
-
-    def _bytes(self, returned: Any) -> bytes:
-        if self._adapter is None:
-            return b""
-        if isinstance(returned, BaseModel):
-            return returned.__pydantic_serializer__.to_json(returned)
-        return self._adapter.dump_json(self._adapter.validate_python(returned) if self._validate else returned)
+def _written(returned: Any, status: int, response: Response | None) -> Response:
+    """What an endpoint returned, as JSON. `response` has the status and headers that the endpoint has set, if any."""
+    if isinstance(returned, Response):
+        return returned
+    if response is not None and response.status_code:
+        status = response.status_code
+    body = b"" if returned is None else to_json(returned, inf_nan_mode="null")
+    made = Response(body, status, media_type=None if status == 204 else JSON)
+    if response is not None:
+        made.raw_headers += [header for header in response.raw_headers if header[0] != b"content-length"]
+    return made
 
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 SCOPE = "x-scope"
 OPEN = "x-open"
-
-
-class ProblemModel(BaseModel):
-    """What went wrong, and what to do about it."""
-
-    model_config = ConfigDict(extra="allow")
-    type: str = "about:blank"
-    title: str = Field(examples=["Not Found"])
-    status: int = Field(examples=[404])
-    detail: str = Field(examples=["no run 'r-7' in this store; `stepwell ls` lists the runs there are"])
-    instance: str | None = Field(default=None, examples=["/api/v1/runs/r-7"])
 
 
 class StrictRequest(Request):
@@ -152,22 +145,32 @@ def require(request: Request, needed: Scope) -> Principal:
     return principal
 
 
-_TOLD = {
-    401: "Nobody is known: a token is needed.",
+_REFUSALS = {
+    401: "There is no valid token.",
     403: "The token has too small a scope.",
-    404: "There is no such thing.",
+    404: "What the path names is not there.",
     409: "The state of the run forbids it.",
-    413: "The body is too large.",
-    415: "The body is not of a type that is taken here.",
+    413: "The body, or the answer, is too large.",
+    415: "The body is of another content type.",
     421: "The server is not called by this name.",
     422: "The request is refused; `problems` lists why.",
     400: "The request cannot be read.",
-    503: "The store cannot be used at the moment.",
+    429: "There are too many requests; `Retry-After` says when to try again.",
+    503: "The store cannot be used at the moment; `Retry-After` says when to try again.",
+    507: "The store is full.",
 }
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": told, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-    for status, told in _TOLD.items()
-}
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemRecord"}}}
+Responses = dict[int | str, dict[str, Any]]
+
+
+def _described(responses: Responses) -> Responses:
+    """The responses of a route, and those that every route has."""
+    every: Responses = {status: {"description": text} for status, text in _REFUSALS.items()}
+    every |= responses
+    return {
+        status: {"content": _PROBLEM, **response} if int(status) >= 400 else response
+        for status, response in every.items()
+    }
 
 
 class Routes:
@@ -176,7 +179,7 @@ class Routes:
     routes = Routes("runs")
 
     @routes.get("/runs/{run_id}", "read")
-    def show(run_id: str, service: ServerProcess) -> RunModel: ...
+    def get_run(run_id: str, service: Given) -> RunDetail: ...
     """
 
     def __init__(self, tag: str, prefix: str = "/api/v1") -> None:
@@ -213,11 +216,11 @@ class Routes:
         assert scope is None or scope in SCOPES
         more: Mapping[str, Any] = {SCOPE: scope} if scope is not None else {OPEN: True, "security": []}
         extra = {**options.pop("openapi_extra", {}), **more}
-        responses = {**_PROBLEMS, **options.pop("responses", {})}
+        responses = _described(options.pop("responses", {}))
 
         def register(endpoint: Endpoint) -> Endpoint:
-            given = {"methods": [method], "tags": [self._tag], "openapi_extra": extra, "responses": responses}
-            self._declared.append((path, endpoint, {**given, "operation_id": endpoint.__name__, **options}))
+            common = {"methods": [method], "tags": [self._tag], "openapi_extra": extra, "responses": responses}
+            self._declared.append((path, endpoint, {**common, "operation_id": endpoint.__name__, **options}))
             return endpoint
 
         return register

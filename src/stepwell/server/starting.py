@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ..base.ids import checked_run_id, new_run_id
 from ..base.words import suggestion
@@ -19,33 +19,40 @@ from ..engine import Engine
 from ..engine.code import registering
 from ..engine.starting import create_op
 from ..errors import InputError, MissingJob
+from .bodies import Body
 from .problems import HttpProblem
 from .service import ServerProcess
 
 
-class StartRequest(BaseModel):
+class StartRequest(Body):
     """What a run is started with."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"input": {"url": "https://example.com"}, "tags": {"customer": "7"}}]},
     )
-    input: dict[str, Any] = Field(default_factory=dict, description="As the workflow's schema asks for.")
-    run_id: str | None = Field(
-        default=None, max_length=200, description="An id of your choice; the same id is the same run."
-    )
-    priority: int = Field(default=0, ge=-(2**31), lt=2**31, description="Larger is claimed first.")
-    deadline: float | None = Field(default=None, gt=0, description="Seconds; the run fails if it takes longer.")
+    input: dict[str, Any] = Field(default_factory=dict)
+    """The input, as the schema of the workflow asks for."""
+    run_id: str | None = Field(default=None, max_length=200)
+    """An id of your choice; the same id is the same run. By default one is made."""
+    priority: int = Field(default=0, ge=-(2**31), lt=2**31)
+    """Nodes of runs with a larger one are claimed first."""
+    deadline: float | None = Field(default=None, gt=0)
+    """Seconds after which the run fails if it has not ended."""
     seed: int | None = Field(default=None, ge=0, lt=2**64)
+    """The seed of its random numbers; by default one is drawn."""
     tags: dict[str, str] | None = Field(default=None, examples=[{"customer": "7"}])
+    """Names and values by which the run can be found."""
 
 
 class StartInline(StartRequest):
     """A run of what comes with the request: a document, or the frozen form of a graph."""
 
     document: dict[str, Any] | None = None
-    graph: dict[str, Any] | None = Field(default=None, description="As GET /runs/{run_id}/graph/frozen gives it.")
-    workflow: str | None = Field(default=None, max_length=200, description="With `graph`: the name of the workflow.")
+    """A document."""
+    graph: dict[str, Any] | None = None
+    """A graph, in the form of GET /runs/{run_id}/graph/frozen."""
+    workflow: str | None = Field(default=None, max_length=200)
+    """With `graph`: the name of the workflow."""
 
 
 def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice, takewhile
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..base.clock import SECOND, WallClock
 from ..base.ids import checked_run_id, time_ordered
@@ -20,8 +20,18 @@ from .schedule import next_fires
 from .state import RECORD, Backfill, TriggerState
 from .times import time_text
 
+if TYPE_CHECKING:
+    from ..answers.triggers import TriggerRecord
+
 MAX_BACKFILL = 10_000
 MAX_BACKFILLS = 10
+
+
+STATUS_FIELDS = frozenset(
+    {"kind", "version", "paused", "declared_in", "added_at", "next", "last", "fired", "left_out", "waiting"}
+    | {"backfills", "error"}
+)
+"""The fields of its JSON that are not of its definition."""
 
 
 class StoredTrigger(NamedTuple):
@@ -59,11 +69,11 @@ class StoredTrigger(NamedTuple):
         schedule = None if self.paused else self.trigger.schedule(self.state.added_at)
         return [] if schedule is None else [time / SECOND for time in next_fires(schedule, self.at, count)]
 
-    def as_json(self, count: int = 5) -> dict[str, Any]:
+    def to_dict(self, count: int = 5) -> TriggerRecord:
+        """As JSON, with its next `count` times."""
         state = self.state
         last = None if state.last_time is None else {"time": time_text(state.last_time), "run": state.last_run}
-        return {
-            **self.trigger.canonical,
+        status = {
             "kind": self.trigger.kind,
             "version": state.version,
             "paused": state.paused,
@@ -77,6 +87,7 @@ class StoredTrigger(NamedTuple):
             "backfills": [{"after": time_text(each.after), "until": time_text(each.until)} for each in state.backfills],
             "error": state.error,
         }
+        return cast("TriggerRecord", self.trigger.canonical | status)
 
 
 class Triggers:

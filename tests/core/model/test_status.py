@@ -44,7 +44,7 @@ def test_traits_of_nodes_exclude_each_other() -> None:
 
 @pytest.mark.parametrize("verb", RUN_VERBS)
 def test_a_verb_is_allowed_where_its_move_is_legal(verb: str) -> None:
-    allowed, becomes, done, _ = RUN_VERBS[verb]
+    allowed, becomes, done, *_ = RUN_VERBS[verb]
     assert not set(allowed) & set(done)
     if verb != "fork" and becomes is not None:  # a fork is another run
         assert all(may_become(status, becomes) for status in allowed)

@@ -31,7 +31,7 @@ def _list(connection: Connection, run_id: str, found: Iterable[Label], *, as_jso
 
     labels = list(found)
     if as_json:
-        say(json_text([each._asdict() for each in labels]))
+        say(json_text([label.to_dict() for label in labels]))
         return
     if not labels:
         say(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from ...base.clock import microseconds
 from ...core.model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
@@ -17,6 +18,9 @@ from ..show.advice import advised
 from ..show.words import ago, count, parse_age, plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.runs import DeletedRuns
+
 PATIENCE = 2.0
 """Seconds after the grace within which a run that is cancelled should have ended."""
 
@@ -26,11 +30,11 @@ _PAGE = 5_000
 
 
 @advised
-def cancel(connection: Connection, text: str, *, grace: float) -> None:
+def cancel(connection: Connection, text: str, *, grace_seconds: float) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-        connection.engine(store).get(row.id).cancel(grace_seconds=grace)
-        say(f"run {row.id} is {_when_cancelled(store, row, grace)}")
+        connection.engine(store).get(row.id).cancel(grace_seconds=grace_seconds)
+        say(f"run {row.id} is {_when_cancelled(store, row, grace_seconds)}")
 
 
 def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
@@ -57,8 +61,13 @@ def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_
             rows = _deleted(store, rows)
         graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
         if as_json:
-            runs = [run_record(StoredRun(store, row)) for row in rows]
-            say(json_text({"dry_run": dry_run, "deleted": 0 if dry_run else len(rows), "runs": runs, "graphs": graphs}))
+            record: DeletedRuns = {
+                "dry_run": dry_run,
+                "deleted": 0 if dry_run else len(rows),
+                "runs": [run_record(StoredRun(store, row)) for row in rows],
+                "graphs": graphs,
+            }
+            say(json_text(record))
             return
     for row in rows[:_SHOWN_UP_TO]:
         say(f"{row.status:<9}  {row.id}  {plain(row.workflow)}  ended {ago(row.ended_at or now, now)}")

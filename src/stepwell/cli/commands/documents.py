@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ...base.codec import decode
 from ...base.words import iso, suggestion
-from ...core.model import VersionRow, parted
+from ...core.model import NameRow, VersionRow, parted
 from ...core.store import Store, reader
-from ...define.document import Document, Problem
-from ...engine.documents import Documents, StoredWorkflow
+from ...define.document import Document
+from ...define.document.problems import problem_place
+from ...engine.documents import KINDS, DocumentKind, Documents, workflow_record
 from ...errors import DocumentError, InputError
 from ...handlers import Handlers
 from ..connect import Connection
@@ -23,52 +24,70 @@ from ..exits import ExitCode
 from ..show.words import ago, count, plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.workflows import CheckedFile
+
 
 def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """Exit code 2 if anything is wrong with any of them."""
     handlers = connection.handlers()
-    found = [_checked(connection, file, handlers) for file in files]
-    wrong = sum(len(each["problems"]) for each in found)
+    records = [_checked(connection, file, handlers) for file in files]
+    problems = sum(len(record["problems"]) for record in records)
     if as_json:
-        say(json_text(found))
+        say(json_text(records))
     else:
-        for each in found:
-            _tell(each)
-        if wrong:
-            typer.echo(f"{count(wrong, 'problem')} in {count(len(files), 'file')}", err=True)
-    if wrong:
+        for record in records:
+            _print_checked(record)
+        if problems:
+            typer.echo(f"{count(problems, 'problem')} in {count(len(files), 'file')}", err=True)
+    if problems:
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _checked(connection: Connection, file: str, handlers: Handlers) -> dict[str, Any]:
+def _checked(connection: Connection, file: str, handlers: Handlers) -> CheckedFile:
     """What a document or pipeline file contains, or its problems."""
+    record: CheckedFile = {
+        "valid": True,
+        "name": None,
+        "digest": None,
+        "nodes": None,
+        "problems": [],
+        "file": file,
+        "stages": None,
+        "not_followed": {},
+        "awaited": {},
+    }
     try:
         if not is_pipeline_file(file):
             document = load_file(connection, file, handlers)
-            return {"file": file, "name": document.name, "nodes": len(document.nodes), "problems": []}
+            return {**record, "name": document.name, "digest": document.digest, "nodes": len(document.nodes)}
         from ...pipeline.finding import load_pipeline
 
         pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True)
     except DocumentError as error:
-        return {"file": file, "problems": [each.as_json() for each in error.problems if isinstance(each, Problem)]}
-    unknown = {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages}
-    stages = list(pipeline.stages)
-    awaited = {} if "://" in pipeline.root else pipeline.unknown_states()
-    found = {"file": file, "name": pipeline.name, "stages": stages, "problems": []}
-    return {**found, "notFollowed": unknown, "awaited": awaited}
+        return {**record, "valid": False, "problems": [*map(problem_place, error.problems)]}
+    return {
+        **record,
+        "name": pipeline.name,
+        "stages": [*pipeline.stages],
+        "not_followed": {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages},
+        "awaited": {} if "://" in pipeline.root else dict(pipeline.unknown_states()),
+    }
 
 
-def _tell(found: dict[str, Any]) -> None:
-    for each in found["problems"]:
-        say(plain(f"{found['file']}:{each['line']}:{each['column']}: {each['path']}: {each['message']}"))
-    if not found["problems"]:
-        parts = count(found["nodes"], "node") if "nodes" in found else count(len(found["stages"]), "stage")
-        say(f"{plain(found['file'])}: {plain(found['name'])}, {parts}, nothing is wrong")
-    for trigger, state in found.get("awaited", {}).items():
+def _print_checked(record: CheckedFile) -> None:
+    for problem in record["problems"]:
+        place = f"{record['file']}:{problem.get('line')}:{problem.get('column')}"
+        say(plain(f"{place}: {problem['path']}: {problem['message']}"))
+    if not record["problems"]:
+        stages = record["stages"]
+        parts = count(record["nodes"] or 0, "node") if stages is None else count(len(stages), "stage")
+        say(f"{plain(record['file'])}: {plain(record['name'] or '')}, {parts}, nothing is wrong")
+    for trigger, state in record["awaited"].items():
         say(plain(f"  {trigger}: no stage here makes {state!r}, nor one of a pipeline that was built in this root"))
-    for stage, unknown in found.get("notFollowed", {}).items():
-        for what, where in unknown.items():
-            say(plain(f"  {stage}: changes of {what} are not noticed ({where})"))
+    for stage, unknown in record["not_followed"].items():
+        for code, place in unknown.items():
+            say(plain(f"  {stage}: changes of {code} are not noticed ({place})"))
 
 
 def is_pipeline_file(file: str) -> bool:
@@ -119,7 +138,7 @@ def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None
             save_pipeline(engine.store, file) if file in pipelines else engine.save(documents[file]) for file in files
         ]
     if as_json:
-        say(json_text([each._asdict() for each in saved]))
+        say(json_text([each.to_dict() for each in saved]))
         return
     for each in saved:
         state = "saved" if each.is_new else "was stored before"
@@ -137,14 +156,12 @@ def activate(connection: Connection, name: str) -> None:
 
 def workflows(connection: Connection, *, as_json: bool) -> None:
     with connection.store() as store:
-        found = connection.engine(store).workflows()
-        pipelines = list(Documents(store, connection.handlers(), "pipeline").all())
+        rows = [(kind, row) for kind in KINDS for row in reader.all_names(store, kind)]
         now = store.now()
     if as_json:
-        modes = [*(("workflow", each) for each in found), *(("pipeline", each) for each in pipelines)]
-        say(json_text([{**each._asdict(), "mode": mode} for mode, each in modes]))
-    elif found or pipelines:
-        _print_workflows([*found, *(each._replace(name=f"{each.name} (pipeline)") for each in pipelines)], now)
+        say(json_text([workflow_record(row, kind) for kind, row in rows]))
+    elif rows:
+        _print_workflows(rows, now)
     else:
         typer.echo(f"no documents in {connection.where}; `stepwell save FILE` stores one", err=True)
 
@@ -160,8 +177,7 @@ def workflow(
             return
         row = documents.row(name if version is None else f"{name}@{version}")
         if as_json:
-            own = {"name": row.name, "version": row.number, "digest": row.digest, "saved_at": iso(row.stored_at)}
-            say(json_text({**own, "active": row.active, "document": decode(row.body or b"")}))
+            say(json_text(documents.detail(row)))
             return
         _print_versions(documents, row)
 
@@ -196,13 +212,13 @@ def _outputs(file: str | None) -> dict[str, Any]:
     return found
 
 
-def _print_workflows(found: Sequence[StoredWorkflow], now: int) -> None:
+def _print_workflows(rows: Sequence[tuple[DocumentKind, NameRow]], now: int) -> None:
     from ..show.screen import console, table
 
     made = table("workflow", "active", "versions", "saved", wrapped=("workflow",))
-    for each in found:
-        saved = ago(int(each.saved_at * 1_000_000), now)
-        made.add_row(plain(each.name), f"@{each.version}", str(each.versions), saved)
+    for kind, row in rows:
+        name = row.name if kind == "document" else f"{row.name} (pipeline)"
+        made.add_row(plain(name), f"@{row.active}", str(row.newest), ago(row.stored_at, now))
     console().print(made)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from ...base.clock import SECOND
 from ...core.graph import Graph, to_dot, to_frozen, to_mermaid
+from ...core.model import NodeStatus
 from ...core.store import reader
 from ...engine.runs.records import graph_record
 from ...engine.runs.stored import StoredRun
@@ -67,7 +68,7 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
     typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
-def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, str] | None]:
+def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, NodeStatus] | None]:
     """A run id may contain a colon, like a target, so what cannot be imported may still be a run."""
     no_target: DefinitionError | None = None
     if is_file(what):

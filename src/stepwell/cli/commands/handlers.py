@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.codec import text as text_of
 from ...base.words import suggestion
@@ -13,19 +13,22 @@ from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.workflows import HandlerRecord
+
 
 def handlers(connection: Connection, name: str | None, *, as_json: bool) -> None:
     known = connection.handlers()
     if name is None:
         found = [known[each] for each in known]
-        say(json_text([_data(each) for each in found])) if as_json else _list(connection, found)
+        say(json_text([_record(each) for each in found])) if as_json else _list(connection, found)
         return
     if name not in known:
         raise InputError(f"there is no handler {plain(name)!r}; {suggestion(name, known)}")
-    say(json_text(_data(known[name]))) if as_json else _show(known[name])
+    say(json_text(_record(known[name]))) if as_json else _show(known[name])
 
 
-def _data(handler: Handler) -> dict[str, Any]:
+def _record(handler: Handler) -> HandlerRecord:
     retry = handler.retry
     return {
         "name": handler.name,

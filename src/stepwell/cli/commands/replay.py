@@ -23,7 +23,7 @@ def replay(connection: Connection, what: str, *, as_json: bool) -> None:
         with connection.store() as store:
             report = connection.engine(store).get(find_run(store, what).id).replay()
     if as_json:
-        say(json_text({**report._asdict(), "executed": list(report.executed), "stubbed": dict(report.stubbed)}))
+        say(json_text(report.to_dict()))
     else:
         _tell(report)
     if not report.executed:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...base.codec import text as json_line
-from ...engine.runs.records import full_record
+from ...engine.runs.records import audit_record, config_record, node_detail, run_report, why_detail
 from ...engine.runs.stored import StoredRun
 from ..connect import Connection
 from ..documents import is_file, load_file, stored_document
@@ -17,6 +17,7 @@ from ..show.words import count, one_line, plain
 from ..streams import json_text, say
 
 if TYPE_CHECKING:
+    from ...answers.workflows import DocumentRecord
     from ...define.document import Document
 
 
@@ -30,13 +31,13 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
             return _print_document(stored, version, as_json=as_json)
         run = StoredRun(store, find_run(store, text))
         if node is not None:
-            from ..show.node import node_data, print_node
+            from ..show.node import print_node
 
-            data = node_data(run, find_node(run, node))
-            say(json_text(data)) if as_json else print_node(data)
+            detail = node_detail(run, find_node(run, node))
+            say(json_text(detail)) if as_json else print_node(detail)
             return
         if as_json:
-            say(json_text(full_record(run, tracebacks=traceback)))
+            say(json_text(run_report(run, tracebacks=traceback)))
             return
         from ...engine.show.run import print_run
         from ..show.screen import console
@@ -48,8 +49,8 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
 def _print_document(document: Document, version: int | None, *, as_json: bool) -> None:
     """A document, what it takes, and its nodes."""
     if as_json:
-        more: dict[str, Any] = {} if version is None else {"version": version}
-        say(json_text({"digest": document.digest, **more, "document": document.canonical}))
+        record: DocumentRecord = {"digest": document.digest, "version": version, "document": document.canonical}
+        say(json_text(record))
         return
     named = document.name if version is None else f"{document.name}@{version}"
     say(plain(f"{named}  {count(len(document.nodes), 'node')}  {document.digest[:12]}"))
@@ -71,7 +72,7 @@ def audit(connection: Connection, text: str, *, as_json: bool) -> None:
         run = find_run(store, text)
         problems = audit_run(store, run.id)
     if as_json:
-        say(json_text({"run": run.id, "status": run.status, "journal_entries": run.seq, "problems": problems}))
+        say(json_text(audit_record(run, problems)))
     elif problems:
         typer.echo(f"run {run.id}: {count(len(problems), 'invariant')} broken", err=True)
         say("\n".join(f"- {plain(problem)}" for problem in problems))
@@ -87,24 +88,12 @@ def why(connection: Connection, text: str, node: str | None, *, as_json: bool) -
         run = StoredRun(store, find_run(store, text))
         if node is not None:
             find_node(run, node)
-        answer = run.why(node)
-        config = None if node is None else _config(run, node)
-    if as_json:
-        say(json_text(answer.to_dict() | ({} if config is None else {"config": config})))
-        return
-    say(answer.text(command=connection.command))
+        if as_json:
+            say(json_text(why_detail(run, node)))
+            return
+        say(run.why(node).text(command=connection.command))
+        config = None if node is None else config_record(run, run.index_of(node))
     if config is not None:
         say(f"  config {plain(json_line(config['written']))}")
         if config["rendered"] is not None:
             say(f"  rendered {plain(json_line(config['rendered']))}")
-
-
-def _config(run: StoredRun, node: str) -> dict[str, Any] | None:
-    """The config of a node of a document, as written and as rendered for its latest attempt."""
-    index = run.index_of(node)
-    spec = run.graph.in_order[index]
-    if not spec.templated:
-        return None
-    (view,) = run.nodes(index)
-    found = [attempt.outcome["config"] for attempt in view.attempts if "config" in attempt.outcome]
-    return {"written": dict(spec.args), "rendered": found[-1] if found else None}

@@ -13,6 +13,7 @@ from ...core.store.living import living
 from ...engine import Run
 from ...engine.code.versions import changes
 from ...engine.runs.control import Touched
+from ...engine.runs.records import steered_run
 from ...errors import GraphError
 from ..connect import Connection
 from ..documents import read_bytes
@@ -90,18 +91,7 @@ def dry_run(
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
         cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []
     if as_json:
-        nodes = [each._asdict() for each in touched]
-        say(
-            json_text(
-                {
-                    "run": row.id,
-                    "status": row.status,
-                    "becomes": RUN_VERBS[verb].becomes,
-                    "dry_run": True,
-                    "nodes": nodes,
-                }
-            )
-        )
+        say(json_text(steered_run(row, verb, touched)))
         return
     if touched:
         _print_touched(touched)
@@ -137,16 +127,11 @@ def _end_of_it(connection: Connection, row: RunRow, cut_off: Sequence[str]) -> s
 
 
 def _preview(run: Run, verb: str, node: str | None, given: Mapping[str, Any]) -> list[Touched]:
-    match verb:
-        case "reattempt":
-            return run.reattempt(node or "", cascade=given["cascade"], dry_run=True)
-        case "cancel":
-            return run.cancel(grace_seconds=given["grace"], dry_run=True)
-        case "fork":
-            return run.fork(find_fork_point(run, given["at"]), dry_run=True)
-        case _:
-            touched: list[Touched] = getattr(run, verb)(dry_run=True)
-            return touched
+    options = {name: given[name] for name in RUN_VERBS[verb].options or () if name in given}
+    if "at" in options:
+        options["at"] = find_fork_point(run, options["at"])
+    touched: list[Touched] = getattr(run, verb)(*(() if node is None else (node,)), **options, dry_run=True)
+    return touched
 
 
 def _print_touched(touched: Sequence[Touched]) -> None:

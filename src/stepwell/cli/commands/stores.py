@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,6 +16,9 @@ from ..connect import Connection, store_exists
 from ..exits import ExitCode
 from ..show.words import count, plain
 from ..streams import json_text, say
+
+if TYPE_CHECKING:
+    from ...answers.runs import CopyRecord
 
 _WORDS = {
     "copied": "copied and audited",
@@ -46,7 +50,8 @@ def copy(
                 detail = f": {each.detail}" if each.detail else ""
                 say(f"{each.run_id}  {plain(each.workflow)}  {_WORDS[each.outcome]}{detail}")
     if as_json:
-        say(json_text({"from": here.url, "to": there.url, "runs": [each._asdict() for each in done]}))
+        record: CopyRecord = {"from": here.url, "to": there.url, "runs": [each.to_dict() for each in done]}
+        say(json_text(record))
     else:
         outcomes = Counter(each.outcome for each in done)
         nodes, attempts = sum(each.nodes for each in done), sum(each.attempts for each in done)

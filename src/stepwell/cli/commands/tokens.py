@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,13 +13,17 @@ from ..connect import Connection
 from ..show.words import plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.fleet import NewToken, TokenRecord
+
 
 def create(connection: Connection, *, scope: Sequence[str] | None, name: str, days: float, as_json: bool) -> None:
     with connection.store(make=True) as store:
         text, token = create_token(store, scope or ("read",), name=name, days=days)
         now = store.now()
     if as_json:
-        say(json_text({"token": text, **_record(token, now)}))
+        record: NewToken = {**_record(token, now), "token": text}
+        say(json_text(record))
         return
     say(text)
     typer.echo(
@@ -41,9 +46,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
 
     made = table("token", "name", "scope", "is", "until", wrapped=("name",))
     for token in found:
-        made.add_row(
-            token.id, plain(token.name), ", ".join(token.scopes), token.status(now), iso(token.expires_at) or ""
-        )
+        made.add_row(token.id, plain(token.name), ", ".join(token.scopes), token.status(now), iso(token.expires_at))
     console().print(made)
 
 
@@ -53,6 +56,13 @@ def revoke(connection: Connection, identity: str) -> None:
     say(f"token {token.id} is revoked")
 
 
-def _record(token: Token, now: int) -> dict[str, object]:
-    times = {name: iso(getattr(token, name)) for name in ("created_at", "expires_at", "revoked_at")}
-    return {"id": token.id, "name": token.name, "scopes": list(token.scopes), "status": token.status(now), **times}
+def _record(token: Token, now: int) -> TokenRecord:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": [*token.scopes],
+        "status": token.status(now),
+        "created_at": iso(token.created_at),
+        "expires_at": iso(token.expires_at),
+        "revoked_at": iso(token.revoked_at),
+    }

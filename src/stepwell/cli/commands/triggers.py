@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from ..documents import Pairs, is_file
 from ..show.words import plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.triggers import BackfillRecord, TriggerDetail
+
 
 @contextmanager
 def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineTriggers | RemoteTriggers]:
@@ -37,7 +40,7 @@ def ls(connection: Connection, *, as_json: bool) -> None:
     with _triggers(connection) as triggers:
         found = triggers.all()
     if as_json:
-        say(json_text([each.as_json() for each in found]))
+        say(json_text([trigger.to_dict() for trigger in found]))
         return
     if not found:
         typer.echo("no triggers; `stepwell trigger add` stores one", err=True)
@@ -64,7 +67,7 @@ def show(connection: Connection, name: str, *, count: int, as_json: bool) -> Non
     with _triggers(connection) as triggers:
         stored = triggers.get(name) if isinstance(triggers, EngineTriggers) else triggers.get(name, count)
         versions = len(triggers.versions(name))
-    record = {**stored.as_json(count), "versions": versions}
+    record: TriggerDetail = {**stored.to_dict(count), "versions": versions}
     if as_json:
         say(json_text(record))
         return
@@ -157,7 +160,8 @@ def backfill(connection: Connection, name: str, start: str, end: str, *, dry_run
     with _triggers(connection) as triggers:
         times = [time_text(time) for time in triggers.backfill(name, _time(start), _time(end), dry_run=dry_run)]
     if as_json:
-        say(json_text(times))
+        record: BackfillRecord = {"times": times, "dry_run": dry_run}
+        say(json_text(record))
     elif dry_run:
         say("\n".join(times))
     else:

@@ -151,37 +151,66 @@ SETTLEMENTS: Mapping[AttemptStatus, frozenset[NodeStatus]] = {
 
 
 class RunVerb(NamedTuple):
-    """What people ask of a run."""
+    """What people request of a run."""
 
     allowed: tuple[RunStatus, ...]
     """The statuses in which it does something."""
     becomes: RunStatus | None = None
     done: tuple[RunStatus, ...] = ()
-    """The statuses in which a run already is what was asked for."""
+    """The statuses in which a run already is what was requested."""
     refusal: str = "its graph cannot be changed"
     """What is said in all others."""
+    options: tuple[str, ...] | None = None
+    """The options of the method of `Run` with this name, besides `dry_run`; None: it is not requested by this name alone."""
+    summary: str = ""
 
 
 _UNCOMPLETED = (R.PENDING, R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED)
 RUN_VERBS: Mapping[str, RunVerb] = {
     "retry": RunVerb(
-        (R.FAILED, R.CANCELLED, R.PAUSED), R.RUNNING, (), "only a FAILED, CANCELLED or PAUSED run can be retried"
+        (R.FAILED, R.CANCELLED, R.PAUSED),
+        R.RUNNING,
+        refusal="only a FAILED, CANCELLED or PAUSED run can be retried",
+        options=("accept", "input"),
+        summary="Run again what did not complete.",
     ),
     "reattempt": RunVerb(
         (R.RUNNING, R.PAUSED, R.FAILED, R.CANCELLED, R.COMPLETED),
         R.RUNNING,
-        (),
-        "only a node of a run that has started and is not being cancelled can be attempted again",
+        refusal="only a node of a run that has started and is not being cancelled can be attempted again",
+        options=("cascade",),
+        summary="Run an ended node again, even one that completed, with what failed or was cancelled below it.",
     ),
     "cancel": RunVerb(
         (R.PENDING, R.RUNNING, R.PAUSED),
         R.CANCELLED,
-        (R.CANCELLING, R.CANCELLED),
-        "it has ended and cannot be cancelled",
+        done=(R.CANCELLING, R.CANCELLED),
+        refusal="it has ended and cannot be cancelled",
+        options=("grace_seconds",),
+        summary="Start nothing more, ask running bodies to stop, and fence them after the grace.",
     ),
-    "pause": RunVerb((R.PENDING, R.RUNNING), R.PAUSED, (R.PAUSED,), "only a run that has not ended can be paused"),
-    "resume": RunVerb((R.PAUSED,), R.RUNNING, (R.PENDING, R.RUNNING), "only a paused run can be resumed"),
-    "fork": RunVerb(tuple(R), R.PENDING),
+    "pause": RunVerb(
+        (R.PENDING, R.RUNNING),
+        R.PAUSED,
+        done=(R.PAUSED,),
+        refusal="only a run that has not ended can be paused",
+        options=(),
+        summary="Start nothing more until it is resumed. Running bodies may end, and are recorded.",
+    ),
+    "resume": RunVerb(
+        (R.PAUSED,),
+        R.RUNNING,
+        done=(R.PENDING, R.RUNNING),
+        refusal="only a paused run can be resumed",
+        options=("accept", "input"),
+        summary="Go on with a paused run.",
+    ),
+    "fork": RunVerb(
+        tuple(R),
+        R.PENDING,
+        options=("at", "input"),
+        summary="Start a new run that begins with what this one has done.",
+    ),
     "heal": RunVerb(_UNCOMPLETED),
     "import": RunVerb(_UNCOMPLETED),
     "freeze": RunVerb(_UNCOMPLETED),

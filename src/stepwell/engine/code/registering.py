@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...base.codec import decode, encode
 from ...base.ids import Digest
+from ...base.words import iso
 from ...core.graph import Graph
 from ...core.kernel.layout import add_graph
 from ...core.model import ListRecords, Op, PutRecord, RecordRow, Refused
@@ -24,6 +25,7 @@ from ...handlers import Handler, Handlers
 from ...handlers.described import from_data, to_data
 
 if TYPE_CHECKING:
+    from ...answers.workflows import WorkflowRecord
     from ...define.options import OnFailure
 
 KIND = "workflow"
@@ -46,6 +48,16 @@ class RegisteredWorkflow(NamedTuple):
     description: str | None
     registered_at: int
     """Microseconds of the store's clock."""
+
+    def to_dict(self) -> WorkflowRecord:
+        return {
+            "name": self.name,
+            "kind": "class",
+            "version": None,
+            "versions": None,
+            "digest": self.digest,
+            "saved_at": iso(self.registered_at),
+        }
 
 
 def register_workflows(store: Store, workflows: Iterable[type[Workflow]]) -> None:

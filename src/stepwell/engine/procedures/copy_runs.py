@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph
@@ -35,6 +35,9 @@ from ..reports.audit import audit_run
 from .gates import ask, delete, enact
 from .procedure import carry_out, in_turn
 
+if TYPE_CHECKING:
+    from ...answers.runs import CopiedRunRecord
+
 Row = TypeVar("Row")
 Outcome = Literal["copied", "moved", "there", "left", "refused"]
 KINDS: tuple[versions.VersionKind, ...] = ("document", "pipeline", "trigger")
@@ -52,6 +55,9 @@ class CopiedRun(NamedTuple):
     detail: str = ""
     nodes: int = 0
     attempts: int = 0
+
+    def to_dict(self) -> CopiedRunRecord:
+        return cast("CopiedRunRecord", self._asdict())
 
 
 class CopiedRows(NamedTuple):

@@ -12,7 +12,7 @@ import time
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from ...base.codec import decode
 from ...base.ids import AttemptId, Digest, RunId
@@ -40,6 +40,9 @@ from ..bodies.visible_state import ReadOutputs
 from ..checking import checked_modules
 from ..code.code import Code
 
+if TYPE_CHECKING:
+    from ...answers.reports import ReplayRecord
+
 NOTHING_REPEATABLE = (
     "no body was executed, so nothing was compared. A body is run again when its node says that it may be: "
     '@step(side_effects="pure"), or "recordable" if it asks the outside through ctx. For every node that says nothing: '
@@ -65,6 +68,10 @@ class Replayed(NamedTuple):
             f"{self.effects} effects served, in {self.seconds:.3f} s"
         )
         return message if self.executed else f"{message}\n{NOTHING_REPEATABLE}"
+
+    def to_dict(self) -> ReplayRecord:
+        fields = self._asdict() | {"executed": list(self.executed), "stubbed": dict(self.stubbed)}
+        return cast("ReplayRecord", fields)
 
 
 def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.ids import RunId, WorkerId
+from ...base.words import iso
 from ...core.model import AttemptStatus, ListAttempts, NodeStatus, RunStatus, WorkerRow
 from ...core.store import Store, reader
 from ...core.store.living import may_live
+from ...history.why import Worker
+
+if TYPE_CHECKING:
+    from ...answers.fleet import WorkerRecord
 
 MOST_RUNS = 200
 """Running runs that are searched for what workers hold."""
@@ -44,10 +49,10 @@ class WorkerView(NamedTuple):
     holds: tuple[Hold, ...]
 
 
-def describe_workers(store: Store) -> list[WorkerView]:
-    """Every worker that is known, with what it holds of the newest running runs."""
+def describe_workers(store: Store, rows: Iterable[WorkerRow] | None = None) -> list[WorkerView]:
+    """Every worker that is known, or those of `rows`, with what each holds of the newest running runs."""
     holds = _holds(store)
-    return [_view(row, holds.get(row.id, ())) for row in reader.list_workers(store)]
+    return [_view(row, holds.get(row.id, ())) for row in (reader.list_workers(store) if rows is None else rows)]
 
 
 def is_idle(row: WorkerRow) -> bool:
@@ -56,16 +61,16 @@ def is_idle(row: WorkerRow) -> bool:
 
 
 def _view(row: WorkerRow, holds: Iterable[Hold]) -> WorkerView:
-    said = row.said
-    queues = said.get("queues")
+    known = Worker.of(row)
+    celery = row.said.get("celery")
     return WorkerView(
         row.id,
-        said.get("host"),
-        said.get("pid"),
-        said.get("celery"),
-        None if queues is None else tuple(queues),
-        tuple((name, digest) for name, digest in said.get("serves", ())),
-        tuple((name, digest, what) for name, digest, what in said.get("lacks", ())),
+        known.host,
+        known.pid,
+        celery if isinstance(celery, str) else None,
+        None if known.queues is None else tuple(sorted(known.queues)),
+        tuple(sorted(known.serves or ())),
+        tuple((*version, reason) for version, reason in known.lacks.items()),
         row.lease_until,
         row.renewed_at,
         is_idle(row),
@@ -86,23 +91,27 @@ def _holds(store: Store) -> dict[WorkerId, list[Hold]]:
     return found
 
 
-def worker_record(view: WorkerView, now: int) -> dict[str, Any]:
-    """As JSON; its keys are a promise."""
+def worker_record(view: WorkerView, now: int) -> WorkerRecord:
     return {
-        **{name: getattr(view, name) for name in ("id", "host", "pid", "celery", "idle")},
+        "id": view.id,
+        "host": view.host,
+        "pid": view.pid,
+        "celery": view.celery,
+        "idle": view.idle,
         "alive": view.may_live and view.lease_until > now,
-        "lease_seconds_left": round((view.lease_until - now) / SECOND, 3),
-        "renewed_seconds_ago": round((now - view.renewed_at) / SECOND, 3),
-        "queues": None if view.queues is None else list(view.queues),
+        "lease_until": iso(view.lease_until),
+        "renewed_at": iso(view.renewed_at),
+        "lease_seconds_left": _seconds(view.lease_until - now),
+        "renewed_seconds_ago": _seconds(now - view.renewed_at),
+        "queues": None if view.queues is None else [*view.queues],
         "serves": [{"workflow": name, "digest": digest} for name, digest in view.serves],
         "lacks": [{"workflow": name, "digest": digest, "what": what} for name, digest, what in view.lacks],
         "holds": [
-            {
-                "run": hold.run_id,
-                "node": hold.node,
-                "attempt": hold.attempt,
-                "seconds": round((now - hold.since) / SECOND, 3),
-            }
+            {"run": hold.run_id, "node": hold.node, "attempt": hold.attempt, "seconds": _seconds(now - hold.since)}
             for hold in view.holds
         ],
     }
+
+
+def _seconds(time: int) -> float:
+    return round(time / SECOND, 3)

@@ -1,41 +1,63 @@
-"""Runs, nodes and graphs as JSON. The keys are a promise: scripts read them. New ones may come, none changes or goes."""
+"""Runs, nodes and graphs as the JSON that `answers` describes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ...base.codec import decode
+from ...base.codec import decode, sha256
 from ...base.words import iso
 from ...core.graph import Graph
-from ...core.model import LineRow, NodeStatus
+from ...core.model import RUN_VERBS, JournalRow, LineRow, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import LogLine
 from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...history.comparing import Comparison, NodeFacts, Side
+from ...history.differences import Difference
+from .control import Touched
 from .stored import StoredRun
-from .views import NodeView
+from .views import AttemptView, NodeError, NodeView
+
+if TYPE_CHECKING:
+    from ...answers import nodes, reports, runs
+
+INLINE_BYTES = 16 * 1024
+"""Outputs up to this size are in the lists of the HTTP API."""
 
 
-def run_record(run: StoredRun) -> dict[str, Any]:
-    """A run as `ls --json` lists it."""
-    row = run.row
-    same = ("id", "workflow", "target", "status", "reason", "priority", "idempotency_key")
-    times = ("created_at", "started_at", "ended_at", "deadline_at")
+def run_change(row: RunRow) -> runs.RunChange:
     return {
-        **{name: getattr(row, name) for name in same},
-        "tags": dict(row.tags),
-        "nodes_total": run.size,
+        "id": row.id,
+        "workflow": row.workflow,
+        "status": row.status,
+        "reason": row.reason,
+        "seq": row.seq,
+        "nodes_total": row.nodes,
         "nodes_open": row.open,
         "nodes_failed": row.failed,
-        **{name: iso(getattr(row, name)) for name in times},
+        "tags": dict(row.tags),
+    }
+
+
+def run_record(run: StoredRun) -> runs.RunRecord:
+    row = run.row
+    return {
+        **run_change(row),
+        "nodes_total": run.size,
+        "target": row.target,
+        "priority": row.priority,
+        "idempotency_key": row.idempotency_key,
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
+        "deadline_at": iso(row.deadline_at),
         "seconds": run.seconds,
         "origin": _origin_record(run),
     }
 
 
-def _origin_record(run: StoredRun) -> dict[str, Any] | None:
-    """Of a fork: the run it was made from, the `seq` that one had, and the node it began with, if one was named."""
+def _origin_record(run: StoredRun) -> runs.OriginRecord | None:
     origin = origin_of(run.row)
     if origin is None:
         return None
@@ -43,72 +65,138 @@ def _origin_record(run: StoredRun) -> dict[str, Any] | None:
     return {"run": origin.run_id, "seq": origin.seq, "node": before}
 
 
-def document_record(run: StoredRun) -> dict[str, Any] | None:
-    """Of a run of a document: which one, and its version if that was saved."""
-    source = run.graph.source
-    return None if source is None else {"digest": source.digest, "version": run.document_version}
-
-
-def full_record(run: StoredRun, *, tracebacks: bool) -> dict[str, Any]:
-    """A run as `show --json` shows it."""
-    counts, nodes = run.counts(), run.nodes()
+def run_detail(run: StoredRun) -> runs.RunDetail:
+    row, counts, source = run.row, run.counts(), run.outline.source
     return {
         **run_record(run),
-        "input": decode(run.row.input),
-        "digest": run.row.digest,
-        "document": document_record(run),
+        "input": decode(row.input),
+        "digest": row.digest,
+        "document": None if source is None else {"digest": source.digest, "version": run.document_version},
+        "heals": row.heals,
         "counts": {status: counts.get(status, 0) for status in NodeStatus},
+        "forks": [fork.id for fork in reader.forks(run.store, row)],
+    }
+
+
+def run_report(run: StoredRun, *, tracebacks: bool) -> runs.RunReport:
+    views = run.nodes()
+    return {
+        **run_detail(run),
         "result": run.result(),
-        "heals": run.row.heals,
         "metrics": run.metrics().to_dict(),
-        "forks": [fork.id for fork in reader.forks(run.store, run.row)],
-        "nodes": [_node_record(node, tracebacks=tracebacks) for node in run.declared(nodes)],
-        "removed_nodes": [_node_record(node, tracebacks=tracebacks) for node in run.removed(nodes)],
+        "nodes": [node_summary(run, node, tracebacks=tracebacks) for node in run.declared(views)],
+        "removed_nodes": [node_summary(run, node, tracebacks=tracebacks) for node in run.removed(views)],
     }
 
 
-def graph_record(workflow: str, graph: Graph, statuses: Mapping[str, str] | None) -> dict[str, Any]:
-    """A graph as `graph --json` shows it; `status` is null where there is no run."""
+def node_record(run: StoredRun, row: NodeRow) -> nodes.NodeRecord:
     return {
-        "workflow": workflow,
-        "digest": graph.digest,
-        "signature": graph.signature,
-        "nodes": [
-            {
-                "id": spec.id,
-                "name": spec.name,
-                "kind": spec.kind,
-                "job": spec.job,
-                "depends_on": list(spec.depends_on),
-                "level": graph.level(spec.id),
-                "status": (statuses or {}).get(spec.id),
-            }
-            for spec in graph.in_order
-        ],
+        "id": row.id,
+        "name": run.graph.in_order[row.index].name,
+        "index": row.index,
+        "status": row.status,
+        "reason": row.reason,
+        "attempts": row.attempt,
+        "failures": row.failures,
+        "queue": row.lane.queue,
+        "due_at": iso(row.due_at),
     }
 
 
-def _node_record(node: NodeView, *, tracebacks: bool) -> dict[str, Any]:
-    error, progress = node.error, node.progress
-    if error is not None and not tracebacks:
-        error = error._replace(traceback=None)
+def node_summary(run: StoredRun, node: NodeView, *, tracebacks: bool = False) -> nodes.NodeSummary:
+    attempts, progress = node.attempts, node.progress
     return {
-        "id": node.id,
-        "name": node.name,
-        "status": node.status,
-        "reason": node.reason,
-        "attempts": len(node.attempts),
-        "started_at": iso(node.attempts[0].row.started_at) if node.attempts else None,
-        "ended_at": iso(node.attempts[-1].row.ended_at) if node.attempts else None,
-        "due_at": iso(node.row.due_at),
+        **node_record(run, node.row),
+        "started_at": iso(attempts[0].row.started_at) if attempts else None,
+        "ended_at": iso(attempts[-1].row.ended_at) if attempts else None,
         "seconds": node.seconds,
-        "error": None if error is None else error._asdict(),
-        "progress": None if progress is None else {**progress._asdict(), "fraction": progress.fraction},
+        "error": _error_record(node.error, traceback=tracebacks),
+        "progress": None
+        if progress is None
+        else {
+            "done": progress.done,
+            "total": progress.total,
+            "message": progress.message,
+            "fraction": progress.fraction,
+        },
     }
 
 
-def line_record(run: StoredRun, row: LineRow, line: LogLine) -> dict[str, Any]:
-    """A line as `logs --json` lists it."""
+def _error_record(error: NodeError | None, *, traceback: bool) -> nodes.ErrorRecord | None:
+    if error is None:
+        return None
+    return {"type": error.type, "message": error.message, "traceback": error.traceback if traceback else None}
+
+
+def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) -> nodes.NodeDetail:
+    """One node. `inline_bytes`: leave out an output that is larger."""
+    (view,) = run.nodes(index, ancestry=True)
+    spec = run.graph.in_order[index]
+    return {
+        **node_summary(run, view, tracebacks=True),
+        "run": run.row.id,
+        "job": spec.job,
+        "depends_on": [*spec.depends_on],
+        "level": run.graph.level(spec.id),
+        "config": dict(spec.args),
+        "attempt_list": [attempt_record(attempt) for attempt in view.attempts],
+        "output": next(iter(output_records(run, (index,), inline_bytes=inline_bytes)), None),
+    }
+
+
+def attempt_record(attempt: AttemptView) -> nodes.AttemptRecord:
+    outcome = attempt.outcome
+    return {
+        "id": attempt.id,
+        "number": attempt.number,
+        "status": attempt.status,
+        "worker": attempt.worker,
+        "started_at": iso(attempt.row.started_at),
+        "ended_at": iso(attempt.row.ended_at),
+        "seconds": attempt.seconds,
+        "ancestry": attempt.ancestry,
+        "config": outcome.pop("config", None),
+        "outcome": outcome,
+        "error": _error_record(attempt.error, traceback=True),
+    }
+
+
+def output_records(
+    run: StoredRun, indexes: tuple[int, ...], *, inline_bytes: int | None = None
+) -> list[nodes.OutputRecord]:
+    outputs = reader.get_outputs(run.store, run.row.id, indexes)
+    specs = run.graph.in_order
+    records: list[nodes.OutputRecord] = []
+    for index in indexes:
+        if index in outputs:
+            data, spec = outputs[index], specs[index]
+            inline = inline_bytes is None or len(data) <= inline_bytes
+            records.append(
+                {
+                    "node": spec.id,
+                    "name": spec.name,
+                    "size": len(data),
+                    "sha256": sha256(data),
+                    "href": f"/api/v1/runs/{run.row.id}/nodes/{spec.id}/output",
+                    "value": decode(data) if inline else None,
+                    "inline": inline,
+                }
+            )
+    return records
+
+
+def journal_record(row: JournalRow, order: tuple[str, ...]) -> nodes.JournalRecord:
+    return {
+        "seq": row.seq,
+        "at": iso(row.at),
+        "kind": row.kind,
+        "node": None if row.index is None or row.index >= len(order) else order[row.index],
+        "attempt": row.attempt,
+        "status": row.status,
+    }
+
+
+def line_record(run: StoredRun, row: LineRow, line: LogLine) -> nodes.LineRecord:
     spec = run.graph.in_order[row.node]
     return {
         "run": run.row.id,
@@ -122,32 +210,90 @@ def line_record(run: StoredRun, row: LineRow, line: LogLine) -> dict[str, Any]:
     }
 
 
-def comparison_record(found: Comparison) -> dict[str, Any]:
-    """Two runs side by side, as `diff --json` shows them."""
+def graph_record(workflow: str, graph: Graph, statuses: Mapping[str, NodeStatus] | None) -> nodes.GraphRecord:
     return {
-        "same_outputs": found.same_outputs,
-        "same_deltas": found.same_deltas,
-        "first": _side_record(found.first),
-        "second": _side_record(found.second),
-        "input": [change._asdict() for change in found.input],
-        "graph": [change._asdict() for change in found.graph],
+        "workflow": workflow,
+        "digest": graph.digest,
+        "signature": graph.signature,
         "nodes": [
             {
-                "id": pair.id,
-                "name": pair.name,
-                "differs": list(pair.differs),
-                "first": _facts_record(pair.first),
-                "second": _facts_record(pair.second),
-                "ratio": pair.ratio,
-                "output": [change._asdict() for change in pair.output],
-                "delta": [change._asdict() for change in pair.delta],
+                "id": spec.id,
+                "name": spec.name,
+                "kind": spec.kind,
+                "job": spec.job,
+                "depends_on": [*spec.depends_on],
+                "level": graph.level(spec.id),
+                "status": (statuses or {}).get(spec.id),
             }
-            for pair in found.pairs
+            for spec in graph.in_order
         ],
     }
 
 
-def _side_record(side: Side) -> dict[str, Any]:
+def why_detail(run: StoredRun, node: str | None, store: str | None = None) -> reports.WhyDetail:
+    """`store`: the URL that the advice names, instead of that of the store."""
+    why = run.why(node)
+    return {
+        **(why if store is None else replace(why, store=store)).to_dict(),
+        "config": None if node is None else config_record(run, run.index_of(node)),
+    }
+
+
+def config_record(run: StoredRun, index: int) -> reports.ConfigRecord | None:
+    spec = run.graph.in_order[index]
+    if not spec.templated:
+        return None
+    (view,) = run.nodes(index)
+    rendered = [attempt.outcome["config"] for attempt in view.attempts if "config" in attempt.outcome]
+    return {"written": dict(spec.args), "rendered": rendered[-1] if rendered else None}
+
+
+def steered_run(row: RunRow, verb: str, touched: Sequence[Touched] | None) -> runs.SteeredRun:
+    """What a request did; with `touched`, what it would do."""
+    return {
+        "run": row.id,
+        "status": row.status,
+        "becomes": RUN_VERBS[verb].becomes,
+        "dry_run": touched is not None,
+        "nodes": [
+            {"id": node.id, "name": node.name, "status": node.status, "becomes": node.becomes} for node in touched or ()
+        ],
+    }
+
+
+def audit_record(row: RunRow, problems: list[str]) -> reports.AuditRecord:
+    return {"run": row.id, "status": row.status, "journal_entries": row.seq, "problems": problems}
+
+
+def comparison_record(comparison: Comparison) -> reports.ComparisonRecord:
+    return {
+        "same_outputs": comparison.same_outputs,
+        "same_deltas": comparison.same_deltas,
+        "first": _side_record(comparison.first),
+        "second": _side_record(comparison.second),
+        "input": _change_records(comparison.input),
+        "graph": _change_records(comparison.graph),
+        "nodes": [
+            {
+                "id": pair.id,
+                "name": pair.name,
+                "differs": [*pair.differs],
+                "first": _facts_record(pair.first),
+                "second": _facts_record(pair.second),
+                "ratio": pair.ratio,
+                "output": _change_records(pair.output),
+                "delta": _change_records(pair.delta),
+            }
+            for pair in comparison.pairs
+        ],
+    }
+
+
+def _change_records(changes: Iterable[Difference]) -> list[reports.ChangeRecord]:
+    return [{"path": change.path, "first": change.first, "second": change.second} for change in changes]
+
+
+def _side_record(side: Side) -> reports.SideRecord:
     return {
         "run": side.run_id,
         "workflow": side.workflow,
@@ -158,6 +304,13 @@ def _side_record(side: Side) -> dict[str, Any]:
     }
 
 
-def _facts_record(facts: NodeFacts | None) -> dict[str, Any] | None:
-    names = ("status", "attempts", "seconds", "output_sha256", "delta_sha256")
-    return None if facts is None else dict(zip(names, facts, strict=True))
+def _facts_record(facts: NodeFacts | None) -> reports.NodeFactsRecord | None:
+    if facts is None:
+        return None
+    return {
+        "status": facts.status,
+        "attempts": facts.attempts,
+        "seconds": facts.seconds,
+        "output_sha256": facts.output,
+        "delta_sha256": facts.delta,
+    }

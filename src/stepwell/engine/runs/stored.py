@@ -193,7 +193,7 @@ class StoredRun:
             found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
         return found
 
-    def present_graph(self) -> tuple[Graph, dict[str, str]]:
+    def present_graph(self) -> tuple[Graph, dict[str, NodeStatus]]:
         """Its graph without nodes that only earlier versions had, and the status of each node."""
         removed = self.graph.removed
         rows = (row for row in reader.all_nodes(self.store, self.row.id) if row.index not in removed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...base.clock import SECOND, utc_text
 from ...base.codec import encode_checked, sha256
@@ -13,6 +13,9 @@ from ...core.kernel.audit import Folded
 from ...core.model import ACTIVE_NODES, JournalRow, NodeStatus, RunRow
 from ...core.model.lines import KEY_BEGINS
 from ..effects.record import Effect
+
+if TYPE_CHECKING:
+    from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord, WorkItemRecord
 
 VERSION = 1
 
@@ -31,8 +34,9 @@ class WorkItem(NamedTuple):
     edge: int
     """Its place among the children of its parent with the smallest id, or among the nodes without parents."""
 
-    def data(self) -> dict[str, Any]:
-        return {**self._asdict(), "parents": list(self.parents), "order_key": str(self.order_key)}
+    def data(self) -> WorkItemRecord:
+        fields = self._asdict() | {"parents": list(self.parents), "order_key": str(self.order_key)}
+        return cast("WorkItemRecord", fields)
 
 
 class Label(NamedTuple):
@@ -48,6 +52,9 @@ class Label(NamedTuple):
     @property
     def seq(self) -> int:
         return self.step
+
+    def to_dict(self) -> LabelRecord:
+        return cast("LabelRecord", self._asdict())
 
 
 class Checkpoint(NamedTuple):
@@ -82,7 +89,7 @@ class Checkpoint(NamedTuple):
         key = idempotency_key(run.id, entry.seq, frontier, state)
         return cls(VERSION, run.id, entry.seq, state, frontier, run.seed, effects, key, entry.at / SECOND, label)
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> CheckpointRecord:
         """As JSON data. Numbers that JavaScript would round are strings."""
         return {
             "version": self.version,
@@ -198,7 +205,6 @@ def _in_order(item: WorkItem) -> tuple[int, int, str]:
     return item.level, item.order_key, item.node
 
 
-def effect_data(effect: Effect) -> dict[str, Any]:
-    data = effect._asdict()
-    data["error"] = None if effect.error is None else effect.error.data()
-    return data
+def effect_data(effect: Effect) -> EffectRecord:
+    error = None if effect.error is None else effect.error.data()
+    return cast("EffectRecord", effect._asdict() | {"error": error})

@@ -1,6 +1,7 @@
 """Why a run or a node has its status: rows in, causes out. `words` has the texts."""
 
+from ...answers.causes import CauseKind
 from .answer import Why, explain
 from .nodes import RowsToRead, above, rows_to_read
-from .records import Cause, CauseKind, Facts, KnownNode, Worker
+from .records import Cause, Facts, KnownNode, Worker
 from .runs import GROUPS, most_telling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...base.commands import command as typed_command
 from ...base.ids import NodeId
@@ -14,6 +14,9 @@ from .nodes import why_node
 from .records import Cause, Facts
 from .runs import why_run
 from .words import StoreTimes, advice, heading, lines, shown
+
+if TYPE_CHECKING:
+    from ...answers.reports import WhyRecord
 
 Command = Callable[[str], str | None]
 """Turns the words of a command into what to type; None where nothing can be typed."""
@@ -56,15 +59,15 @@ class Why:
     def advice(self, command: Command | None = None) -> list[str]:
         return advice(self.run, self.causes, command or (lambda typed: typed_command(typed, self.store)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> WhyRecord:
         """All of it as plain JSON."""
         return {
             "run": self.run.id,
             "workflow": self.run.workflow,
-            "run_status": str(self.run.status),
+            "run_status": self.run.status,
             "node": self.node,
             "name": self.name,
-            "status": str(self.status),
+            "status": self.status,
             "reason": self.run.reason if self.node is None else None,
             "causes": [cause.to_dict() for cause in self.causes],
             "advice": self.advice(),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...answers.causes import CauseKind
 from ...base.codec import decode
 from ...core.model import AttemptRow, AttemptStatus, JournalRow, NodeStatus
-from .records import Cause, CauseKind, Facts, KnownNode
+from .records import Cause, Facts, KnownNode
 
 HISTORY = 3
 """How many attempts are listed, back from the latest."""
@@ -64,7 +65,7 @@ def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTO
     if request is not None:
         because = () if before is None else (attempt_cause(facts, node, before),)
         gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
-        purpose = gates[-1].status if gates else None  # what the gate was gate_causes for then
+        purpose = gates[-1].status if gates else None  # what the gate was held for then
         return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
     if number > 1:
         if before is None or not left:

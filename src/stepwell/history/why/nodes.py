@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, assert_never
 
+from ...answers.causes import CauseKind
 from ...base.clock import SECOND
 from ...base.ids import NodeId
 from ...core.graph import Graph, Outline
@@ -20,7 +21,7 @@ from ...core.model import (
     RunRow,
 )
 from .attempts import attempt_cause, last_ended, postponements, reasons_to_run
-from .records import BEGINNINGS, Cause, CauseKind, Facts, KnownNode
+from .records import BEGINNINGS, Cause, Facts, KnownNode
 from .run_state import gate_causes, request_causes, unserved_queue, unserved_run
 
 FEW_PARENTS = 16

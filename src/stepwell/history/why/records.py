@@ -4,54 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...answers.causes import CauseKind
 from ...base.ids import NodeId, WorkerId
 from ...base.words import iso
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.model import AttemptRow, JournalRow, NodeRow, NodeStatus, RunRow, WorkerRow
 
-
-class CauseKind(StrEnum):
-    """The kind of a cause. Scripts and user interfaces read these names: new ones may come, none changes or goes."""
-
-    # The status of a node.
-    WAITS_FOR_PARENTS = "waits_for_parents"
-    READY = "ready"
-    RUNNING = "running"
-    WAITS_UNTIL = "waits_until"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    UPSTREAM_FAILED = "upstream_failed"
-    SKIPPED = "skipped"
-    CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"
-    # How an attempt ended, and what else made a node run.
-    ATTEMPT_FAILED = "attempt_failed"
-    ATTEMPT_POSTPONED = "attempt_postponed"
-    ATTEMPT_TIMED_OUT = "attempt_timed_out"
-    ATTEMPT_LOST = "attempt_lost"
-    ATTEMPT_RELEASED = "attempt_released"
-    ATTEMPT_CANCELLED = "attempt_cancelled"
-    ATTEMPT_SUPERSEDED = "attempt_superseded"
-    PARENTS_DONE = "parents_done"
-    RUN_STARTED = "run_started"
-    ASKED = "asked"
-    # The workers that should run it.
-    NO_WORKER = "no_worker"
-    NOT_SERVED = "not_served"
-    QUEUE_NOT_SERVED = "queue_not_served"
-    LACKING = "lacking"
-    BUSY = "busy"
-    ALONE = "alone"
-    WORKER_GONE = "worker_gone"
-    # The status of the run.
-    HELD = "gate_causes"
-    PAUSED = "paused"
-    DEADLINE = "deadline"
-    REASON = "reason"
-
+if TYPE_CHECKING:
+    from ...answers.reports import CauseRecord
 
 BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
 """What makes every node run once. Shown only for the node in question, not for those that block it."""
@@ -76,9 +38,9 @@ class Cause:
         causes = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
         return replace(self, because=causes)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> CauseRecord:
         return {
-            "kind": str(self.kind),
+            "kind": self.kind,
             "node": self.node,
             "name": self.name,
             "attempt": self.attempt,
@@ -143,7 +105,7 @@ class Facts:
     workers: tuple[Worker, ...] = ()
     """Those that are alive."""
     gates: tuple[JournalRow, ...] = ()
-    """Its journal entries of kind `gate` and `run`: what the gate was gate_causes for, and the status afterwards."""
+    """Its journal entries of kind `gate` and `run`: what the gate was held for, and the status afterwards."""
     nodes: Mapping[str, KnownNode] = field(default_factory=dict)
     """By id, what was read."""
     blockers: tuple[NodeId, ...] = ()

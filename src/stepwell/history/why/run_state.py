@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...answers.causes import CauseKind
 from ...core.model import GateState
-from .records import Cause, CauseKind, Facts
+from .records import Cause, Facts
 
 
 def gate_causes(facts: Facts) -> tuple[Cause, ...]:

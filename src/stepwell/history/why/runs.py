@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from ...answers.causes import CauseKind
 from ...base.ids import NodeId
 from ...core.model import FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from .attempts import error_of, last_ended
 from .nodes import why_node
-from .records import BEGINNINGS, Cause, CauseKind, Facts, KnownNode
+from .records import BEGINNINGS, Cause, Facts, KnownNode
 from .run_state import gate_causes, pause_cause, request_causes, unserved_run
 
 MOST = 3

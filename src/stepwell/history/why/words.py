@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple, assert_never
 
+from ...answers.causes import CauseKind
 from ...base.clock import SECOND
 from ...base.words import count, duration, error_line, one_line, ways_out
 from ...core.kernel.healing import REMOVED
 from ...core.model import NodeStatus, RunRow
 from .pauses import PAUSE_REASONS, pause_of
-from .records import Cause, CauseKind
+from .records import Cause
 
 K = CauseKind
 

@@ -65,7 +65,7 @@ class Token(NamedTuple):
     revoked_at: int | None
     hash: str
 
-    def status(self, now: int) -> str:
+    def status(self, now: int) -> Literal["valid", "expired", "revoked"]:
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if now >= self.expires_at else "valid"

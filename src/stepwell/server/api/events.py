@@ -11,13 +11,14 @@ from fastapi import Header, Query
 from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
+from ...answers.nodes import JournalRecord
 from ...base.clock import SECOND
 from ...base.codec import text
 from ...base.ids import RunId
 from ...core.model import JournalRow, ListJournal, RunRow
 from ...core.model.lines import LOG
 from ...core.store import reader
-from ...engine.runs.records import line_record
+from ...engine.runs.records import journal_record, line_record, run_change
 from ...engine.runs.stored import SLACK, NewLines
 from ..access.guard import PRINCIPAL, Principal, session_cookie
 from ..access.sessions import find_session
@@ -27,7 +28,6 @@ from ..routes import Routes
 from ..service import Given, ServerProcess
 from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream, pages_of_ended, pages_of_unfinished
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event, moved, written_event
-from .nodes import journal_entry
 
 routes = Routes("events")
 
@@ -128,7 +128,7 @@ class _Journal:
         self.behind = True
         """There may be more entries in the store than the feed has sent."""
 
-    async def next(self) -> list[dict[str, Any]]:
+    async def next(self) -> list[JournalRecord]:
         pushed, dropped, _ = self._watcher.take()
         rows = [row for row in pushed if isinstance(row, JournalRow) and row.seq > self._place]
         if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
@@ -141,7 +141,7 @@ class _Journal:
             self.row = await to_thread.run_sync(self._service.row, self.row.id)
         order = (await to_thread.run_sync(self._service.graph, self.row.digest, self.row.id)).order
         self._place = rows[-1].seq
-        return [journal_entry(row, order) for row in rows]
+        return [journal_record(row, order) for row in rows]
 
     async def has_ended(self) -> bool:
         self.row = await to_thread.run_sync(self._service.row, self.row.id)
@@ -203,22 +203,8 @@ def _written(service: ServerProcess, row: RunRow) -> str:
     key = row.id, row.created_at, row.seq
     found = service.feed.written.get(key)
     if found is None:
-        found = service.feed.written[key] = text(_run(row))
+        found = service.feed.written[key] = text(run_change(row))
     return found
-
-
-def _run(row: RunRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "status": row.status,
-        "reason": row.reason,
-        "seq": row.seq,
-        "nodes_total": row.nodes,
-        "nodes_open": row.open,
-        "nodes_failed": row.failed,
-        "tags": dict(row.tags),
-    }
 
 
 @routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=RESPONSES)

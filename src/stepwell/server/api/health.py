@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Response
 
+from ...answers.fleet import HealthRecord
 from ..metrics import MEDIA_TYPE, metrics_text
 from ..problems import HttpProblem
 from ..routes import Routes
@@ -15,13 +16,13 @@ routes = Routes("health", prefix="")
 
 
 @routes.open("GET", "/healthz")
-async def healthz() -> dict[str, str]:
+async def healthz() -> HealthRecord:
     """The process answers."""
     return {"status": "ok"}
 
 
 @routes.open("GET", "/readyz")
-def readyz(service: Given) -> dict[str, str]:
+def readyz(service: Given) -> HealthRecord:
     """The store takes what is committed: requests can be served."""
     if not service.readiness.check():
         raise HttpProblem(503, "the store takes no commits", headers={"Retry-After": "2"})

@@ -7,48 +7,48 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from starlette.requests import Request
 
+from ...answers.nodes import (
+    AttemptRecord,
+    FrozenGraph,
+    GraphRecord,
+    JournalRecord,
+    LineRecord,
+    NodeDetail,
+    NodeRecord,
+    OutputRecord,
+)
+from ...answers.page import Page
+from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord
 from ...base.clock import SECOND
-from ...base.codec import decode, encode, sha256
-from ...base.words import iso
+from ...base.codec import encode
 from ...core.graph import Graph, to_frozen
-from ...core.model import ListJournal, ListLines, ListNodes, NodeRow, NodeStatus
+from ...core.model import ListJournal, ListLines, ListNodes, NodeStatus
 from ...core.model.lines import LOG, in_order_of_time
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
-from ...engine.runs.records import graph_record, line_record
-from ...engine.runs.stored import StoredRun
-from ...engine.runs.views import AttemptView
+from ...engine.runs.records import (
+    INLINE_BYTES,
+    attempt_record,
+    graph_record,
+    journal_record,
+    line_record,
+    node_detail,
+    node_record,
+    output_records,
+)
 from ...errors import InputError
 from ...history.replay.checkpoint import effect_data
 from .. import paging
-from ..models import AttemptModel, GraphModel, JournalEntry, LogLine, NodeDetail, NodeModel, OutputModel, Page
 from ..problems import HttpProblem
-from ..report_models import CheckpointModel, EffectModel, FrozenGraph, LabelModel
 from ..responses import Format, drawn, ranged
 from ..routes import Routes
-from ..service import Given, ServerProcess
+from ..service import Given
 
 routes = Routes("nodes")
 
-INLINE = 16 * 1024
-"""Bytes of an output up to which lists have it."""
 LinePlace = tuple[paging.Text, paging.Number]
 """The attempt and the number of a line."""
 Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
-
-
-def _node(run: StoredRun, row: NodeRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "name": run.graph.in_order[row.index].name,
-        "index": row.index,
-        "status": row.status,
-        "reason": row.reason,
-        "attempts": row.attempt,
-        "failures": row.failures,
-        "queue": row.lane.queue,
-        "due_at": iso(row.due_at),
-    }
 
 
 @routes.get("/runs/{run_id}/nodes", "read")
@@ -58,13 +58,13 @@ def list_nodes(
     status: Annotated[list[NodeStatus] | None, Query()] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[NodeModel]:
+) -> Page[NodeRecord]:
     """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, -1)
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, tuple(status or ()))])
     removed = run.graph.removed
-    items = [_node(run, row) for row in rows if row.index not in removed]
+    items = [node_record(run, row) for row in rows if row.index not in removed]
     return paging.page(items, rows.cursor)
 
 
@@ -72,76 +72,26 @@ def list_nodes(
 def get_node(run_id: str, node: Node, service: Given) -> NodeDetail:
     """A node: its attempts, its config as it is written and as it was rendered, and where its output is."""
     run = service.stored(run_id)
-    index = service.index_of(run, node)
-    (view,) = run.nodes(index, ancestry=True)
-    spec = run.graph.in_order[index]
-    error, progress = view.error, view.progress
-    return NodeDetail.model_validate(
-        {
-            **_node(run, view.row),
-            "job": spec.job,
-            "depends_on": list(spec.depends_on),
-            "level": run.graph.level(spec.id),
-            "config": dict(spec.args),
-            "progress": None if progress is None else {**progress._asdict(), "fraction": progress.fraction},
-            "error": None if error is None else error._asdict(),
-            "attempt_list": [_attempt(each) for each in view.attempts],
-            "output": next(iter(_outputs(service, run, (index,))), None),
-        }
-    )
+    return node_detail(run, service.index_of(run, node), inline_bytes=INLINE_BYTES)
 
 
 @routes.get("/runs/{run_id}/nodes/{node}/attempts", "read")
-def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptModel]:
+def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptRecord]:
     """All attempts of a node, the first one first."""
     run = service.stored(run_id)
     (view,) = run.nodes(service.index_of(run, node), ancestry=True)
-    return [AttemptModel.model_validate(_attempt(each)) for each in view.attempts]
-
-
-def _attempt(attempt: AttemptView) -> dict[str, Any]:
-    error, outcome = attempt.error, attempt.outcome
-    return {
-        "id": attempt.id,
-        "number": attempt.number,
-        "status": attempt.status,
-        "worker": attempt.worker,
-        "started_at": iso(attempt.row.started_at),
-        "ended_at": iso(attempt.row.ended_at),
-        "seconds": attempt.seconds,
-        "ancestry": attempt.ancestry,
-        "config": outcome.pop("config", None),
-        "outcome": outcome,
-        "error": None if error is None else error._asdict(),
-    }
-
-
-def _outputs(service: ServerProcess, run: StoredRun, indexes: tuple[int, ...]) -> list[dict[str, Any]]:
-    found = reader.get_outputs(service.store, run.row.id, indexes)
-    specs = run.graph.in_order
-    return [
-        {
-            "node": specs[index].id,
-            "name": specs[index].name,
-            "size": len(data),
-            "sha256": sha256(data),
-            "href": f"/api/v1/runs/{run.row.id}/nodes/{specs[index].id}/output",
-            "value": decode(data) if len(data) <= INLINE else None,
-            "inline": len(data) <= INLINE,
-        }
-        for index, data in ((index, found[index]) for index in indexes if index in found)
-    ]
+    return [attempt_record(attempt) for attempt in view.attempts]
 
 
 @routes.get("/runs/{run_id}/outputs", "read")
 def list_outputs(
     run_id: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
-) -> Page[OutputModel]:
+) -> Page[OutputRecord]:
     """What the nodes of a run returned; large outputs by hash and address."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, -1)
     (rows,) = service.store.read([ListNodes(run.row.id, after, limit, (NodeStatus.COMPLETED,))])
-    items = _outputs(service, run, tuple(row.index for row in rows))
+    items = output_records(run, tuple(row.index for row in rows), inline_bytes=INLINE_BYTES)
     return paging.page(items, rows.cursor)
 
 
@@ -173,25 +123,14 @@ def list_journal(
     kind: Annotated[list[str] | None, Query(max_length=20)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[JournalEntry]:
+) -> Page[JournalRecord]:
     """The history of a run: every transition, by its number."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListJournal(run.row.id, after, limit, tuple(kind or ()))])
     order = run.graph.order
-    items = [journal_entry(row, order) for row in rows]
+    items = [journal_record(row, order) for row in rows]
     return paging.page(items, rows.cursor)
-
-
-def journal_entry(row: Any, order: Any) -> dict[str, Any]:
-    return {
-        "seq": row.seq,
-        "at": iso(row.at),
-        "kind": row.kind,
-        "node": None if row.index is None or row.index >= len(order) else order[row.index],
-        "attempt": row.attempt,
-        "status": row.status,
-    }
 
 
 @routes.get("/runs/{run_id}/logs", "read")
@@ -202,7 +141,7 @@ def list_logs(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 1_000,
-) -> Page[LogLine]:
+) -> Page[LineRecord]:
     """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
@@ -220,7 +159,7 @@ def list_effects(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[EffectModel]:
+) -> Page[EffectRecord]:
     """What bodies asked of the outside world and were answered, as it was recorded; by attempt, as it was stored."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
@@ -237,23 +176,23 @@ def list_effects(
 
 
 @routes.get("/runs/{run_id}/checkpoints", "read")
-def list_checkpoints(run_id: str, service: Given) -> list[LabelModel]:
+def list_checkpoints(run_id: str, service: Given) -> list[LabelRecord]:
     """The checkpoints that bodies gave names to, in order."""
-    return [LabelModel.model_validate(label._asdict()) for label in service.run(run_id).checkpoints()]
+    return [label.to_dict() for label in service.run(run_id).checkpoints()]
 
 
 @routes.get("/runs/{run_id}/checkpoints/{at}", "read")
-def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> CheckpointModel:
+def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> CheckpointRecord:
     """How the run stood at a `seq` of its journal, at a label, or at the checkpoint with a key."""
     run = service.run(run_id)
     step: int | str = int(at) if at.isascii() and at.isdigit() and len(at) < 19 and run.step_of(at) is None else at
-    return CheckpointModel.model_validate(run.checkpoint(step).data())
+    return run.checkpoint(step).data()
 
 
 @routes.get(
     "/runs/{run_id}/graph",
     "read",
-    response_model=GraphModel,
+    response_model=GraphRecord,
     responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
 )
 def get_run_graph(run_id: str, service: Given, format: Annotated[Format, Query()] = "json") -> Any:

@@ -11,6 +11,7 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
+from ...answers.page import Page
 from ...core.store.living import living
 from ...pipeline import Pipeline
 from ...pipeline.connected import drawing, links
@@ -19,7 +20,6 @@ from ...pipeline.states.notes import read_failures
 from .. import paging
 from .. import pipeline_models as models
 from ..builds import Build
-from ..models import Page
 from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given, ServerProcess
@@ -86,7 +86,7 @@ def list_states(
         and (stage is None or each.stage == stage)
         and (entity is None or each.entity == entity)
     ]
-    page = chosen[:limit]
+    page: list[Any] = chosen[:limit]
     more = [page[-1]["stage"], page[-1]["entity"]] if len(chosen) > limit else None
     return paging.page(page, more)
 
@@ -101,7 +101,7 @@ def list_entities(
     for each in _pipeline(service, name).view().states():
         counts[each.entity][each.standing.status] += 1
     names = sorted(entity for entity in counts if after is None or entity > after)
-    items = [{"entity": entity, "counts": counts[entity]} for entity in names[:limit]]
+    items: list[Any] = [{"entity": entity, "counts": counts[entity]} for entity in names[:limit]]
     more = names[limit - 1] if len(names) > limit else None
     return paging.page(items, more)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Query, Response
 from pydantic import ConfigDict, Field
 
+from ...answers.page import Page
+from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, WhyDetail
+from ...answers.runs import ResultsRecord, RunDetail, RunRecord
 from ...base.clock import SECOND
-from ...base.codec import decode
 from ...base.commands import DEFAULT_STORE
-from ...core.model import ListRuns, NodeStatus, RunRow, RunStatus
+from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import reader
-from ...engine.runs.records import document_record, run_record
+from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
 from .. import paging
-from ..models import Body, Page, RunDetail, RunModel
-from ..report_models import AuditModel, ComparisonModel, MetricsModel, Results, WhyModel
+from ..bodies import Body
 from ..routes import Routes
 from ..service import Given, ServerProcess
 from ..starting import StartInline, StartRequest, start_given, start_run
@@ -31,14 +31,18 @@ IdempotencyKey = Annotated[str | None, Header(max_length=500, description="The s
 class RunFilter(Body):
     """Which runs. All that is given must hold."""
 
-    status: list[RunStatus] = Field(default_factory=list, max_length=10, description="Only with one of these.")
+    status: list[RunStatus] = Field(default_factory=list, max_length=10)
+    """Only with one of these."""
     workflow: str | None = Field(default=None, max_length=500)
-    tag: list[str] = Field(
-        default_factory=list, max_length=32, description="NAME=VALUE; all must fit.", examples=[["customer=7"]]
-    )
-    since: str | None = Field(default=None, max_length=40, description="Created then or later: a time of ISO 8601.")
-    until: str | None = Field(default=None, max_length=40, description="Created before.")
-    prefix: str | None = Field(default=None, max_length=200, description="Whose id begins so.")
+    """Only of the workflow with this name."""
+    tag: list[str] = Field(default_factory=list, max_length=32, examples=[["customer=7"]])
+    """NAME=VALUE; all must fit."""
+    since: str | None = Field(default=None, max_length=40)
+    """Created at this time (ISO 8601) or later."""
+    until: str | None = Field(default=None, max_length=40)
+    """Created before this time."""
+    prefix: str | None = Field(default=None, max_length=200)
+    """Only with an id that starts with this."""
 
     def query(self) -> ListRuns:
         return ListRuns(
@@ -79,16 +83,12 @@ def moment(name: str, text: str | None) -> int | None:
         raise InputError(f"{name}={text!r}: a time of ISO 8601 is needed, as in 2026-01-15T10:30:00Z") from None
 
 
-def run_model(run: StoredRun) -> dict[str, Any]:
-    return {**run_record(run), "seq": run.row.seq}
-
-
-def listed(service: ServerProcess, row: RunRow) -> dict[str, Any]:
-    return run_model(StoredRun(service.store, row, lambda digest: service.graph(digest, row.id)))
+def listed(service: ServerProcess, row: RunRow) -> RunRecord:
+    return run_record(StoredRun(service.store, row, lambda digest: service.graph(digest, row.id)))
 
 
 @routes.get("/runs", "read")
-def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> Page[RunModel]:
+def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> Page[RunRecord]:
     """Runs, the newest first."""
     before = paging.read(asked.cursor, paging.Number, -1)
     query = asked.query()._replace(limit=asked.limit, before=None if before < 0 else before)
@@ -98,7 +98,10 @@ def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> Page[RunMo
 
 
 @routes.post(
-    "/workflows/{name}/runs", "run", status_code=201, response_model=RunModel, responses={200: {"model": RunModel}}
+    "/workflows/{name}/runs",
+    "run",
+    status_code=201,
+    responses={200: {"model": RunRecord, "description": "It was there."}},
 )
 def start_named(
     name: str,
@@ -106,24 +109,29 @@ def start_named(
     response: Response,
     body: StartRequest | None = None,
     idempotency_key: IdempotencyKey = None,
-) -> Any:
+) -> RunRecord:
     """Start a run. 201: a new one; 200: the run that this key, or this id, has started before, however it stands."""
     return _started(service, response, *start_run(service, name, body or StartRequest(), idempotency_key))
 
 
-def _started(service: ServerProcess, response: Response, run: RunRow, is_new: bool) -> dict[str, Any]:
+def _started(service: ServerProcess, response: Response, run: RunRow, is_new: bool) -> RunRecord:
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return listed(service, run)
 
 
-@routes.post("/runs", "author", status_code=201, response_model=RunModel, responses={200: {"model": RunModel}})
+@routes.post(
+    "/runs",
+    "author",
+    status_code=201,
+    responses={200: {"model": RunRecord, "description": "It was there."}},
+)
 def start_inline(
     body: StartInline,
     service: Given,
     response: Response,
     idempotency_key: IdempotencyKey = None,
-) -> Any:
+) -> RunRecord:
     """Start a run of a document that is not stored, or of a graph. Jobs that it names run where they are registered."""
     return _started(service, response, *start_given(service, body, idempotency_key))
 
@@ -131,19 +139,7 @@ def start_inline(
 @routes.get("/runs/{run_id}", "read")
 def get_run(run_id: str, service: Given) -> RunDetail:
     """One run: how it stands, its input, and how many of its nodes stand where."""
-    run = service.stored(run_id)
-    counts = reader.count_nodes(service.store, run.row.id, run.graph.removed if run.row.heals else frozenset())
-    return RunDetail.model_validate(
-        {
-            **run_model(run),
-            "input": decode(run.row.input),
-            "digest": run.row.digest,
-            "document": None if run.row.target is not None else document_record(run),
-            "heals": run.row.heals,
-            "counts": {status: counts[status] for status in NodeStatus if counts.get(status)},
-            "forks": [fork.id for fork in reader.forks(service.store, run.row)],
-        }
-    )
+    return run_detail(service.stored(run_id))
 
 
 @routes.delete("/runs/{run_id}", "admin", status_code=204)
@@ -153,42 +149,39 @@ def delete_run(run_id: str, service: Given) -> None:
 
 
 @routes.get("/runs/{run_id}/results", "read")
-def get_results(run_id: str, service: Given) -> Results:
+def get_results(run_id: str, service: Given) -> ResultsRecord:
     """What the run is for: the output of its last node, or those of its last nodes by name."""
     run = service.stored(run_id)
-    return Results(run=run.row.id, status=run.row.status, result=run.result())
+    return {"run": run.row.id, "status": run.row.status, "result": run.result()}
 
 
 @routes.get("/runs/{run_id}/metrics", "read")
-def get_run_metrics(run_id: str, service: Given) -> MetricsModel:
+def get_run_metrics(run_id: str, service: Given) -> MetricsRecord:
     """The run in numbers, from its whole journal."""
-    return MetricsModel.model_validate(service.stored(run_id).metrics().to_dict())
+    return service.stored(run_id).metrics().to_dict()
 
 
 @routes.get("/runs/{run_id}/why", "read")
-def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> WhyModel:
+def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> WhyDetail:
     """Why the run, or one of its nodes, stands as it does, down to the root."""
     run = service.stored(run_id)
     if node is not None:
         service.index_of(run, node)
     # A client must not learn where the store is.
-    return WhyModel.model_validate(replace(run.why(node), store=DEFAULT_STORE).to_dict())
+    return why_detail(run, node, DEFAULT_STORE)
 
 
 @routes.get("/runs/{run_id}/audit", "read")
-def get_audit(run_id: str, service: Given) -> AuditModel:
+def get_audit(run_id: str, service: Given) -> AuditRecord:
     """Every invariant of the run, recomputed from its rows; no problems means that all hold."""
     from ...engine.reports.audit import audit_run
 
     row = service.row(run_id)
-    problems = audit_run(service.store, row.id)
-    return AuditModel(run=row.id, status=row.status, journal_entries=row.seq, problems=problems)
+    return audit_record(row, audit_run(service.store, row.id))
 
 
 @routes.get("/runs/{run_id}/diff/{other}", "read")
-def get_diff(run_id: str, other: str, service: Given) -> ComparisonModel:
+def get_diff(run_id: str, other: str, service: Given) -> ComparisonRecord:
     """Two runs side by side."""
-    from ...engine.runs.records import comparison_record
-
     service.row(other)
-    return ComparisonModel.model_validate(comparison_record(service.run(run_id).diff(other)))
+    return comparison_record(service.run(run_id).diff(other))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fastapi import Response
-from pydantic import BaseModel
 from starlette.requests import Request
 
+from ...answers.fleet import SessionRecord
 from ..access.guard import PRINCIPAL, Principal, session_cookie
 from ..access.sessions import COOKIE, close_session, open_session
 from ..problems import HttpProblem
@@ -15,29 +15,25 @@ from ..service import Given
 routes = Routes("session")
 
 
-class Who(BaseModel):
-    """Who asks, and what that may do."""
-
-    name: str
-    scopes: list[str]
-    token: str | None = None
-    by_cookie: bool = False
-
-
-def _who(request: Request) -> Who:
+def _who(request: Request) -> SessionRecord:
     principal: Principal = request.scope[PRINCIPAL]
     token = None if principal.token is None else principal.token.id
-    return Who(name=principal.name, scopes=list(principal.scopes), token=token, by_cookie=principal.by_cookie)
+    return {
+        "name": principal.name,
+        "scopes": [*principal.scopes],
+        "token": token,
+        "by_cookie": principal.by_cookie,
+    }
 
 
 @routes.get("/session", "read")
-async def get_session(request: Request) -> Who:
-    """Who asks, and what that may do."""
+async def get_session(request: Request) -> SessionRecord:
+    """The caller, and what it may do."""
     return _who(request)
 
 
 @routes.post("/session", "read")
-async def begin_session(request: Request, service: Given, response: Response) -> Who:
+async def begin_session(request: Request, service: Given, response: Response) -> SessionRecord:
     """Exchange a token, sent as Authorization: Bearer, for a cookie that scripts cannot read and other sites cannot send."""
     principal: Principal = request.scope[PRINCIPAL]
     if principal.token is None or principal.by_cookie:

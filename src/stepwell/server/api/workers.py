@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...base.codec import decode
-from ...base.words import iso
-from ...core.model import ListWorkers, WorkerRow
+from ...answers.fleet import WorkerRecord
+from ...answers.page import Page
+from ...core.model import ListWorkers
+from ...engine.reports.workers import describe_workers, worker_record
 from .. import paging
-from ..models import Page, WorkerModel
 from ..routes import Routes
 from ..service import Given
 
@@ -16,23 +14,8 @@ routes = Routes("workers")
 
 
 @routes.get("/workers", "read")
-def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkerModel]:
-    """The workers that have enlisted, by id: until when their lease is, what they serve and where they run."""
+def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkerRecord]:
+    """The workers, by id: until when the lease of each is, what it serves and what it is running."""
     (rows,) = service.store.read([ListWorkers(paging.read(cursor, paging.Text), limit)])
     now = service.store.now()
-    items = [_worker(row, now) for row in rows]
-    return paging.page(items, rows.cursor)
-
-
-def _worker(row: WorkerRow, now: int) -> dict[str, Any]:
-    try:
-        info = decode(row.info)
-    except ValueError:
-        info = {}
-    return {
-        "id": row.id,
-        "lease_until": iso(row.lease_until),
-        "renewed_at": iso(row.renewed_at),
-        "alive": row.lease_until > now,
-        "info": info if isinstance(info, dict) else {},
-    }
+    return paging.page([worker_record(view, now) for view in describe_workers(service.store, rows)], rows.cursor)

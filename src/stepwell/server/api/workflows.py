@@ -9,16 +9,19 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ...base.words import iso
-from ...core.model import ListNames, ListVersions, NameRow, VersionRow
+from ...answers.nodes import GraphRecord
+from ...answers.page import Page
+from ...answers.workflows import CheckedDocument, SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
+from ...core.model import ListNames, ListVersions, VersionRow
 from ...core.store import reader
 from ...define.document import Document
 from ...define.document.text import Form
-from ...engine.code.registering import RegisteredWorkflow, registered_workflow, registered_workflows
+from ...engine.code.registering import registered_workflow, registered_workflows
+from ...engine.documents import version_record, workflow_record
 from ...engine.runs.records import graph_record
 from ...errors import DocumentError, InputError
 from .. import paging
-from ..models import Body, Checked, GraphModel, Page, Saved, VersionModel, WorkflowDetail, WorkflowModel, version_data
+from ..bodies import Body
 from ..problems import HttpProblem, problem_of
 from ..responses import Format, drawn
 from ..routes import Routes, described_body
@@ -44,65 +47,46 @@ async def _document(request: Request, service: ServerProcess) -> Document:
 
 
 @routes.get("/workflows", "read")
-def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowModel]:
+def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowRecord]:
     """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
     kind, after = paging.read(cursor, paging.Pair) or ("document", None)
-    items: list[dict[str, Any]] = []
+    items: list[WorkflowRecord] = []
     if kind == "document":
         (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
-        items = [_workflow(row) for row in rows]
+        items = [workflow_record(row, "document") for row in rows]
         if rows.cursor is not None:
             return paging.page(items, ["document", rows.cursor])
         after = None
-    classes = [_class(each) for each in registered_workflows(service.store, after, limit - len(items))]
+    classes = [workflow.to_dict() for workflow in registered_workflows(service.store, after, limit - len(items))]
     items += classes
     last = classes[-1]["name"] if classes else ""
     return paging.page(items, ["class", last] if len(items) == limit else None)
-
-
-def _class(workflow: RegisteredWorkflow) -> dict[str, Any]:
-    return {
-        "name": workflow.name,
-        "kind": "class",
-        "digest": workflow.digest,
-        "saved_at": iso(workflow.registered_at),
-    }
-
-
-def _workflow(row: NameRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "kind": "document",
-        "version": row.active,
-        "versions": row.newest,
-        "digest": row.digest,
-        "saved_at": iso(row.stored_at),
-    }
 
 
 @routes.post(
     "/workflows",
     "author",
     status_code=201,
-    response_model=Saved,
-    responses={200: {"model": Saved, "description": "This content was stored before."}},
+    responses={200: {"model": SavedRecord, "description": "This content was stored before."}},
     openapi_extra=_DOCUMENT,
 )
-async def save_workflow(request: Request, service: Given, response: Response) -> Any:
+async def save_workflow(request: Request, service: Given, response: Response) -> SavedRecord:
     """Store a document as a new version. The same content is the same version. A refusal lists every problem and its place."""
     saved = await service.commit(service.engine.save, await _document(request, service))
     response.status_code = 201 if saved.is_new else 200
-    return saved._asdict()
+    return saved.to_dict()
 
 
-@routes.post("/workflows/check", "read", response_model=Checked, openapi_extra=_DOCUMENT)
-async def check_workflow(request: Request, service: Given) -> Any:
+@routes.post("/workflows/check", "read", openapi_extra=_DOCUMENT)
+async def check_workflow(request: Request, service: Given) -> CheckedDocument:
     """What is wrong with a document, without storing it. Nothing that it names is imported or executed."""
     try:
         document = await _document(request, service)
     except DocumentError as error:
-        return {"valid": False, "problems": problem_of(error).more["problems"]}
-    return {"valid": True, "name": document.name, "digest": document.digest}
+        problems = problem_of(error).more["problems"]
+        return {"valid": False, "name": None, "digest": None, "nodes": None, "problems": problems}
+    nodes = len(document.nodes)
+    return {"valid": True, "name": document.name, "digest": document.digest, "nodes": nodes, "problems": []}
 
 
 @routes.get("/workflows/{name}", "read")
@@ -112,21 +96,15 @@ def get_workflow(
     """A workflow; of a document its content in canonical form, of the active version or of another."""
     known = registered_workflow(service.store, name)
     if known is not None and reader.get_version(service.store, "document", name) is None:
-        detail = {"description": known.description, "input": known.input, "target": known.target}
-        return WorkflowDetail.model_validate({**_class(known), **detail})
-    row = _version(service, name, version)
-    document = service.engine.documents.document(row)
-    return WorkflowDetail(
-        name=name,
-        kind="document",
-        version=row.number,
-        versions=max(each.number for each in reader.all_versions(service.store, "document", name)),
-        digest=row.digest,
-        saved_at=iso(row.stored_at),
-        description=document.description,
-        input=document.input,
-        document=document.canonical,
-    )
+        return {
+            **known.to_dict(),
+            "active": True,
+            "description": known.description,
+            "input": known.input,
+            "target": known.target,
+            "document": None,
+        }
+    return service.engine.documents.detail(_version(service, name, version))
 
 
 def _version(service: ServerProcess, name: str, number: int | None) -> VersionRow:
@@ -141,32 +119,35 @@ def _version(service: ServerProcess, name: str, number: int | None) -> VersionRo
 @routes.get("/workflows/{name}/versions", "read")
 def list_versions(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
-) -> Page[VersionModel]:
+) -> Page[VersionRecord]:
     """The versions of a document, oldest first."""
     _version(service, name, None)
     after = paging.read(cursor, paging.Number, 0)
     (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
-    return paging.page([version_data(row) for row in rows], rows.cursor)
+    return paging.page([version_record(row) for row in rows], rows.cursor)
 
 
-class Activate(Body):
-    version: int | None = Field(default=None, ge=1, lt=2**31, description="null: the newest, also of those to come.")
+class ActivateRequest(Body):
+    """Which version to make the active one."""
+
+    version: int | None = Field(default=None, ge=1, lt=2**31)
+    """Its number; null: the newest, also of those to come."""
 
 
 @routes.post("/workflows/{name}/activate", "author")
-def activate_workflow(name: str, body: Activate, service: Given) -> Saved:
+def activate_workflow(name: str, body: ActivateRequest, service: Given) -> SavedRecord:
     """Choose the version that is started by the name alone."""
     _version(service, name, body.version)
     chosen = name if body.version is None else f"{name}@{body.version}"
     if "@" in name:
         raise InputError("the version is given as `version`, not in the name")
-    return Saved.model_validate(service.engine.documents.activate(chosen)._asdict())
+    return service.engine.documents.activate(chosen).to_dict()
 
 
 @routes.get(
     "/workflows/{name}/graph",
     "read",
-    response_model=GraphModel,
+    response_model=GraphRecord,
     responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
 )
 def get_workflow_graph(

@@ -1,0 +1,216 @@
+"""Runs: how they stand, and what a request did to them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from ..core.model import NodeStatus, RunStatus
+from .nodes import NodeSummary
+from .reports import MetricsRecord
+
+
+class OriginRecord(TypedDict):
+    """What a fork was made from."""
+
+    run: str
+    """The id of the run that was forked."""
+    seq: int
+    """How many entries its journal had then."""
+    node: str | None
+    """The node before which the fork begins, if one was named."""
+
+
+class RunChange(TypedDict):
+    """A run as the stream of all runs sends it whenever it changes."""
+
+    id: str
+    """Its id."""
+    workflow: str
+    """The name of its workflow."""
+    status: RunStatus
+    """Its status."""
+    reason: str | None
+    """Why it has this status, where that does not go without saying: `node_failed` of a run that a failure paused."""
+    seq: int
+    """How many entries its journal has."""
+    nodes_total: int
+    """How many nodes it has."""
+    nodes_open: int
+    """How many of them have not ended."""
+    nodes_failed: int
+    """How many of them failed."""
+    tags: dict[str, str]
+    """Its tags."""
+
+
+class RunRecord(RunChange):
+    """A run, as lists have it."""
+
+    target: str | None
+    """The class it was started from, as `package.module:Class`; null for documents and graphs."""
+    priority: int
+    """Nodes of runs with a larger one are claimed first."""
+    idempotency_key: str | None
+    """The key it was started with; the same key is the same run."""
+    created_at: str
+    """When it was created."""
+    started_at: str | None
+    """When the first of its nodes was claimed."""
+    ended_at: str | None
+    """When it ended."""
+    deadline_at: str | None
+    """When it fails if it has not ended by then."""
+    seconds: float | None
+    """How long it took; null before its end."""
+    origin: OriginRecord | None
+    """What it was forked from; null if it is no fork."""
+
+
+class DocumentReference(TypedDict):
+    """The document that a run is a run of."""
+
+    digest: str
+    """The SHA-256 of its canonical form."""
+    version: int | None
+    """Its version, if it was saved."""
+
+
+class RunDetail(RunRecord):
+    """A run with its input, and how many of its nodes have which status."""
+
+    input: Any
+    """Its input."""
+    digest: str
+    """The digest of its graph."""
+    document: DocumentReference | None
+    """The document it is a run of; null if it was started from a class or a graph."""
+    heals: int
+    """How often it switched to changed code."""
+    counts: dict[NodeStatus, int]
+    """How many nodes have each status."""
+    forks: list[str]
+    """The ids of its forks, the newest first."""
+
+
+class RunReport(RunDetail):
+    """All of a run, as `stepwell show --json` prints it."""
+
+    result: Any
+    """The output of its last node, or those of its last nodes by name."""
+    metrics: MetricsRecord
+    """The run in numbers."""
+    nodes: list[NodeSummary]
+    """Its nodes, by level and then as they were declared."""
+    removed_nodes: list[NodeSummary]
+    """Nodes that only earlier versions of its graph had."""
+
+
+class ResultsRecord(TypedDict):
+    """What a run is for."""
+
+    run: str
+    """The id of the run."""
+    status: RunStatus
+    """Its status."""
+    result: Any
+    """The output of its last node, or those of its last nodes by name."""
+
+
+class TouchedNode(TypedDict):
+    """A node that a request would change."""
+
+    id: str
+    """Its id."""
+    name: str
+    """Its name."""
+    status: NodeStatus
+    """Its status now."""
+    becomes: NodeStatus
+    """The status it would have."""
+
+
+class SteeredRun(TypedDict):
+    """What a request did to a run, or would do."""
+
+    run: str
+    """The id of the run."""
+    status: RunStatus
+    """Its status now."""
+    becomes: RunStatus | None
+    """The status that the request leads to; null if it keeps the one it has."""
+    dry_run: bool
+    """Whether nothing was changed."""
+    nodes: list[TouchedNode]
+    """With `dry_run`: the nodes that would change."""
+
+
+class BulkOutcome(TypedDict):
+    """What a bulk request did to one run."""
+
+    run: str
+    """The id of the run."""
+    status: RunStatus
+    """Its status now."""
+    done: bool
+    """Whether the request was accepted."""
+    detail: str | None
+    """Why it was refused; with `dry_run`, what it would do."""
+    fork: str | None
+    """Of fork: the id of the new run."""
+
+
+class BulkRecord(TypedDict):
+    """What a request did to many runs."""
+
+    verb: Literal["retry", "reattempt", "cancel", "pause", "resume", "fork"]
+    """What was requested."""
+    dry_run: bool
+    """Whether nothing was changed."""
+    matched: int
+    """How many runs there are below."""
+    done: int
+    """How many of them accepted it."""
+    refused: int
+    """How many of them refused it."""
+    runs: list[BulkOutcome]
+    """Each run that matches, the newest first."""
+    more: bool
+    """Whether more runs match than the limit allows."""
+    next: str | None
+    """Pass it as `cursor` to request the same of the runs after these."""
+
+
+class DeletedRuns(TypedDict):
+    """What `stepwell gc` deleted, or would delete."""
+
+    dry_run: bool
+    """Whether nothing was deleted."""
+    deleted: int
+    """How many runs were deleted."""
+    runs: list[RunRecord]
+    """Those runs."""
+    graphs: int
+    """How many graphs no run has any more."""
+
+
+class CopiedRunRecord(TypedDict):
+    """A run that `stepwell copy` met."""
+
+    run_id: str
+    """Its id."""
+    workflow: str
+    """The name of its workflow."""
+    outcome: Literal["copied", "moved", "there", "left", "refused"]
+    """`there`: the other store had it already; `left`: it has not ended; `refused`: see `detail`."""
+    detail: str
+    """What to know about it; mostly empty."""
+    nodes: int
+    """How many nodes were copied."""
+    attempts: int
+    """How many attempts were copied."""
+
+
+CopyRecord = TypedDict("CopyRecord", {"from": str, "to": str, "runs": list[CopiedRunRecord]})
+"""What `stepwell copy` did, from one store to the other."""
