@@ -141,7 +141,7 @@ def test_the_flow_works_fails_is_retried_and_repeats_only_what_failed(shop: Shop
     assert sent == {"text": "*Calm sea* Nothing moves.", "from": "flow"}
     shown = shop("show", "flow", "notify", "--json").json
     assert shown["config"]["json"]["text"] == "*{{ digest.result.title }}* {{ digest.result.summary }}"
-    assert [each["config"]["json"]["text"] for each in shown["attempts"]] == ["*Calm sea* Nothing moves."] * 2
+    assert [each["config"]["json"]["text"] for each in shown["attempt_list"]] == ["*Calm sea* Nothing moves."] * 2
     assert "*Calm sea*" in shop("why", "flow", "notify").out
     for file in shop.folder.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file

@@ -49,7 +49,9 @@ def test_check_tells_every_problem_with_its_line_and_has_an_exit_code(greet: Sho
     ]
     assert ended.err == "2 problems in 2 files\n"
     first, second = greet("check", "greet.yaml", "bad.yaml", "--json", code=2).json
-    assert first == {"file": "greet.yaml", "name": "greet", "nodes": 2, "problems": []}
+    assert (first["valid"], first["file"], first["name"], first["nodes"]) == (True, "greet.yaml", "greet", 2)
+    assert (first["problems"], first["stages"], first["not_followed"]) == ([], None, {})
+    assert second["valid"] is False
     assert second["problems"][0] == {
         "path": "$.nodes[0].handler",
         "message": "there is no handler 'tranform'; did you mean 'transform'?",
@@ -185,7 +187,7 @@ def test_show_and_why_of_a_node_have_its_config_before_and_after(greet: Shop) ->
         assert "{{ hello.result }}!" in shown
         assert '"text":"Hello Ann!"' in shown
     data = greet("show", "r-1", "all", "--json").json
-    assert data["attempts"][0]["config"] == {"template": {"text": "Hello Ann!", "n": 2, "key": "no"}}
+    assert data["attempt_list"][0]["config"] == {"template": {"text": "Hello Ann!", "n": 2, "key": "no"}}
     assert greet("why", "r-1", "all", "--json").json["config"]["written"]["template"]["key"] == "no"
 
 

@@ -26,6 +26,7 @@ RUN_KEYS = {
     "ended_at",
     "deadline_at",
     "seconds",
+    "seq",
 }
 NODE_KEYS = {
     "id",
@@ -33,6 +34,9 @@ NODE_KEYS = {
     "status",
     "reason",
     "attempts",
+    "failures",
+    "index",
+    "queue",
     "started_at",
     "ended_at",
     "due_at",

@@ -53,6 +53,7 @@ def test_as_json_it_has_keys_that_stay(old_shop: Shop) -> None:
         "causes",
         "advice",
         "text",
+        "config",
     }
     assert (answer["run"], answer["node"], answer["status"]) == ("shop:failed", "ship", "UPSTREAM_FAILED")
     (cause,) = answer["causes"]

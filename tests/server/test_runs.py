@@ -30,7 +30,7 @@ def start(api: httpx.Client, a: int = 1, **more: Any) -> dict[str, Any]:
 def test_a_run_is_started_and_its_results_are_read(api: httpx.Client) -> None:
     run = start(api, 41)
     detail = ended(api, run["id"])
-    assert detail["counts"] == {"COMPLETED": 2}
+    assert {status: count for status, count in detail["counts"].items() if count} == {"COMPLETED": 2}
     assert detail["input"] == {"a": 41}
     assert api.get(f"{RUNS}/{run['id']}/results").json()["result"] == {"result": 42}
     assert [each["value"] for each in api.get(f"{RUNS}/{run['id']}/outputs").json()["items"]] == [
@@ -272,6 +272,7 @@ def test_a_fork_can_say_what_it_would_run(api: httpx.Client) -> None:
         "run": run,
         "status": "COMPLETED",
         "dry_run": True,
+        "becomes": "PENDING",
         "nodes": [{"id": "y", "name": "y", "status": "COMPLETED", "becomes": "PENDING"}],
     }
     assert api.get(f"{RUNS}/{run}").json()["forks"] == []
@@ -385,4 +386,4 @@ def test_the_server_says_how_it_is(api: httpx.Client, server: Serving) -> None:
     told = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
     assert len(told) == len(set(told)), "no series is told twice"
     (worker,) = [each for each in api.get("/api/v1/workers").json()["items"] if each["alive"]]
-    assert worker["info"]["pid"] > 0
+    assert worker["pid"] > 0

@@ -15,12 +15,12 @@ from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...history.comparing import Comparison, NodeFacts, Side
 from ...history.differences import Difference
-from .control import Touched
 from .stored import StoredRun
 from .views import AttemptView, NodeError, NodeView
 
 if TYPE_CHECKING:
     from ...answers import nodes, reports, runs
+    from .control import Touched
 
 INLINE_BYTES = 16 * 1024
 """Outputs up to this size are in the lists of the HTTP API."""
