@@ -11,14 +11,9 @@ from tests.test_imports import modules, statements
 NAMED_TWICE = {
     *(
         "Cause",
-        "CauseModel",
         "Host",
         "Job",
-        "LogLine",
-        "Page",
-        "ProgressModel",
         "Question",
-        "Results",
         "Runner",
         "Runs",
         "Unit",

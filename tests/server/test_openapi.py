@@ -87,7 +87,7 @@ def test_every_field_of_an_answer_says_what_it_is(document: dict[str, Any]) -> N
     for name, schema in document["components"]["schemas"].items():
         if name in pipelines:
             continue
-        assert "description" in schema or name.startswith("Page_"), name
+        assert "description" in schema or name.startswith("PageOf_"), name
         for field, about in schema.get("properties", {}).items():
             assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", field), (name, field)
             assert about.get("description"), (name, field)

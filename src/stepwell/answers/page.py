@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 Item = TypeVar("Item")
 
 
-class Page(TypedDict, Generic[Item]):
+class PageOf(TypedDict, Generic[Item]):
     """A part of a list."""
 
     items: list[Item]

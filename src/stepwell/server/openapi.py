@@ -49,7 +49,7 @@ def _describe(schemas: dict[str, Any]) -> None:
                 inherited = [fields.get(base.id, {}) for base in record.bases if isinstance(base, ast.Name)]
                 fields[record.name] = {name: text for own in inherited for name, text in own.items()}
                 fields[record.name] |= dict(_docstrings(record))
-    for name, schema in schemas.items():  # a page of runs is `Page_RunRecord_`
+    for name, schema in schemas.items():  # a page of runs is `PageOf_RunRecord_`
         for field, words in fields.get(name.partition("_")[0], {}).items():
             schema["properties"][field]["description"] = words
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import Field, TypeAdapter
 
-from ..answers.page import Item, Page
+from ..answers.page import Item, PageOf
 from ..base.codec import encode
 from .problems import HttpProblem
 
@@ -53,5 +53,5 @@ def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def page(items: list[Item], cursor: Any) -> Page[Item]:
+def page(items: list[Item], cursor: Any) -> PageOf[Item]:
     return {"items": items, "next": written(cursor)}

@@ -21,7 +21,7 @@ from stepwell.core.model import (
     Settled,
 )
 from stepwell.core.store.memory import running, shaping
-from stepwell.core.store.memory.state import MemoryState, WorkerRecord
+from stepwell.core.store.memory.state import MemoryState, WorkerState
 from stepwell.engine.scheduling import batches, outbox, scheduler
 from stepwell.engine.worker import timetable
 from tests.simulation.simulate.planted import planted
@@ -350,7 +350,7 @@ def _expired_claims() -> Any:
     def claim(state: Any, op: Any, now: int) -> Any:
         worker = state.workers.get(op.worker)
         if worker is None:
-            state.workers[op.worker] = WorkerRecord(op.worker, now + 1, now, b"")
+            state.workers[op.worker] = WorkerState(op.worker, now + 1, now, b"")
             receipt = original(state, op, now)
             del state.workers[op.worker]
             return receipt

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from stepwell.base.codec import decode
 from stepwell.core.model import Create, NodeStatus
-from stepwell.core.store.memory.state import RunRecord
+from stepwell.core.store.memory.state import RunState
 from tests.simulation.simulate.before import Violation
 
 
@@ -17,7 +17,7 @@ class Forks:
         self.told = True
         """False once the newest history of the origin is lost: then nobody knows any more what it was."""
 
-    def made(self, runs: Mapping[str, RunRecord], op: Create) -> None:
+    def made(self, runs: Mapping[str, RunState], op: Create) -> None:
         assert op.fork is not None
         if not self.told:
             return
@@ -33,7 +33,7 @@ class Forks:
                 completed.discard(entry.index)
         self._shares[op.run_id] = completed - self._not_wanted(runs[op.run_id], place["before"])
 
-    def _not_wanted(self, fork: RunRecord, before: int | None) -> set[int]:
+    def _not_wanted(self, fork: RunState, before: int | None) -> set[int]:
         """By the graph of the fork: its origin may have switched to another one since."""
         found = set() if before is None else {before}
         grown = True
@@ -43,7 +43,7 @@ class Forks:
             found |= below
         return found
 
-    def body_begins(self, runs: Mapping[str, RunRecord], run_id: str, index: int) -> None:
+    def body_begins(self, runs: Mapping[str, RunState], run_id: str, index: int) -> None:
         if not self.told or index not in self._shares.get(run_id, ()):
             return
         asked_for = any(
@@ -53,7 +53,7 @@ class Forks:
         if not asked_for:
             raise Violation(f"node {index} of the fork {run_id} is shared and its body begins again")
 
-    def judge(self, run: RunRecord) -> None:
+    def judge(self, run: RunState) -> None:
         shared = {entry.index for entry in run.journal if entry.kind == "shared"}
         if self.told and shared != self._shares.get(run.id, set()):
             raise Violation(f"the fork {run.id} shares {shared} instead of {self._shares.get(run.id)}")

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from stepwell.core.kernel.audit import ENDED_BY
 from stepwell.core.model import JournalRow, NodeStatus
-from stepwell.core.store.memory.state import GraphRecord, MemoryState, RunRecord
+from stepwell.core.store.memory.state import GraphState, MemoryState, RunState
 from tests.simulation.simulate.before import Violation
 
 
-def check_in_time(state: MemoryState, run: RunRecord, index: int) -> None:
+def check_in_time(state: MemoryState, run: RunState, index: int) -> None:
     """The body of a node begins: nothing below it ran or was done when it joined, unless somebody asked for it since."""
     journal = run.journal
     place = next((place for place in reversed(range(len(journal))) if journal[place].kind == "healed"), None)
@@ -44,7 +44,7 @@ def _begun(journal: Iterable[JournalRow]) -> set[int]:
     return found
 
 
-def _below(index: int, graph: GraphRecord) -> set[int]:
+def _below(index: int, graph: GraphState) -> set[int]:
     found: set[int] = set()
     stack = [index]
     while stack:

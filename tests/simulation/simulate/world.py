@@ -41,7 +41,7 @@ from stepwell.core.model import (
     SwitchGraph,
 )
 from stepwell.core.store.memory import MemoryStore
-from stepwell.core.store.memory.state import RunRecord
+from stepwell.core.store.memory.state import RunState
 from stepwell.define import Bodies
 from stepwell.engine.bodies.held import Held, RunFacts
 from stepwell.engine.procedures.forking import SKIPPED_IN_ORIGIN
@@ -579,7 +579,7 @@ class World:
             if left or record.gate.name == "HELD" or record.cancel_at is not None:
                 raise Violation(f"run {record.id} is over and something is left: {left or record.gate}")
 
-    def _check(self, record: RunRecord, *, whole: bool = False) -> None:
+    def _check(self, record: RunState, *, whole: bool = False) -> None:
         stored = Stored(
             record.row(),
             load(record.graph.document),
@@ -608,7 +608,7 @@ class World:
                 if self._outputs.setdefault(key, fact) != fact:
                     raise Violation(f"the completion of node {attempt.index} of {record.id} changed")
 
-    def _record(self, run: RunId) -> RunRecord:
+    def _record(self, run: RunId) -> RunState:
         return self.store._state.runs[run]
 
 

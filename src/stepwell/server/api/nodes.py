@@ -17,7 +17,7 @@ from ...answers.nodes import (
     NodeRecord,
     OutputRecord,
 )
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord
 from ...base.clock import SECOND
 from ...base.codec import encode
@@ -58,7 +58,7 @@ def list_nodes(
     status: Annotated[list[NodeStatus] | None, Query()] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[NodeRecord]:
+) -> PageOf[NodeRecord]:
     """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, -1)
@@ -86,7 +86,7 @@ def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptRecord
 @routes.get("/runs/{run_id}/outputs", "read")
 def list_outputs(
     run_id: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
-) -> Page[OutputRecord]:
+) -> PageOf[OutputRecord]:
     """What the nodes of a run returned; large outputs by hash and address."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, -1)
@@ -123,7 +123,7 @@ def list_journal(
     kind: Annotated[list[str] | None, Query(max_length=20)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[JournalRecord]:
+) -> PageOf[JournalRecord]:
     """The history of a run: every transition, by its number."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, 0)
@@ -141,7 +141,7 @@ def list_logs(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 1_000,
-) -> Page[LineRecord]:
+) -> PageOf[LineRecord]:
     """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)
@@ -159,7 +159,7 @@ def list_effects(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[EffectRecord]:
+) -> PageOf[EffectRecord]:
     """What bodies asked of the outside world and were answered, as it was recorded; by attempt, as it was stored."""
     run = service.stored(run_id)
     index = None if node is None else service.index_of(run, node)

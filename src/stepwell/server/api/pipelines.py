@@ -11,7 +11,7 @@ from fastapi import Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...core.store.living import living
 from ...pipeline import Pipeline
 from ...pipeline.connected import drawing, links
@@ -73,7 +73,7 @@ def list_states(
     entity: Annotated[str | None, Query(max_length=1_000)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> Page[models.StateModel]:
+) -> PageOf[models.StateModel]:
     """The states of a pipeline, by stage and entity."""
     after = paging.read(cursor, paging.Pair)
     view = _pipeline(service, name).view()
@@ -94,7 +94,7 @@ def list_states(
 @routes.get("/pipelines/{name}/entities", "read")
 def list_entities(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
-) -> Page[models.EntityModel]:
+) -> PageOf[models.EntityModel]:
     """The entities of a pipeline, and how many of their states stand where."""
     after = paging.read(cursor, paging.Text)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Header, Query, Response
 from pydantic import ConfigDict, Field
 
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, WhyDetail
 from ...answers.runs import ResultsRecord, RunDetail, RunRecord
 from ...base.clock import SECOND
@@ -88,7 +88,7 @@ def listed(service: ServerProcess, row: RunRow) -> RunRecord:
 
 
 @routes.get("/runs", "read")
-def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> Page[RunRecord]:
+def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> PageOf[RunRecord]:
     """Runs, the newest first."""
     before = paging.read(asked.cursor, paging.Number, -1)
     query = asked.query()._replace(limit=asked.limit, before=None if before < 0 else before)

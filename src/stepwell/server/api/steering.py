@@ -28,7 +28,7 @@ VERBS = tuple(name for name, verb in RUN_VERBS.items() if verb.options is not No
 Verb: TypeAlias = Literal[VERBS]  # type: ignore[valid-type]  # the table is the one list of them
 
 
-class Options(Body):
+class VerbOptions(Body):
     """The options of all verbs."""
 
     dry_run: bool = False
@@ -52,9 +52,9 @@ def _options_of(verb: str) -> type[Body]:
     """The body of a request: the options of this verb."""
     own = ("dry_run", *(RUN_VERBS[verb].options or ()))
     fields: dict[str, Any] = {
-        name: (field.annotation, field) for name, field in Options.model_fields.items() if name in own
+        name: (field.annotation, field) for name, field in VerbOptions.model_fields.items() if name in own
     }
-    return create_model(f"{verb.title()}Options", __base__=Body, __doc__=f"The options of {verb}.", **fields)
+    return create_model(f"{verb.title()}VerbOptions", __base__=Body, __doc__=f"The options of {verb}.", **fields)
 
 
 class ForkRequest(_options_of("fork")):  # type: ignore[misc]
@@ -64,8 +64,8 @@ class ForkRequest(_options_of("fork")):  # type: ignore[misc]
     """The id of the new run; by default one is made."""
 
 
-class BulkRequest(Options):
-    """Which runs, and what is requested of them. Options of other verbs are ignored."""
+class BulkRequest(VerbOptions):
+    """Which runs, and what is requested of them. VerbOptions of other verbs are ignored."""
 
     filter: RunFilter = RunFilter()
     """Which runs; all of those that the verb is for, by default."""

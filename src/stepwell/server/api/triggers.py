@@ -8,7 +8,7 @@ from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...answers.triggers import BackfillRecord, FiredRecord, TriggerRecord
 from ...answers.workflows import VersionRecord
 from ...base.clock import SECOND
@@ -74,7 +74,7 @@ def _triggers(service: ServerProcess, name: str | None = None) -> Triggers:
 
 
 @routes.get("/triggers", "read")
-def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[TriggerRecord]:
+def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> PageOf[TriggerRecord]:
     """The triggers, by name."""
     (rows,) = service.store.read([ListRecords(RECORD, after=paging.read(cursor, paging.Text), limit=limit)])
     triggers = _triggers(service)

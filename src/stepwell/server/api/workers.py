@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...answers.fleet import WorkerRecord
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...core.model import ListWorkers
 from ...engine.reports.workers import describe_workers, worker_record
 from .. import paging
@@ -14,7 +14,7 @@ routes = Routes("workers")
 
 
 @routes.get("/workers", "read")
-def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkerRecord]:
+def list_workers(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> PageOf[WorkerRecord]:
     """The workers, by id: until when the lease of each is, what it serves and what it is running."""
     (rows,) = service.store.read([ListWorkers(paging.read(cursor, paging.Text), limit)])
     now = service.store.now()

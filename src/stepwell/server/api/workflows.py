@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ...answers.nodes import GraphRecord
-from ...answers.page import Page
+from ...answers.page import PageOf
 from ...answers.workflows import CheckedDocument, SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
 from ...core.model import ListNames, ListVersions, VersionRow
 from ...core.store import reader
@@ -47,7 +47,7 @@ async def _document(request: Request, service: ServerProcess) -> Document:
 
 
 @routes.get("/workflows", "read")
-def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> Page[WorkflowRecord]:
+def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100) -> PageOf[WorkflowRecord]:
     """The workflows that are known here: first the documents that are stored, by name, then the classes that workers have."""
     kind, after = paging.read(cursor, paging.Pair) or ("document", None)
     items: list[WorkflowRecord] = []
@@ -119,7 +119,7 @@ def _version(service: ServerProcess, name: str, number: int | None) -> VersionRo
 @routes.get("/workflows/{name}/versions", "read")
 def list_versions(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
-) -> Page[VersionRecord]:
+) -> PageOf[VersionRecord]:
     """The versions of a document, oldest first."""
     _version(service, name, None)
     after = paging.read(cursor, paging.Number, 0)

@@ -15,7 +15,7 @@ from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
 from ..rules.paging import line_matches, page_of
 from .running import stops
-from .state import MemoryState, RunRecord
+from .state import MemoryState, RunState
 from .versions import answer_record, answer_version
 
 
@@ -78,7 +78,7 @@ def _of_nothing(query: queries.RunQuery) -> Any:
             return queries.Page()
 
 
-def _of_run(run: RunRecord, query: queries.RunQuery) -> Any:
+def _of_run(run: RunState, query: queries.RunQuery) -> Any:
     match query:
         case queries.ListNodes(_, after, limit, statuses, indexes):
             nodes = (
@@ -124,7 +124,7 @@ def _order(item: tuple[str, str | None, str]) -> tuple[str, str, str]:
     return workflow, target or "", digest
 
 
-def _attempts(run: RunRecord, query: queries.ListAttempts) -> queries.Page[AttemptRow]:
+def _attempts(run: RunState, query: queries.ListAttempts) -> queries.Page[AttemptRow]:
     rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
     wanted = (
         attempt.row()
@@ -134,7 +134,7 @@ def _attempts(run: RunRecord, query: queries.ListAttempts) -> queries.Page[Attem
     return page_of(wanted, query.limit, attrgetter("index", "number"))
 
 
-def _journal(run: RunRecord, query: queries.ListJournal) -> queries.Page[JournalRow]:
+def _journal(run: RunState, query: queries.ListJournal) -> queries.Page[JournalRow]:
     indexes = None if query.indexes is None else set(query.indexes)
     wanted = (
         entry
@@ -144,13 +144,13 @@ def _journal(run: RunRecord, query: queries.ListJournal) -> queries.Page[Journal
     return page_of(wanted, query.limit, attrgetter("seq"))
 
 
-def _in_order(lines: Iterable[LineRow], run: RunRecord) -> list[LineRow]:
+def _in_order(lines: Iterable[LineRow], run: RunState) -> list[LineRow]:
     """In the order of claims, which is that of the attempts, not of their ids: a worker's clock may be wrong."""
     order = _claimed(run)
     return sorted(lines, key=lambda line: (order[line.attempt], line.index))
 
 
-def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunRecord) -> Iterable[LineRow]:
+def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunState) -> Iterable[LineRow]:
     if after is None:
         return lines
     order = _claimed(run)
@@ -158,7 +158,7 @@ def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunReco
     return (line for line in lines if (order[line.attempt], line.index) > place)
 
 
-def _claimed(run: RunRecord) -> dict[str, int]:
+def _claimed(run: RunState) -> dict[str, int]:
     return {attempt.id: place for place, attempt in enumerate(run.attempts)}
 
 
@@ -209,7 +209,7 @@ def _ready(state: MemoryState, query: queries.ListReady) -> tuple[RunId, ...]:
     )
 
 
-def _has_ready(run: RunRecord, lanes: Container[Lane] | None = None) -> bool:
+def _has_ready(run: RunState, lanes: Container[Lane] | None = None) -> bool:
     return run.gate is GateState.OPEN and any(
         node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
     )

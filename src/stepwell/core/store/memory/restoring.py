@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....base.ids import split_attempt_id
 from ...model import LOAD_LEASE, Create, GateState, Receipt, Refusal, Refused, Restore, Restored, RunRow
 from ..rules.verdicts import refuse_restore
-from .state import AttemptRecord, MemoryState, NodeRecord, RunRecord
+from .state import AttemptState, MemoryState, NodeState, RunState
 
 
 def restore(state: MemoryState, op: Restore, now: int) -> Receipt:
@@ -26,7 +26,7 @@ def restore(state: MemoryState, op: Restore, now: int) -> Receipt:
         return refused or Refused(Refusal.UNKNOWN, op.run.digest)
     if run is None:
         state.admissions += 1
-        run = state.runs[op.run.id] = RunRecord(
+        run = state.runs[op.run.id] = RunState(
             state.admissions, Create.like(op.run), graph, op.run.created_at, op.run.deadline_at
         )
         run.status, run.purpose = op.run.status, "restore"
@@ -40,19 +40,19 @@ def restore(state: MemoryState, op: Restore, now: int) -> Receipt:
     return Restored(len(run.nodes), True)
 
 
-def _add(state: MemoryState, run: RunRecord, op: Restore) -> None:
+def _add(state: MemoryState, run: RunState, op: Restore) -> None:
     for row in op.nodes[max(0, len(run.nodes) - (op.nodes[0].index if op.nodes else 0)) :]:
         if row.index == len(run.nodes):
             fields = row._asdict() | {"layout": run.graph.rows[row.index]}
             del fields["id"]
-            run.nodes.append(NodeRecord(**fields))
+            run.nodes.append(NodeState(**fields))
     for attempt in op.attempts:
         claim, ordinal = split_attempt_id(attempt.id)
         granted = state.claims.setdefault(claim, {})
         if ordinal not in granted:
             fields = attempt._asdict() | {"claim": claim, "ordinal": ordinal, "run": run}
             del fields["id"]
-            granted[ordinal] = AttemptRecord(**fields)
+            granted[ordinal] = AttemptState(**fields)
             run.attempts.append(granted[ordinal])
     for entry in op.journal:
         if entry.seq == len(run.journal) + 1:
@@ -65,7 +65,7 @@ def _add(state: MemoryState, run: RunRecord, op: Restore) -> None:
 _KEPT = ("status", "gate", "seq", "heals", "tolerated", "started_at", "ended_at", "deadline_at", "reason")
 
 
-def _finish(run: RunRecord, row: RunRow) -> None:
+def _finish(run: RunState, row: RunRow) -> None:
     for name in _KEPT:
         setattr(run, name, getattr(row, name))
     run.purpose = run.expires_at = None

@@ -21,7 +21,7 @@ from ...model import (
 from ...model.status import ACTIVE_NODES, FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import Conclusion
 from ..rules.verdicts import conclude as conclusion
-from .state import LIMITS, AttemptRecord, MemoryState, NodeRecord, RunRecord, WorkerRecord
+from .state import LIMITS, AttemptState, MemoryState, NodeState, RunState, WorkerState
 
 
 def settle(state: MemoryState, group: Sequence[ops.Settle], now: int) -> list[Receipt]:
@@ -37,7 +37,7 @@ def settle(state: MemoryState, group: Sequence[ops.Settle], now: int) -> list[Re
     return [_settled(op, attempt, verdict) for op, attempt, verdict in zip(group, found, verdicts, strict=True)]
 
 
-def _settled(op: ops.Settle, attempt: AttemptRecord | None, verdict: str) -> Receipt:
+def _settled(op: ops.Settle, attempt: AttemptState | None, verdict: str) -> Receipt:
     if verdict == "illegal":
         return Refused(Refusal.STATUS, f"{op.status} -> {op.node}")
     if attempt is None or verdict == "fenced":
@@ -45,7 +45,7 @@ def _settled(op: ops.Settle, attempt: AttemptRecord | None, verdict: str) -> Rec
     return receipts.Settled(verdict == "repeated", attempt.run.news())
 
 
-def _settle_one(op: ops.Settle, attempt: AttemptRecord | None, moving: dict[RunId, bool], now: int) -> str:
+def _settle_one(op: ops.Settle, attempt: AttemptState | None, moving: dict[RunId, bool], now: int) -> str:
     if not may_settle(op.status, op.node):
         return "illegal"
     if attempt is None:
@@ -70,12 +70,12 @@ def _settle_one(op: ops.Settle, attempt: AttemptRecord | None, moving: dict[RunI
     return "accepted"
 
 
-def _settled_as(asked: NodeStatus, run: RunRecord, node: NodeRecord) -> NodeStatus:
+def _settled_as(asked: NodeStatus, run: RunState, node: NodeState) -> NodeStatus:
     cancelling = run.status.stopping
     return settled_as(asked, stopping=run.stopping, cancelling=cancelling, removed=node.layout.removed)
 
 
-def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, now: int) -> None:
+def end(attempt: AttemptState, status: AttemptStatus, node_status: NodeStatus, now: int) -> None:
     """An attempt ends and its node moves with it. The journal calls it by what became of the attempt."""
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.status, attempt.ended_at = status, now
@@ -84,7 +84,7 @@ def end(attempt: AttemptRecord, status: AttemptStatus, node_status: NodeStatus, 
     run.note(now, status.lower(), node.index, attempt.number, node_status)
 
 
-def change(run: RunRecord, node: NodeRecord, status: NodeStatus) -> None:
+def change(run: RunState, node: NodeState, status: NodeStatus) -> None:
     """Move a node and keep the run's counts equal to what a recount would say."""
     run.open += node.status.terminal - status.terminal
     run.active += (status in ACTIVE_NODES) - (node.status in ACTIVE_NODES)
@@ -92,14 +92,14 @@ def change(run: RunRecord, node: NodeRecord, status: NodeStatus) -> None:
     node.status = status
 
 
-def lower(run: RunRecord, child: NodeRecord) -> None:
+def lower(run: RunState, child: NodeState) -> None:
     """One parent of this child is satisfied; at zero the child is READY."""
     child.waiting -= 1
     if child.waiting == 0 and child.status is NodeStatus.PENDING:
         change(run, child, NodeStatus.READY)
 
 
-def hold_back(ended: Iterable[AttemptRecord]) -> None:
+def hold_back(ended: Iterable[AttemptState]) -> None:
     """A node that is to run again waits for a parent that a heal gave it while it ran."""
     for attempt in ended:
         run, node = attempt.run, attempt.run.nodes[attempt.index]
@@ -107,7 +107,7 @@ def hold_back(ended: Iterable[AttemptRecord]) -> None:
             change(run, node, NodeStatus.PENDING)
 
 
-def conclude(run: RunRecord, now: int) -> None:
+def conclude(run: RunState, now: int) -> None:
     """What follows for the run itself, after its nodes have moved."""
     on_failure = run.created.on_failure
     match conclusion(run.gate, run.status, on_failure, run.open, run.active, run.failed, run.tolerated):
@@ -126,7 +126,7 @@ def conclude(run: RunRecord, now: int) -> None:
             pass
 
 
-def close_gate(run: RunRecord, purpose: str, now: int, arguments: bytes = b"") -> None:
+def close_gate(run: RunState, purpose: str, now: int, arguments: bytes = b"") -> None:
     """The gate is held by nobody: whoever sees it first finishes what it is held for."""
     run.gate, run.token, run.purpose, run.arguments, run.expires_at = GateState.HELD, None, purpose, arguments, now
     run.stopping, run.reported_until = purpose == "failed", 0
@@ -154,7 +154,7 @@ def claim(state: MemoryState, op: ops.Claim, now: int) -> Receipt:
     if worker is None or worker.lease_until <= now:
         return Refused(Refusal.LEASE_EXPIRED)
     if op.claim_id not in state.claims:
-        taken: list[tuple[RunRecord, NodeRecord]] = []
+        taken: list[tuple[RunState, NodeState]] = []
         for lane, limit in dict(op.lanes).items():
             taken += list(_ready(state, op, lane))[: max(0, min(limit, LIMITS.nodes) - len(taken))]
         if taken:
@@ -166,7 +166,7 @@ def claim(state: MemoryState, op: ops.Claim, now: int) -> Receipt:
     return receipts.Claimed(tuple(_grant(attempt) for attempt in current), tuple(runs[run] for run in sorted(runs)))
 
 
-def _ready(state: MemoryState, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunRecord, NodeRecord]]:
+def _ready(state: MemoryState, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunState, NodeState]]:
     """READY nodes of a lane by priority, admission of the run, and the order of the graph."""
     serves = None if op.serves is None else set(op.serves)
     for run in sorted(state.runs.values(), key=lambda run: (-run.created.priority, run.admission)):
@@ -177,20 +177,20 @@ def _ready(state: MemoryState, op: ops.Claim, lane: Lane) -> Iterable[tuple[RunR
         yield from ((run, node) for node in sorted(ready, key=lambda node: node.layout.rank))
 
 
-def _start(op: ops.Claim, ordinal: int, run: RunRecord, node: NodeRecord, now: int) -> AttemptRecord:
+def _start(op: ops.Claim, ordinal: int, run: RunState, node: NodeState, now: int) -> AttemptState:
     node.attempt += 1
     change(run, node, NodeStatus.RUNNING)
     if run.status is RunStatus.PENDING:
         run.status = RunStatus.RUNNING
     if run.started_at is None:
         run.started_at = now
-    attempt = AttemptRecord(op.claim_id, ordinal, run, node.index, node.attempt, op.worker, now)
+    attempt = AttemptState(op.claim_id, ordinal, run, node.index, node.attempt, op.worker, now)
     run.attempts.append(attempt)
     run.note(now, "claimed", node.index, node.attempt, None)
     return attempt
 
 
-def _grant(attempt: AttemptRecord) -> receipts.Grant:
+def _grant(attempt: AttemptState) -> receipts.Grant:
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     outputs = ((need, output_of(run, need)) for need in sorted(node.layout.needs))
     return receipts.Grant(
@@ -207,7 +207,7 @@ def _grant(attempt: AttemptRecord) -> receipts.Grant:
     )
 
 
-def output_of(run: RunRecord, index: int) -> bytes | None:
+def output_of(run: RunState, index: int) -> bytes | None:
     for attempt in run.attempts:
         if attempt.index == index and attempt.status is AttemptStatus.COMPLETED:
             return attempt.output
@@ -215,7 +215,7 @@ def output_of(run: RunRecord, index: int) -> bytes | None:
 
 
 def enlist(state: MemoryState, op: ops.Enlist, now: int) -> Receipt:
-    state.workers[op.worker] = WorkerRecord(op.worker, now + op.lease, now, op.info, op.lease)
+    state.workers[op.worker] = WorkerState(op.worker, now + op.lease, now, op.info, op.lease)
     return receipts.Enlisted(now + op.lease)
 
 
@@ -254,7 +254,7 @@ def dismiss(state: MemoryState, op: ops.Dismiss, now: int) -> Receipt:
     return receipts.Dismissed(len(held))
 
 
-def lose(attempt: AttemptRecord, now: int) -> None:
+def lose(attempt: AttemptState, now: int) -> None:
     """The worker is gone. The node runs again, unless it promised not to, or it has taken too many workers with it."""
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.error = suspects.WORKER_LOST_ERROR
@@ -273,7 +273,7 @@ def lose(attempt: AttemptRecord, now: int) -> None:
     node.reason = reason
 
 
-def _running_under(state: MemoryState, worker: str) -> list[AttemptRecord]:
+def _running_under(state: MemoryState, worker: str) -> list[AttemptState]:
     """In the order in which they were claimed."""
     return [
         attempt
@@ -317,9 +317,9 @@ def _forgive_an_outage(state: MemoryState, now: int) -> None:
                 worker.lease_until = now + worker.lease
 
 
-def _lose_expired(state: MemoryState, op: ops.Sweep, now: int) -> list[AttemptRecord]:
+def _lose_expired(state: MemoryState, op: ops.Sweep, now: int) -> list[AttemptState]:
     """Attempts of workers whose lease ran out; a worker with none left is forgotten."""
-    lost: list[AttemptRecord] = []
+    lost: list[AttemptState] = []
     for worker in sorted(state.workers.values(), key=lambda worker: (worker.lease_until, worker.id)):
         if worker.lease_until > now:
             break
@@ -333,7 +333,7 @@ def _lose_expired(state: MemoryState, op: ops.Sweep, now: int) -> list[AttemptRe
     return lost
 
 
-def _fence_cancelled(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
+def _fence_cancelled(runs: list[RunState], limit: int, now: int) -> list[RunState]:
     """Cancelled runs whose attempts had time enough to stop: what still runs can no longer write."""
     fenced = [
         attempt
@@ -347,7 +347,7 @@ def _fence_cancelled(runs: list[RunRecord], limit: int, now: int) -> list[RunRec
     return [attempt.run for attempt in fenced]
 
 
-def _wake_due(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
+def _wake_due(runs: list[RunState], limit: int, now: int) -> list[RunState]:
     due = sorted(
         (node.due_at, run.admission, node.index, run, node)
         for run in runs
@@ -362,7 +362,7 @@ def _wake_due(runs: list[RunRecord], limit: int, now: int) -> list[RunRecord]:
     return [run for _, _, _, run, _ in due]
 
 
-def _left_held(runs: list[RunRecord], op: ops.Sweep, now: int) -> tuple[receipts.HeldGate, ...]:
+def _left_held(runs: list[RunState], op: ops.Sweep, now: int) -> tuple[receipts.HeldGate, ...]:
     left = [
         run
         for run in sorted(runs, key=lambda run: run.admission)
@@ -390,7 +390,7 @@ def _next_due(state: MemoryState) -> int | None:
     return min(times, default=None)
 
 
-def rederive(run: RunRecord) -> None:
+def rederive(run: RunState) -> None:
     """Compute both parent counters of every node from the rows, and from them which unstarted ones are READY."""
     for node in run.nodes:
         parents = [run.nodes[parent].status for parent in node.layout.parents]

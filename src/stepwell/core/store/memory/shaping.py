@@ -8,7 +8,7 @@ from ...model import AttemptStatus, GateState, LineRow, NodeStatus, Receipt, Ref
 from ..rules.grouping import once_each
 from ..rules.verdicts import illegal_move, refuse_gate, refuse_switch
 from .running import change, close_gate, conclude, rederive
-from .state import LIMITS, AttemptRecord, GraphRecord, MemoryState, NodeRecord, RunRecord
+from .state import LIMITS, AttemptState, GraphState, MemoryState, NodeState, RunState
 
 
 def add_graph(state: MemoryState, op: ops.AddGraph, now: int) -> Receipt:
@@ -17,7 +17,7 @@ def add_graph(state: MemoryState, op: ops.AddGraph, now: int) -> Receipt:
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
     if graph is None:
         state.graphs_stored += 1
-        graph = GraphRecord(op.digest, op.workflow, op.signature, op.document or b"", op.total, state.graphs_stored)
+        graph = GraphState(op.digest, op.workflow, op.signature, op.document or b"", op.total, state.graphs_stored)
         state.graphs[op.digest] = graph
     if op.start > len(graph.rows):
         return Refused(Refusal.INCOMPLETE, f"the nodes before {op.start} are not there yet")
@@ -44,7 +44,7 @@ def _create_one(state: MemoryState, op: ops.Create, now: int) -> Receipt:
         return Refused(Refusal.UNKNOWN if graph is None else Refusal.INCOMPLETE, f"graph {op.digest}")
     state.admissions += 1
     deadline = None if op.timeout is None else now + op.timeout
-    run = state.runs[op.run_id] = RunRecord(state.admissions, op, graph, now, deadline, expires_at=now + ops.LOAD_LEASE)
+    run = state.runs[op.run_id] = RunState(state.admissions, op, graph, now, deadline, expires_at=now + ops.LOAD_LEASE)
     run.note(now, "created", None, None, None)
     _load(run, now)
     return receipts.Created(op.run_id, False, len(run.nodes), graph.total)
@@ -62,12 +62,12 @@ def add_nodes(state: MemoryState, op: ops.AddNodes, now: int) -> Receipt:
     return receipts.Created(run.id, repeated, len(run.nodes), run.graph.total)
 
 
-def _load(run: RunRecord, now: int) -> None:
+def _load(run: RunState, now: int) -> None:
     """Add the next chunk of nodes; after the last, open the gate, or hold it for what a fork shares."""
     start = len(run.nodes)
     for index, row in enumerate(run.graph.rows[start : start + LIMITS.nodes], start):
         status = NodeStatus.PENDING if row.parents else NodeStatus.READY
-        run.nodes.append(NodeRecord(index, row, status, len(row.parents), len(row.parents), row.lane))
+        run.nodes.append(NodeState(index, row, status, len(row.parents), len(row.parents), row.lane))
     if len(run.nodes) == run.graph.total:
         run.gate, run.purpose, run.expires_at = GateState.OPEN, None, None
         run.recount()
@@ -94,7 +94,7 @@ def arrange(state: MemoryState, op: ops.SwitchGraph, now: int) -> Receipt:
     if op.start == len(run.nodes):
         for index, row in enumerate(graph.rows[op.start : op.start + LIMITS.nodes], op.start):
             parents = len(row.parents)
-            run.nodes.append(NodeRecord(index, row, NodeStatus.PENDING, parents, parents, row.lane))
+            run.nodes.append(NodeState(index, row, NodeStatus.PENDING, parents, parents, row.lane))
             run.open += 1
     return receipts.GraphSwitched(len(run.nodes), graph.total)
 
@@ -119,14 +119,14 @@ def share(state: MemoryState, op: ops.Share, now: int) -> Receipt:
             continue
         shared += 1
         if not repeated and node.attempt == 0 and node.status in (NodeStatus.PENDING, NodeStatus.READY):
-            ours = AttemptRecord(op.claim_id, ordinal, run, node.index, 1, found.worker, found.started_at)
+            ours = AttemptState(op.claim_id, ordinal, run, node.index, 1, found.worker, found.started_at)
             _share_one(run, node, found, ours, effects.get(found.id, ()), now)
             state.claims.setdefault(op.claim_id, {})[ordinal] = ours
     return receipts.Shared(shared)
 
 
 def _share_one(
-    run: RunRecord, node: NodeRecord, theirs: AttemptRecord, ours: AttemptRecord, effects: Iterable[LineRow], now: int
+    run: RunState, node: NodeState, theirs: AttemptState, ours: AttemptState, effects: Iterable[LineRow], now: int
 ) -> None:
     ours.status, ours.ended_at = AttemptStatus.COMPLETED, theirs.ended_at
     ours.output, ours.outcome = theirs.output, theirs.outcome
@@ -174,7 +174,7 @@ def rewrite(state: MemoryState, op: ops.Rewrite, now: int) -> Receipt:
     return receipts.Rewritten(run.news())
 
 
-def _apply(run: RunRecord, row: ops.NodeChange, completed: Mapping[int, AttemptRecord], now: int) -> bool:
+def _apply(run: RunState, row: ops.NodeChange, completed: Mapping[int, AttemptState], now: int) -> bool:
     """Change one node if it still is what the kernel saw. Its completion, if it has one, no longer counts."""
     node = run.nodes[row.index] if 0 <= row.index < len(run.nodes) else None
     if node is None or (node.status, node.attempt) != (row.was, row.was_attempt):
@@ -193,7 +193,7 @@ def _apply(run: RunRecord, row: ops.NodeChange, completed: Mapping[int, AttemptR
     return True
 
 
-def _finish(run: RunRecord, finish: ops.Finish, now: int) -> None:
+def _finish(run: RunState, finish: ops.Finish, now: int) -> None:
     run.last_token = run.token
     run.token, run.purpose, run.arguments, run.expires_at = None, None, b"", None
     moved = run.status is not finish.status

@@ -21,7 +21,7 @@ _RUN = attrgetter(*(_ELSEWHERE.get(name, name) for name in RunRow._fields if nam
 
 
 @dataclass(slots=True)
-class GraphRecord:
+class GraphState:
     digest: Digest
     workflow: str
     signature: str
@@ -38,7 +38,7 @@ class GraphRecord:
 
 
 @dataclass(slots=True)
-class NodeRecord:
+class NodeState:
     index: int
     layout: LayoutRow
     status: NodeStatus
@@ -62,10 +62,10 @@ class NodeRecord:
 
 
 @dataclass(slots=True)
-class AttemptRecord:
+class AttemptState:
     claim: str
     ordinal: int
-    run: RunRecord
+    run: RunState
     index: int
     number: int
     worker: str
@@ -85,10 +85,10 @@ class AttemptRecord:
 
 
 @dataclass(slots=True)
-class RunRecord:
+class RunState:
     admission: int
     created: Create
-    graph: GraphRecord
+    graph: GraphState
     created_at: int
     deadline_at: int | None
     status: RunStatus = RunStatus.PENDING
@@ -111,8 +111,8 @@ class RunRecord:
     reason: str | None = None
     heals: int = 0
     former_graphs: set[str] = field(default_factory=set)
-    nodes: list[NodeRecord] = field(default_factory=list)
-    attempts: list[AttemptRecord] = field(default_factory=list)
+    nodes: list[NodeState] = field(default_factory=list)
+    attempts: list[AttemptState] = field(default_factory=list)
     journal: list[JournalRow] = field(default_factory=list)
     lines: dict[tuple[str, int], LineRow] = field(default_factory=dict)
 
@@ -141,7 +141,7 @@ class RunRecord:
 
 
 @dataclass(slots=True)
-class WorkerRecord:
+class WorkerState:
     id: str
     lease_until: int
     renewed_at: int
@@ -154,20 +154,20 @@ class WorkerRecord:
 
 @dataclass(slots=True)
 class MemoryState:
-    graphs: dict[str, GraphRecord] = field(default_factory=dict)
-    runs: dict[str, RunRecord] = field(default_factory=dict)
-    claims: dict[str, dict[int, AttemptRecord]] = field(default_factory=dict)
-    workers: dict[str, WorkerRecord] = field(default_factory=dict)
+    graphs: dict[str, GraphState] = field(default_factory=dict)
+    runs: dict[str, RunState] = field(default_factory=dict)
+    claims: dict[str, dict[int, AttemptState]] = field(default_factory=dict)
+    workers: dict[str, WorkerState] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
     records: Records = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0
     swept_at: int | None = None
 
-    def attempt(self, claim: str, ordinal: int) -> AttemptRecord | None:
+    def attempt(self, claim: str, ordinal: int) -> AttemptState | None:
         return self.claims.get(claim, {}).get(ordinal)
 
-    def run_of_key(self, workflow: str, key: str | None) -> RunRecord | None:
+    def run_of_key(self, workflow: str, key: str | None) -> RunState | None:
         """The run of this workflow that has this idempotency key."""
         created = ((run, run.created) for run in self.runs.values() if key is not None)
         return next((run for run, made in created if (made.idempotency_key, made.workflow) == (key, workflow)), None)
@@ -176,7 +176,7 @@ class MemoryState:
         """Some run has this graph, or had it once."""
         return any(digest == run.graph.digest or digest in run.former_graphs for run in self.runs.values())
 
-    def forget(self, attempt: AttemptRecord) -> None:
+    def forget(self, attempt: AttemptState) -> None:
         """An attempt is deleted, and with the last one of its claim the claim."""
         granted = self.claims[attempt.claim]
         del granted[attempt.ordinal]
