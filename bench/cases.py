@@ -80,7 +80,9 @@ def effects(folder: Path) -> list[Row]:
             _recording(
                 folder / "http.db", f"{work}: a request to a service on this machine", fetch_recorded, fetch_unrecorded
             ),
-            _recording(folder / "nothing.db", f"{work}: a function that does nothing", ask_recorded, ask_unrecorded),
+            _recording(
+                folder / "nothing.db", f"{work}: a function that does nothing", ask_recorded, ask_unrecorded
+            )._replace(bar="none: no user has such a function", met=None),
         ]
 
 

@@ -1,7 +1,7 @@
 """`python -m bench.compare OLD_CHECKOUT`: this code beside another checkout of it, in turn, as ratios.
 
 Both are measured in the same minutes on the same servers, each measurement in a process of its own, so that what else the
-machine does hits both. Both run on the packages of this environment.
+machine does hits both. Both run on the packages of this environment. The exit code is 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from .postgres import bare_commit
 from .redis import bare_calls
 
 HERE = Path(__file__).parents[1]
+FLOORS = {("sqlite", "chain"): 3.0, ("postgres", "chain"): 5.0, ("redis", "chain"): 5.0}
+"""How many times a bare commit or call one of these may take, by store and case."""
+RATIOS = {"fan": 0.8, "diamonds": 0.8, "diamond": 1 / 1.3}
+"""The least ratio of before to now, by case."""
 
 
 def main() -> int:
@@ -47,16 +51,17 @@ def main() -> int:
             for case in asked.cases
             if store in ON.get(case, stores)
         ]
-        measured: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+        measured: Measured = {}
         for number, store, case in track(work, "in turn", console=Console(stderr=True)):
             new_url, floor = stores[store]
             checkouts = [asked.old.resolve(), HERE]
             numbers = {path: _measure(path, case, new_url()) for path in checkouts[:: 1 if number % 2 else -1]}
             bare = floor() * 1e6
             for label, now in numbers[HERE].items():
-                measured.setdefault((store, label), []).append((numbers[checkouts[0]][label], now, bare))
-    print("\n".join(_lines(measured)))
-    return 0
+                measured.setdefault((store, case, label), []).append((numbers[checkouts[0]][label], now, bare))
+    lines, missed = _table(measured)
+    print("\n".join(lines))
+    return 1 if missed else 0
 
 
 def _measure(checkout: Path, case: str, url: str) -> dict[str, float]:
@@ -67,17 +72,33 @@ def _measure(checkout: Path, case: str, url: str) -> dict[str, float]:
     return numbers
 
 
-def _lines(measured: dict[tuple[str, str], list[tuple[float, float, float]]]) -> Iterator[str]:
-    """A table as the pages of this folder have it."""
-    yield "| store | what | before | now | before / now (least to most) | now / floor |"
-    yield "|---|---|---|---|---|---|"
-    for (store, label), rounds in measured.items():
+Measured = dict[tuple[str, str, str], list[tuple[float, float, float]]]
+"""By store, case and label: before, now and the floor, of each round."""
+
+
+def _table(measured: Measured) -> tuple[list[str], bool]:
+    """A table as the pages of this folder have it, and whether a bar is missed."""
+    lines = [
+        "| store | what | before | now | before / now (least to most) | now / floor | bar |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    missed = False
+    for (store, case, label), rounds in measured.items():
         ratios = [old / now for old, now, _ in rounds if now]
         old, now, floor = (statistics.median(column) for column in zip(*rounds, strict=True))
-        spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
+        ratio = statistics.median(ratios) if ratios else 1.0
+        spread = f"{ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
         unit, _, what = label.partition(" ")
         floors = f"{now / floor:.1f}" if unit == "µs" else ""
-        yield f"| {store} | {what} | {_rounded(old)} {unit} | {_rounded(now)} {unit} | {spread} | {floors} |"
+        verdict = ""
+        if (store, case) in FLOORS or case in RATIOS:
+            most, least = FLOORS.get((store, case)), RATIOS.get(case)
+            bar = f"≤ {most:g} x the floor" if most is not None else f"≥ {least:.2g} x before"
+            met = now <= most * floor if most is not None else ratio >= (least or 0)
+            missed, verdict = missed or not met, f"{bar}: {'met' if met else '**not met**'}"
+        cells = (store, what, f"{_rounded(old)} {unit}", f"{_rounded(now)} {unit}", spread, floors, verdict)
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines, missed
 
 
 def _rounded(number: float) -> str:

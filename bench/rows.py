@@ -9,4 +9,5 @@ class Row(NamedTuple):
     work: str
     bar: str
     measured: str
-    met: bool
+    met: bool | None
+    """None: it has no bar, and is only reported."""

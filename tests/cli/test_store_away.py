@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from stepwell.core.model import UNFINISHED_RUNS
 from stepwell.core.store import reader
 from tests.celery import work
 from tests.engine.waiting import eventually
+from tests.postgres_server import PostgresServer
 from tests.servers.fleet import Fleet
 from tests.servers.redis_server import RedisServer
 
@@ -34,7 +36,24 @@ def fleet(server: RedisServer, tmp_path: Path) -> Iterator[Fleet]:
     fleet.close()
 
 
-def test_work_goes_on_after_its_store_was_away_while_it_was_busy(fleet: Fleet, server: RedisServer) -> None:
+@pytest.fixture(params=["redis", "postgres"])
+def fleet_and_server(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[Fleet, RedisServer | PostgresServer]]:
+    if request.param == "redis":
+        yield request.getfixturevalue("fleet"), request.getfixturevalue("server")
+        return
+    server = PostgresServer()
+    fleet = Fleet(server.new_url(), "redis://127.0.0.1:1/0", tmp_path)  # without a broker
+    yield fleet, server
+    fleet.close()
+    server.close()
+
+
+def test_work_goes_on_after_its_store_was_away_while_it_was_busy(
+    fleet_and_server: tuple[Fleet, RedisServer | PostgresServer],
+) -> None:
+    fleet, server = fleet_and_server
     with Engine(fleet.store, runner=None) as engine:
         engine.start_many(work.Gpu() for _ in range(RUNS))
 
@@ -43,7 +62,10 @@ def test_work_goes_on_after_its_store_was_away_while_it_was_busy(fleet: Fleet, s
 
         worker = fleet.start("work", "tests.celery.work")
         eventually(lambda: left() < RUNS - 20, show=lambda: worker.said)
-        server.kill()
+        if isinstance(server, RedisServer):
+            server.kill()
+        else:
+            server.stop(signal.SIGQUIT)  # as if the machine had crashed
         eventually(lambda: "cannot be reached" in worker.said, show=lambda: worker.said)
         server.start()
         eventually(lambda: not worker.alive() or not left(), seconds=60, show=lambda: worker.said)

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from stepwell import Engine, StepwellError, Workflow, step
+from tests.postgres_server import PostgresServer
+from tests.servers.redis_server import RedisServer
 
 FORKS = 10
 LONGEST = 20
@@ -56,12 +58,20 @@ def call_on_a_loop(make: Callable[[], Any]) -> object:
     return asyncio.run(call())
 
 
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store that nobody has used."""
+    if request.param == "postgres":
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        return postgres.new_url()
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis_server")
+        return f"{server.url}?namespace=forked-{tmp_path.name}"
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/runs.db"
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("url", ["memory://", "sqlite:///runs.db"])
-def test_a_forked_child_of_a_busy_engine_is_told_at_once(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_forked_child_of_a_busy_engine_is_told_at_once(url: str) -> None:
     ended = threading.Event()
 
     async def fork_from_a_loop() -> None:

@@ -48,7 +48,7 @@ from stepwell.core.store import Store, reader
 from stepwell.core.store.memory import MemoryStore
 from stepwell.core.store.memory import shaping as memory_shaping
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.stores.sqlite.ops import creating, single
+from stepwell.stores.sqlite.ops import creating
 from tests.conformance.audit import audit
 from tests.conformance.invariants import check_tables
 from tests.conformance.ops import (
@@ -191,7 +191,7 @@ class Pair(NamedTuple):
 def small_chunks() -> Iterator[None]:
     """Chunks of five nodes, so that eight are loaded in two steps. The statements of SQLite have the number in them."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (memory_shaping, creating, single):
+        for module in (memory_shaping, creating):
             for name, value in vars(module).copy().items():
                 if isinstance(value, str) and str(CHUNK) in value and not name.startswith("__"):
                     patch.setattr(module, name, value.replace(str(CHUNK), str(len(SMALL))))

@@ -1,4 +1,4 @@
-"""What is committed most has statements of its own: a few completions, and a new run."""
+"""What is committed most has statements of its own: a few settlements and grants."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.core.model import Claimed, Created
+from stepwell.core.model import Claimed
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.stores.sqlite.ops import single
-from tests.conformance.ops import RUN, add_graph, claim_first, claim_op, completed, graph, spec, start
+from tests.conformance.ops import RUN, add_graph, claim_first, claim_op, completed, graph, spec
 
 CHAIN = graph(a="", b="a", c="b")
 
@@ -28,16 +27,3 @@ def test_a_claim_beside_a_completion_brings_the_outputs_that_the_child_needs(sto
     _, claimed = store.commit([completed(grant, b"7"), claim_op(claim="next", runs=(RUN,))])
     assert isinstance(claimed, Claimed)
     assert [each.inputs for each in claimed.grants] == [((0, b"7"),)]
-
-
-def test_a_run_of_a_graph_that_is_stored_is_created_by_statements_of_its_own(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    created: list[object] = []
-    create = single.create_one
-    monkeypatch.setattr(
-        "stepwell.stores.sqlite.ops.creating.create_one", lambda *of: created.append(found := create(*of)) or found
-    )
-    start(store, CHAIN)
-    start(store, CHAIN)
-    assert created == [Created(RUN, False, 3, 3), None], "one that is there is not created again"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 from ...base.ids import split_attempt_id
 from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records, versions
@@ -27,8 +29,8 @@ class BatchCall:
         self._packer = ArrayPacker()
         self._ops: list[dict[str, Any]] = []
         self._asked: list[tuple[list[int], Sequence[Op]]] = []
-        self._workers: list[tuple[str, int]] = []
-        self._names: list[tuple[str, str, bool]] = []
+        self._workers: dict[str, int] = {}
+        self._names: dict[int, bool] = {}
         self._lanes: list[tuple[str, str, bool]] = []
         self._runs: list[str] = []
         self._dismissed: list[str] = []
@@ -52,8 +54,8 @@ class BatchCall:
     def parameters(self) -> tuple[Any, ...]:
         batch: dict[str, Any] = {"ops": self._ops}
         optional = {
-            "workers": self._workers,
-            "names": self._names,
+            "workers": sorted(self._workers.items()),
+            "names": sorted(self._names.items()),
             "lanes": sorted(set(self._lanes)),
             "runs": self._runs,
             "dismissed": self._dismissed,
@@ -70,6 +72,16 @@ class BatchCall:
                 for position, receipt in zip(positions, read(group, part, rest), strict=True):
                     found[position] = receipt
         return [receipt for receipt in found if receipt is not None]
+
+    def _lock_worker(self, worker: str, how: int) -> None:
+        self._workers[worker] = max(how, self._workers.get(worker, how))
+
+    def _lock_name(self, kind: str, name: str, *, shared: bool = False) -> None:
+        """Lock a name that may be new. Runs share 256 numbers, so that no batch needs more locks than that."""
+        if kind == "run":
+            name = str(crc32(name.encode()) & 255)
+        number = int.from_bytes(blake2b(f"{kind} {name}".encode(), digest_size=8).digest(), signed=True)
+        self._names[number] = shared and self._names.get(number, True)
 
     def _judge(self, op: Op, position: int) -> bool:
         refused = refuse_values(op)
@@ -137,10 +149,10 @@ class BatchCall:
         rows = []
         for place, op in enumerate(group):
             self._packer.add(self._packer.shorten(op.input, place, large), op.fork)
-            self._names.append(("run", op.run_id, False))
-            self._names.append(("graph", op.digest, True))
+            self._lock_name("run", op.run_id)
+            self._lock_name("graph", op.digest, shared=True)
             if op.idempotency_key is not None:
-                self._names.append(("run", f"{op.workflow} {op.idempotency_key}", False))
+                self._lock_name("run", f"{op.workflow} {op.idempotency_key}")
             tags = json.dumps(op.tags) if op.tags else None
             rows.append(
                 (
@@ -153,8 +165,8 @@ class BatchCall:
     # What the function is given of an op that stands alone, after what it locks was noted.
 
     def _claim(self, op: ops.Claim) -> dict[str, Any]:
-        self._workers.append((storable(op.worker), _CLAIMS))
-        self._names.append(("claim", storable(op.claim_id), False))
+        self._lock_worker(storable(op.worker), _CLAIMS)
+        self._lock_name("claim", storable(op.claim_id))
         self._watched[storable(op.worker)] = None
         lanes = [(*map(storable, lane[:2]), *map(bool, lane[2:]), limit) for lane, limit in dict(op.lanes).items()]
         scope: dict[str, Any] = {"runs": [*map(storable, op.runs)]}
@@ -163,20 +175,20 @@ class BatchCall:
         return {"claim": storable(op.claim_id), "worker": storable(op.worker), "lanes": lanes, **scope}
 
     def _enlist(self, op: ops.Enlist) -> dict[str, Any]:
-        self._workers.append((op.worker, _ALONE))
-        self._names.append(("worker", op.worker, False))
+        self._lock_worker(op.worker, _ALONE)
+        self._lock_name("worker", op.worker)
         return {"worker": op.worker, "lease": op.lease, "from": self._payload(op.info)}
 
     def _renew(self, op: ops.Renew) -> dict[str, Any]:
         worker = storable(op.worker)
-        self._workers.append((worker, _RENEWS))
+        self._lock_worker(worker, _RENEWS)
         self._watched[worker] = None
         held = {} if op.held is None else {"held": [split_attempt_id(storable(attempt)) for attempt in op.held]}
         return {"worker": worker, "lease": op.lease, "since": op.since, **held}
 
     def _dismiss(self, op: ops.Dismiss) -> dict[str, Any]:
         worker = storable(op.worker)
-        self._workers.append((worker, _ALONE))
+        self._lock_worker(worker, _ALONE)
         self._dismissed.append(worker)
         return {"worker": worker}
 
@@ -184,7 +196,7 @@ class BatchCall:
         return {"limit": op.limit, "run": None if op.run is None else storable(op.run)}
 
     def _add_graph(self, op: ops.AddGraph) -> dict[str, Any]:
-        self._names.append(("graph", op.digest, False))
+        self._lock_name("graph", op.digest)
         self._lanes += {(row.lane.queue, row.lane.body, row.lane.careful) for row in op.rows}
         named = {name: getattr(op, name) for name in ("digest", "workflow", "signature", "total", "start")}
         columns = graph_columns(op.start, op.rows)
@@ -225,21 +237,22 @@ class BatchCall:
     def _switch(self, op: ops.SwitchGraph) -> dict[str, Any]:
         run, digest = storable(op.run_id), storable(op.digest)
         self._runs.append(run)
-        self._names.append(("graph", digest, True))
+        self._lock_name("graph", digest, shared=True)
         return {"run": run, "token": storable(op.token), "digest": digest, "start": op.start}
 
     def _share(self, op: ops.Share) -> dict[str, Any]:
         run, origin, claim = storable(op.run_id), storable(op.origin), storable(op.claim_id)
         self._runs += (run, origin)
-        self._names.append(("claim", claim, False))
+        self._lock_name("claim", claim)
         return {"run": run, "origin": origin, "token": storable(op.token), "claim": claim, "rows": once_each(op.rows)}
 
     def _restore(self, op: ops.Restore) -> dict[str, Any]:
         row, packer = op.run, self._packer
         self._runs.append(storable(row.id))
-        self._names += (("run", storable(row.id), False), ("graph", storable(row.digest), True))
+        self._lock_name("run", storable(row.id))
+        self._lock_name("graph", storable(row.digest), shared=True)
         if row.idempotency_key is not None:
-            self._names.append(("run", f"{row.workflow} {row.idempotency_key}", False))
+            self._lock_name("run", f"{row.workflow} {row.idempotency_key}")
         self._lanes += {(node.lane.queue, node.lane.body, node.lane.careful) for node in op.nodes}
         large: list[tuple[int, int]] = []
         packer.add(packer.shorten(row.input, 0, large), row.fork)
@@ -260,21 +273,21 @@ class BatchCall:
         return {"run": storable(op.run_id), "limit": op.limit}
 
     def _delete_graph(self, op: ops.DeleteGraph) -> dict[str, Any]:
-        self._names.append(("graph", storable(op.digest), False))
+        self._lock_name("graph", storable(op.digest))
         return {"digest": storable(op.digest), "limit": op.limit}
 
     def _save_version(self, op: versions.SaveVersion) -> dict[str, Any]:
         kind = VERSION_CODE[op.kind]
-        self._names.append((f"version {kind}", op.name, False))
+        self._lock_name(f"version {kind}", op.name)
         return {"kind": kind, "name": op.name, "digest": op.digest, "from": self._payload(op.body)}
 
     def _activate(self, op: versions.ActivateVersion) -> dict[str, Any]:
         kind, name = VERSION_CODE[op.kind], storable(op.name)
-        self._names.append((f"version {kind}", name, False))
+        self._lock_name(f"version {kind}", name)
         return {"kind": kind, "name": name, "number": op.number}
 
     def _put_record(self, op: records.PutRecord) -> dict[str, Any]:
-        self._names.append((f"record {op.kind}", op.key, False))
+        self._lock_name(f"record {op.kind}", op.key)
         return {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
 
 

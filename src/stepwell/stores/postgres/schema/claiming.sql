@@ -149,58 +149,42 @@ BEGIN
   END IF;
 END $$;
 
--- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative. `o_places`: where they stand in `ready`.
-CREATE FUNCTION choose_ready(p_lanes integer[], p_limits integer[], p_runs bigint[], OUT o_places tid[],
-                               OUT o_runs bigint[], OUT o_lanes integer[], OUT o_ranks integer[], OUT o_idxs integer[])
-LANGUAGE plpgsql AS $$
+-- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
+CREATE FUNCTION choose_ready(p_lanes integer[], p_limits integer[], p_runs bigint[]) RETURNS chosen[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_turns integer[];   -- the place of its lane among those that are asked for
   v_most integer := (SELECT max(l) FROM unnest(p_limits) u(l));
-  v_chosen integer[] := '{}';
+  v_found chosen[];
+  v_chosen chosen[] := '{}';
 BEGIN
-  SELECT array_agg(place), array_agg(ctid), array_agg(run), array_agg(lane), array_agg(rank), array_agg(idx)
-    INTO v_turns, o_places, o_runs, o_lanes, o_ranks, o_idxs
-    FROM (SELECT l.place, y.ctid, y.run, y.lane, y.rank, y.idx
-            FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
-                 JOIN run r ON r.key = k.run
-                 CROSS JOIN LATERAL (SELECT y.ctid, y.run, y.lane, y.rank, y.idx FROM ready y
-                                      WHERE y.run = k.run AND y.lane = l.lane
-                                        AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
-                                      ORDER BY y.rank LIMIT v_most) y
-           ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m))) f;
-  IF v_turns IS NULL THEN
-    RETURN;
+  v_found := array(
+    SELECT ROW(l.place, y.ctid, y.run, y.lane, y.rank, y.idx)::chosen
+      FROM unnest(p_lanes) WITH ORDINALITY l(lane, place) CROSS JOIN unnest(p_runs) WITH ORDINALITY k(run, place)
+           JOIN run r ON r.key = k.run
+           CROSS JOIN LATERAL (SELECT y.ctid, y.run, y.lane, y.rank, y.idx FROM ready y
+                                WHERE y.run = k.run AND y.lane = l.lane
+                                  AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
+                                ORDER BY y.rank LIMIT v_most) y
+     ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m)));
+  IF v_found[1].turn = v_found[cardinality(v_found)].turn THEN   -- one lane, as nearly always
+    RETURN v_found[:p_limits[v_found[1].turn]];
   END IF;
-  IF v_turns[1] = v_turns[cardinality(v_turns)] THEN   -- one lane, as nearly always
-    v_most := p_limits[v_turns[1]];
-    o_places := o_places[:v_most];
-    o_runs := o_runs[:v_most];
-    o_lanes := o_lanes[:v_most];
-    o_ranks := o_ranks[:v_most];
-    o_idxs := o_idxs[:v_most];
-    RETURN;
-  END IF;
-  FOR i IN 1 .. cardinality(v_turns) LOOP
-    IF cardinality(v_chosen) < p_limits[v_turns[i]] THEN
-      v_chosen := v_chosen || i;
+  FOR i IN 1 .. cardinality(v_found) LOOP
+    IF cardinality(v_chosen) < p_limits[v_found[i].turn] THEN
+      v_chosen := v_chosen || v_found[i];
     END IF;
   END LOOP;
-  SELECT array_agg(row_at ORDER BY place), array_agg(run ORDER BY place), array_agg(lane ORDER BY place),
-         array_agg(rank ORDER BY place), array_agg(idx ORDER BY place)
-    INTO o_places, o_runs, o_lanes, o_ranks, o_idxs
-    FROM unnest(o_places, o_runs, o_lanes, o_ranks, o_idxs) WITH ORDINALITY u(row_at, run, lane, rank, idx, place)
-   WHERE place = ANY(v_chosen);
+  RETURN v_chosen;
 END $$;
 
 -- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs", with commas; "run", or "ids" if they
 -- are of several; "heals" of the runs that were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
 -- generation, postponed]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
-CREATE FUNCTION start_nodes(p_claim bigint, p_worker text, p_places tid[], p_runs bigint[], p_lanes integer[], p_ranks integer[],
-                        p_idxs integer[], p_now bigint, OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
+CREATE FUNCTION start_nodes(p_claim bigint, p_worker text, p_chosen chosen[], p_now bigint,
+                            OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_size integer := cardinality(p_runs);
+  v_size integer := cardinality(p_chosen);
   v_first bigint := p_claim * {ORDINALS} - 1;   -- the attempts have the numbers after this one
   v_seq bigint;
   v_seqs bigint[];
@@ -209,11 +193,11 @@ DECLARE
   v_past jsonb;
   v_started bigint;
 BEGIN
-  DELETE FROM ready WHERE ctid = ANY(p_places);
+  DELETE FROM ready WHERE ctid = ANY(array(SELECT place FROM unnest(p_chosen)));
 
   WITH taken AS (
     SELECT run, count(*)::int AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank
-      FROM unnest(p_runs, p_lanes, p_ranks) u(run, lane, rank) GROUP BY run),
+      FROM unnest(p_chosen) GROUP BY run),
   holding AS (
     INSERT INTO held (worker, claim, run, running) SELECT p_worker, p_claim, run, started FROM taken),
   counted AS (
@@ -229,13 +213,14 @@ BEGIN
   ELSE
     SELECT array_agg(seq), jsonb_agg(id) INTO v_seqs, v_ids
       FROM (SELECT r.id, r.seq + 1 - row_number() OVER (PARTITION BY u.run ORDER BY u.place DESC) AS seq
-              FROM unnest(p_runs) WITH ORDINALITY u(run, place) JOIN run r ON r.key = u.run
+              FROM unnest(p_chosen) WITH ORDINALITY u(turn, at, run, lane, rank, idx, place) JOIN run r ON r.key = u.run
              ORDER BY u.place) s;
   END IF;
 
   WITH started AS (
     UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
-      FROM unnest(p_runs, p_idxs, v_seqs) WITH ORDINALITY u(run, idx, seq, place) WHERE n.run = u.run AND n.idx = u.idx
+      FROM ROWS FROM (unnest(p_chosen), unnest(v_seqs)) WITH ORDINALITY u(turn, at, run, lane, rank, idx, seq, place)
+     WHERE n.run = u.run AND n.idx = u.idx
     RETURNING u.place, u.seq, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
   attempts AS (
     INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
@@ -247,7 +232,7 @@ BEGIN
     INTO v_started, v_past FROM started;
   ASSERT v_started = v_size, 'a READY node is not there';
 
-  o_taken := jsonb_build_object('idxs', array_to_string(p_idxs, ','), CASE cardinality(o_runs) WHEN 1 THEN 'run' ELSE 'ids' END, v_ids,
+  o_taken := jsonb_build_object('idxs', array_to_string(array(SELECT idx FROM unnest(p_chosen)), ','), CASE cardinality(o_runs) WHEN 1 THEN 'run' ELSE 'ids' END, v_ids,
                                 'heals', v_heals, 'past', v_past);
 END $$;
 
@@ -270,11 +255,8 @@ DECLARE
   v_limits integer[];
   v_runs bigint[];
   v_contended boolean := false;
-  t_places tid[];     -- what is taken
-  t_runs bigint[];
-  t_lanes integer[];
-  t_ranks integer[];
-  t_idxs integer[];
+  v_alive boolean;
+  v_chosen chosen[];
   v_grants jsonb;   -- of a repeat
   v_taken jsonb;
   v_needs boolean;
@@ -282,18 +264,19 @@ DECLARE
   v_rows jsonb;
   v_more bytea[];
 BEGIN
-  IF NOT EXISTS (SELECT FROM worker WHERE id = p_op ->> 'worker' AND lease_until > p_now) THEN
+  SELECT EXISTS (SELECT FROM worker WHERE id = p_op ->> 'worker' AND lease_until > p_now),
+         (SELECT key FROM claim WHERE id = p_op ->> 'claim'), array_agg(key), array_agg(most)
+    INTO v_alive, v_claim, v_lanes, v_limits
+    FROM (SELECT l.key, least((a.lane ->> 4)::int, {NODES}) AS most
+            FROM jsonb_array_elements(p_op -> 'lanes') WITH ORDINALITY a(lane, place)
+                 JOIN lane l ON l.queue = a.lane ->> 0 AND l.body = a.lane ->> 1 AND l.careful = (a.lane ->> 2)::boolean
+                            AND l.suspect = (a.lane ->> 3)::boolean
+           WHERE (a.lane ->> 4)::int > 0 ORDER BY a.place) asked;
+  IF NOT v_alive THEN
     o_receipt := 'null';
     RETURN;
   END IF;
-  SELECT key INTO v_claim FROM claim WHERE id = p_op ->> 'claim';
   IF v_claim IS NULL THEN
-    SELECT array_agg(l.key ORDER BY a.place), array_agg(least((a.lane ->> 4)::int, {NODES}) ORDER BY a.place)
-      INTO v_lanes, v_limits
-      FROM jsonb_array_elements(p_op -> 'lanes') WITH ORDINALITY a(lane, place)
-           JOIN lane l ON l.queue = a.lane ->> 0 AND l.body = a.lane ->> 1 AND l.careful = (a.lane ->> 2)::boolean
-                      AND l.suspect = (a.lane ->> 3)::boolean
-     WHERE (a.lane ->> 4)::int > 0;
     IF v_lanes IS NOT NULL THEN
       SELECT o_runs, o_contended INTO v_runs, v_contended
         FROM lock_claimed(v_lanes, v_limits,
@@ -303,10 +286,9 @@ BEGIN
                             p_mine);
     END IF;
     IF cardinality(v_runs) > 0 THEN
-      SELECT o_places, o_runs, o_lanes, o_ranks, o_idxs INTO t_places, t_runs, t_lanes, t_ranks, t_idxs
-        FROM choose_ready(v_lanes, v_limits, v_runs);
+      v_chosen := choose_ready(v_lanes, v_limits, v_runs);
       -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
-      v_contended := v_contended OR coalesce(cardinality(t_runs), 0) < (SELECT max(l) FROM unnest(v_limits) u(l))
+      v_contended := v_contended OR cardinality(v_chosen) < (SELECT max(l) FROM unnest(v_limits) u(l))
         AND EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
                      WHERE u.run <> ALL(coalesce(p_mine, '{}'))
                        AND NOT EXISTS (SELECT FROM unnest(v_lanes) l(lane)
@@ -315,13 +297,13 @@ BEGIN
                                                          AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
                                                       OFFSET 0)));
     END IF;
-    IF t_runs IS NULL THEN
+    IF coalesce(cardinality(v_chosen), 0) = 0 THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
     SELECT o_taken, o_needs, o_runs INTO v_taken, v_needs, v_runs
-      FROM start_nodes(v_claim, p_op ->> 'worker', t_places, t_runs, t_lanes, t_ranks, t_idxs, p_now);
+      FROM start_nodes(v_claim, p_op ->> 'worker', v_chosen, p_now);
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),

@@ -7,42 +7,17 @@
 --   4. the runs that are named or settled, by key. All of these are waited for.
 -- What a claim or a sweep finds for itself is locked after that, and never waited for (SKIP LOCKED).
 
--- A row is {"ord", "name", "shared"}; ids and keys of runs share 256 numbers, so that no batch needs more locks than that.
-CREATE FUNCTION lock_names(p_names jsonb) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_name record;
-BEGIN
-  FOR v_name IN
-    SELECT number, bool_and(shared) AS shared
-      FROM (SELECT CASE WHEN n ->> 0 = 'run' THEN hashtextextended(current_schema() || ' run', hashtextextended(n ->> 1, 0) & 255)
-                        ELSE hashtextextended(concat_ws(' ', current_schema(), n ->> 0, n ->> 1), 0) END AS number,
-                   (n ->> 2)::boolean AS shared
-              FROM jsonb_array_elements(p_names) n) l
-     GROUP BY number ORDER BY number
-  LOOP
-    IF v_name.shared THEN
-      PERFORM pg_advisory_xact_lock_shared(v_name.number);
-    ELSE
-      PERFORM pg_advisory_xact_lock(v_name.number);
-    END IF;
-  END LOOP;
-END $$;
-
--- Workers: [id, how] with how 0 claims for it, 1 renews it, 2 ends or begins it. The strongest of a worker counts.
+-- Workers, in order: [id, how] with how 0 claims for it, 1 renews it, 2 ends or begins it.
 CREATE FUNCTION lock_workers(p_workers jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_worker record;
+  v_worker jsonb;
 BEGIN
-  FOR v_worker IN
-    SELECT w ->> 0 AS id, max((w ->> 1)::int) AS how FROM jsonb_array_elements(p_workers) w GROUP BY 1 ORDER BY (w ->> 0) COLLATE "C"
-  LOOP
-    IF v_worker.how = 0 THEN
-      PERFORM FROM worker WHERE id = v_worker.id FOR KEY SHARE;
-    ELSIF v_worker.how = 1 THEN
-      PERFORM FROM worker WHERE id = v_worker.id FOR NO KEY UPDATE;
-    ELSE
-      PERFORM FROM worker WHERE id = v_worker.id FOR UPDATE;
-    END IF;
+  FOR v_worker IN SELECT jsonb_array_elements(p_workers) LOOP
+    CASE v_worker ->> 1
+      WHEN '0' THEN PERFORM FROM worker WHERE id = v_worker ->> 0 FOR KEY SHARE;
+      WHEN '1' THEN PERFORM FROM worker WHERE id = v_worker ->> 0 FOR NO KEY UPDATE;
+      ELSE PERFORM FROM worker WHERE id = v_worker ->> 0 FOR UPDATE;
+    END CASE;
   END LOOP;
 END $$;
 
@@ -74,10 +49,11 @@ CREATE FUNCTION lock_runs(p_ids jsonb, p_claims text[], p_ordinals integer[], p_
                             OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
 BEGIN
   IF p_claims IS NOT NULL THEN
-    -- The order is spelled out: from version 16 on, a server may sort what it aggregates for the sake of the DISTINCT.
-    SELECT array_agg(a.key ORDER BY s.place), array_agg(DISTINCT a.run) FILTER (WHERE a.run IS NOT NULL) INTO o_attempts, o_runs
-      FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
-           LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal;
+    SELECT array_agg(key), array_remove(array_agg(run), NULL) INTO o_attempts, o_runs
+      FROM (SELECT a.key, a.run
+              FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
+                   LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
+             ORDER BY s.place) found;
   END IF;
   IF p_ids IS NOT NULL THEN
     o_runs := o_runs || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
@@ -116,7 +92,9 @@ BEGIN
     PERFORM lock_workers(p_batch -> 'workers');
   END IF;
   IF p_batch ? 'names' THEN
-    PERFORM lock_names(p_batch -> 'names');
+    PERFORM CASE WHEN (n ->> 1)::boolean THEN pg_advisory_xact_lock_shared(hashtextextended(current_schema(), (n ->> 0)::bigint))
+                 ELSE pg_advisory_xact_lock(hashtextextended(current_schema(), (n ->> 0)::bigint)) END
+       FROM jsonb_array_elements(p_batch -> 'names') n;   -- [number, shared], in order
   END IF;
   IF p_batch ? 'lanes' THEN
     PERFORM add_lanes(p_batch -> 'lanes');

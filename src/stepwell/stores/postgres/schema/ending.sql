@@ -78,27 +78,18 @@ BEGIN
   INSERT INTO journal (run, seq, at, kind, detail) SELECT key, seq, p_now, {K_GATE}, p_purpose FROM closed;
 END $$;
 
--- Workers hold these attempts no longer; each with its worker, claim and run.
+-- Workers hold these attempts no longer, which have ended or are to be deleted.
 CREATE FUNCTION let_go(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE
-  v_places tid[];
-  v_workers text[];
-  v_claims bigint[];
-  v_runs bigint[];
-  v_left integer[];
 BEGIN
-  SELECT array_agg(h.ctid), array_agg(e.worker) FILTER (WHERE h.running > e.ended), array_agg(e.claim) FILTER (WHERE h.running > e.ended),
-         array_agg(e.run) FILTER (WHERE h.running > e.ended), array_agg(h.running - e.ended) FILTER (WHERE h.running > e.ended)
-    INTO v_places, v_workers, v_claims, v_runs, v_left
-    FROM (SELECT worker, claim, run, count(*)::int AS ended FROM unnest(p_workers, p_claims, p_runs) u(worker, claim, run)
-           GROUP BY worker, claim, run) e
-         CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h;
-  DELETE FROM held WHERE ctid = ANY(v_places);
-  IF v_left IS NOT NULL THEN
-    INSERT INTO held (worker, claim, run, running) SELECT worker, claim, run, running
-      FROM unnest(v_workers, v_claims, v_runs, v_left) u(worker, claim, run, running);
-  END IF;
+  WITH gone AS (
+    SELECT h.ctid AS place, h.running - e.ended AS running
+      FROM (SELECT worker, claim, run, count(*)::int AS ended FROM unnest(p_workers, p_claims, p_runs) u(worker, claim, run)
+             GROUP BY worker, claim, run) e
+           CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h),
+  fewer AS (
+    UPDATE held SET running = g.running FROM gone g WHERE held.ctid = g.place AND g.running > 0)
+  DELETE FROM held WHERE ctid = ANY(array(SELECT place FROM gone WHERE running = 0));
 END $$;
 
 -- The RUNNING attempts of a worker.
@@ -111,8 +102,8 @@ BEGIN
      WHERE a.status = {A_RUNNING};
 END $$;
 
--- Attempts end, their nodes move, children are lowered; runs are counted and noted. The payloads are as long as the endings.
-CREATE FUNCTION end_attempts(p_ending ending[], p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
+-- Attempts end, their nodes move, children are lowered; runs are counted and noted.
+CREATE FUNCTION end_attempts(p_ending ending[], p_now bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -126,8 +117,7 @@ BEGIN
   WITH ended AS (
     UPDATE attempt a
        SET status = e.status, ended_at = p_now, output = e.output, error = e.error, outcome = e.outcome
-      FROM ROWS FROM (unnest(p_ending), unnest(p_output), unnest(p_error), unnest(p_outcome))
-           AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome)
+      FROM unnest(p_ending) e
      WHERE a.key = e.attempt
     RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
   SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_runs FROM ended;
@@ -175,7 +165,7 @@ BEGIN
   SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.place DESC), p_now, e.status + {ENDS}, e.idx,
          e.number, e.node
     FROM unnest(p_ending) WITH ORDINALITY
-         AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, place)
+         AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome, place)
          JOIN run r ON r.key = e.run;
 
   IF v_released IS NOT NULL THEN

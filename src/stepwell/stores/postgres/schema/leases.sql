@@ -13,13 +13,13 @@ BEGIN
 END $$;
 
 -- Attempts end whose runs nobody else holds at this moment; the others are left for the next time.
-CREATE FUNCTION end_free(p_ending ending[], p_error bytea, p_now bigint, OUT o_count integer, OUT o_runs bigint[])
+CREATE FUNCTION end_free(p_ending ending[], p_now bigint, OUT o_count integer, OUT o_runs bigint[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
   o_count := coalesce(cardinality(p_ending), 0);
   IF o_count > 0 THEN
-    PERFORM end_attempts(p_ending, NULL, array_fill(p_error, ARRAY[o_count]), NULL, p_now);
+    PERFORM end_attempts(p_ending, p_now);
     PERFORM run_again(p_ending);
     o_runs := array(SELECT DISTINCT run FROM unnest(p_ending));
     PERFORM conclude(o_runs, p_now);
@@ -59,11 +59,11 @@ BEGIN
       v_free := lock_free(array(SELECT run FROM attempt WHERE key = ANY(v_stray)));
       SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_RELEASED},
                            CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} ELSE {N_READY} END,
-                           NULL, 0, NULL, NULL, false, false)::ending ORDER BY a.key)
+                           NULL, 0, NULL, NULL, false, false, NULL, NULL, NULL)::ending ORDER BY a.key)
         INTO v_ending
         FROM attempt a JOIN run r ON r.key = a.run JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
        WHERE a.key = ANY(v_stray) AND a.run = ANY(v_free) AND a.status = {A_RUNNING};
-      PERFORM end_free(v_ending, NULL, p_now);
+      PERFORM end_free(v_ending, p_now);
     END IF;
   END IF;
   UPDATE worker SET lease_until = p_now + (p_op ->> 'lease')::bigint, renewed_at = p_now, lease = (p_op ->> 'lease')::bigint
@@ -73,7 +73,7 @@ END $$;
 
 -- What becomes of attempts whose worker is gone: the node runs again, unless it promised not to, or it has taken too many
 -- workers with it. In the order of the attempts that are given.
-CREATE FUNCTION lost_endings(p_attempts bigint[]) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION lost_endings(p_attempts bigint[], p_error bytea) RETURNS ending[] LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 BEGIN
   RETURN (SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_LOST},
@@ -85,7 +85,7 @@ BEGIN
                             ELSE (SELECT s.key FROM lane s WHERE s.queue = home.queue AND s.body = home.body
                                                              AND s.careful = home.careful AND s.suspect) END,
                        CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
-                       false, false)::ending ORDER BY k.place)
+                       false, false, NULL, p_error, NULL)::ending ORDER BY k.place)
     FROM unnest(p_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key AND a.status = {A_RUNNING}
          JOIN run r ON r.key = a.run JOIN node n ON n.run = a.run AND n.idx = a.idx
          JOIN layout l ON l.graph = r.graph AND l.idx = a.idx JOIN lane home ON home.key = l.lane);
@@ -98,7 +98,7 @@ DECLARE
   v_lost integer;
 BEGIN
   SELECT o_count INTO v_lost
-    FROM end_free(lost_endings(array(SELECT key FROM attempts_held(p_op ->> 'worker') ORDER BY key)), p_error, p_now);
+    FROM end_free(lost_endings(array(SELECT key FROM attempts_held(p_op ->> 'worker') ORDER BY key), p_error), p_now);
   DELETE FROM worker WHERE id = p_op ->> 'worker';
   RETURN to_jsonb(v_lost);
 END $$;

@@ -30,20 +30,14 @@ RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   v_verdicts integer[];   -- 0 fenced, 1 accepted, 2 repeated
   v_runs bigint[];
-  v_moved bigint[];
   v_ending ending[];
-  v_output bytea[];
-  v_error bytea[];
-  v_outcome bytea[];
 BEGIN
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
                        CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,
-                       0, NULL, NULL, moving, postponed)::ending) FILTER (WHERE verdict = 1),
-         array_agg(output) FILTER (WHERE verdict = 1), array_agg(error) FILTER (WHERE verdict = 1),
-         array_agg(outcome) FILTER (WHERE verdict = 1)
-    INTO v_verdicts, v_runs, v_ending, v_output, v_error, v_outcome
+                       0, NULL, NULL, moving, postponed, output, error, outcome)::ending) FILTER (WHERE verdict = 1)
+    INTO v_verdicts, v_runs, v_ending
     FROM (
       SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 15 AS status, s.delay, s.output, s.error,
              s.outcome, r.gate = {G_OPEN} AS moving, s.code & 256 > 0 AS postponed,
@@ -64,13 +58,12 @@ BEGIN
              LEFT JOIN layout l ON l.graph = r.graph AND l.idx = a.idx AND (r.heals > 0 OR r.fork IS NOT NULL)
        ORDER BY s.place) judged;
   IF v_ending IS NOT NULL THEN
-    PERFORM end_attempts(v_ending, v_output, v_error, v_outcome, p_now);
+    PERFORM end_attempts(v_ending, p_now);
     IF EXISTS (SELECT FROM unnest(v_ending) WHERE node IN ({N_READY}, {N_WAITING})) THEN
       PERFORM run_again(v_ending);
     END IF;
-    SELECT array_agg(DISTINCT run) INTO v_moved FROM unnest(v_ending);
-    PERFORM conclude(v_moved, p_now);
+    PERFORM conclude(array(SELECT run FROM unnest(v_ending)), p_now);
   END IF;
   RETURN jsonb_build_object('verdicts', v_verdicts, 'runs', v_runs,
-                            'news', news_of(array(SELECT DISTINCT run FROM unnest(v_runs) r(run) WHERE run IS NOT NULL)));
+                            'news', news_of(v_runs));
 END $$;

@@ -44,7 +44,7 @@ BEGIN
   v_free := lock_free(array(SELECT run FROM attempt WHERE key = ANY(v_attempts)));
   SELECT e.o_count, e.o_runs INTO o_count, o_runs
     FROM end_free(lost_endings(array(SELECT k.key FROM unnest(v_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key
-                                  WHERE a.run = ANY(v_free) ORDER BY k.place)), p_error, p_now) e;
+                                  WHERE a.run = ANY(v_free) ORDER BY k.place), p_error), p_now) e;
   IF p_run IS NULL THEN
     DELETE FROM worker WHERE id = ANY(v_workers) AND NOT EXISTS (SELECT FROM held h WHERE h.worker = worker.id);
   END IF;
@@ -63,13 +63,14 @@ BEGIN
   IF cardinality(v_free) = 0 THEN
     RETURN NULL;
   END IF;
-  SELECT array_agg(ROW(key, run, idx, number, graph, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, false, false)::ending
+  SELECT array_agg(ROW(key, run, idx, number, graph, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, false, false,
+                       NULL, NULL, NULL)::ending
                    ORDER BY run, key)
     INTO v_ending
     FROM (SELECT a.key, a.run, a.idx, a.number, r.graph
             FROM unnest(v_free) k(key) JOIN run r ON r.key = k.key AND r.cancel_at <= p_now JOIN attempt a ON a.run = r.key
            WHERE a.status = {A_RUNNING} ORDER BY a.run, a.key LIMIT p_limit) f;
-  SELECT o_runs INTO v_runs FROM end_free(v_ending, NULL, p_now);
+  SELECT o_runs INTO v_runs FROM end_free(v_ending, p_now);
   RETURN v_runs;
 END $$;
 

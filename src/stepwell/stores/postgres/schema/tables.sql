@@ -292,6 +292,16 @@ CREATE TABLE record (
   PRIMARY KEY (kind, key)
 );
 
+-- A READY node that a claim takes.
+CREATE TYPE chosen AS (
+  turn  integer,   -- the place of its lane among those that are asked for
+  place tid,       -- in `ready`
+  run   bigint,
+  lane  integer,
+  rank  integer,
+  idx   integer
+);
+
 -- An attempt that ends, for whatever reason: settled, lost, released or fenced.
 CREATE TYPE ending AS (
   attempt   bigint,
@@ -306,5 +316,8 @@ CREATE TYPE ending AS (
   lane      integer,      -- the lane it moves to, if it does
   reason    text,
   moving    boolean,      -- the gate stood open
-  postponed boolean
+  postponed boolean,
+  output    bytea,
+  error     bytea,
+  outcome   bytea
 );

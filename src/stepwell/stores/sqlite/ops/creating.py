@@ -14,7 +14,6 @@ from ..payloads import Packer, keep
 from .attempts import of_run
 from .ending import Transaction, mark_ready, unmark_ready
 from .forking import hold_forks
-from .single import create_one
 
 _LAYOUT = """
 INSERT OR IGNORE INTO layout (graph, idx, id, parents, lane, rank, removed)
@@ -117,8 +116,6 @@ _NEW_FORKS = "SELECT id FROM temp.creating WHERE existing IS NULL AND complete A
 
 
 def create(tx: Transaction, creations: Sequence[ops.Create]) -> list[Receipt]:
-    if len(creations) == 1 and (receipt := create_one(tx, creations[0])) is not None:
-        return [receipt]
     packer = Packer()
     rows = []
     for op in creations:

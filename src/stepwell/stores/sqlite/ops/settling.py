@@ -25,7 +25,7 @@ from ....core.store.rules.codes import (
 )
 from ..payloads import Packer, keep
 from .ending import Transaction, apply_ending, news, run_again
-from .single import append_few, settle_few
+from .single import settle_few
 
 # Whether the node was removed from the graph. Only healed runs and forks pay for this subquery.
 _GONE = (
@@ -148,8 +148,6 @@ SELECT j.value ->> 0, j.value ->> 1, :now, j.value ->> 2, substr(:bytes, j.value
 
 
 def append(tx: Transaction, ops: Sequence[Append]) -> list[Receipt]:
-    if append_few(tx, ops):
-        return [Appended()] * len(ops)
     asked = json.dumps([(*split_attempt_id(op.attempt), op.index) for op in ops])
     running = tx.json(_APPENDABLE, (asked,))
     new = [(ops[place], attempt, run) for place, attempt, there, run in running if not there or ops[place].index < 0]

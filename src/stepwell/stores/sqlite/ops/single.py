@@ -1,7 +1,8 @@
-"""Applies a few settlements, lines or grants, or the creation of one run, with direct statements.
+"""Applies a few settlements or grants with direct statements.
 
-The rules are those for sets (`settling`, `ending`, `claiming`, `creating`), and the same tests run both. A set costs temporary
-tables and JSON, which pays off only with more than a handful of items.
+The rules are those for sets (`settling`, `ending`, `claiming`), and the same tests run both. A set costs temporary tables and
+JSON, which pays off only with more than a handful of items. Without either of the two a node of a chain takes 1.4 to 1.5 times
+as many instructions, and more than the three bare commits that it may (bench/HISTORY.md).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....base.ids import ClaimId, RunId, attempt_id, split_attempt_id
-from ....core.model import Append, AttemptStatus, Claim, Create, GateState, NodeStatus, OnFailure, RunStatus, Settle
-from ....core.model.receipts import Created, Grant, Receipt, RunNews, Settled
+from ....core.model import AttemptStatus, Claim, GateState, NodeStatus, OnFailure, RunStatus, Settle
+from ....core.model.receipts import Grant, Receipt, RunNews, Settled
 from ....core.model.status import may_settle, settled_as
 from ....core.store.rules.codes import (
     A_FAILED,
@@ -41,7 +42,6 @@ from ....core.store.rules.codes import (
 )
 from ....core.store.rules.payloads import LARGE, is_large
 from ....core.store.rules.verdicts import Conclusion, conclude
-from ..limits import LIMITS
 from ..payloads import pack
 from .attempts import NEW_CLAIM
 from .ending import ANY_STOPS, Transaction, news
@@ -197,24 +197,6 @@ def _lower(tx: Transaction, run: int, graph: int, parent: int) -> Sequence[tuple
     return tx.all(_RELEASED, (run, graph, parent))
 
 
-_APPEND = f"""
-INSERT OR IGNORE INTO line (attempt, idx, at, kind, data)
-SELECT a.key, ?3, ?4, ?5, ?6 FROM claim c CROSS JOIN attempt a ON a.key = c.key * {ORDINALS} + ?2
- WHERE c.id = ?1 AND a.status = {A_RUNNING}
-"""
-
-
-def append_few(tx: Transaction, ops: Sequence[Append]) -> bool:
-    """Append small new lines of running attempts. False if some were not appended: `settling.append` then decides on all."""
-    if len(ops) > FEW or any(op.index < 0 or is_large(op.data) for op in ops):
-        return False
-    for op in ops:
-        tx.execute(_APPEND, (*split_attempt_id(op.attempt), op.index, tx.now, op.kind, op.data))
-        if not tx.db.changes():
-            return False
-    return True
-
-
 class Candidate(NamedTuple):
     """A READY node that a claim may take."""
 
@@ -290,43 +272,3 @@ def grant_of(claim: ClaimId, ordinal: int, node: Candidate) -> Grant:
         heals=node.heals,
         postponed=node.postponed,
     )
-
-
-_FIND_CREATED = """
-SELECT g.key, g.total, g.roots FROM graph g
- WHERE g.digest = ?1 AND g.loaded = g.total AND NOT EXISTS (SELECT 1 FROM run WHERE id = ?2)
-   AND (?4 IS NULL OR NOT EXISTS (SELECT 1 FROM run WHERE workflow = ?3 AND idempotency_key = ?4))
-"""
-_CREATE = f"""
-INSERT INTO run (id, workflow, target, graph, status, on_failure, input, seed, urgency, idempotency_key, timeout, gate, total,
-                 loaded, open, active, seq, created_at, deadline_at)
-VALUES (?1, ?2, ?3, ?4, {R_PENDING}, ?5, ?6, ?7, ?8, ?9, ?10, {G_OPEN}, ?11, ?11, ?11, ?12, 1, ?13, ?13 + ?10)
-"""
-_CREATE_NODES = f"""
-INSERT INTO node (run, idx, status, waiting, live, lane, rank)
-SELECT ?1, idx, iif(parents = 0, {N_READY}, {N_PENDING}), parents, parents, lane, rank FROM layout WHERE graph = ?2
-"""
-_MARK_CREATED = f"""
-INSERT INTO ready (lane, graph, workflow, urgency, run)
-SELECT DISTINCT lane, ?2, ?3, ?4, ?1 FROM node INDEXED BY node_ready WHERE run = ?1 AND status = {N_READY}
-"""
-
-
-def create_one(tx: Transaction, op: Create) -> Receipt | None:
-    """Create a run that can be loaded at once.
-
-    None if it changed nothing: the run exists, its graph is missing or large, its input is large, it is a fork or has tags.
-    """
-    if op.fork is not None or op.origin is not None or op.tags or is_large(op.input):
-        return None
-    found = tx.one(_FIND_CREATED, (op.digest, op.run_id, op.workflow, op.idempotency_key))
-    if found is None or found[1] > LIMITS.nodes:
-        return None
-    graph, total, roots = found
-    made_of = (op.run_id, op.workflow, op.target, graph, op.on_failure, op.input, str(op.seed), -op.priority)
-    tx.execute(_CREATE, (*made_of, op.idempotency_key, op.timeout, total, roots, tx.now))
-    run = tx.db.last_insert_rowid()
-    tx.execute(_CREATE_NODES, (run, graph))
-    tx.execute(_NOTE, (run, 1, tx.now, KIND_CODE["created"], None, None, None))
-    tx.execute(_MARK_CREATED, (run, graph, op.workflow, -op.priority))
-    return Created(op.run_id, False, total, total)
