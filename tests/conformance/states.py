@@ -4,6 +4,9 @@ class TestMyStates(StateStoreConformance):
     @pytest.fixture
     def open_states(self, tmp_path):
         return lambda: MyStates(tmp_path / "states")
+
+    def kept_aside(self, store):
+        return store.contents_of_what_was_replaced()
 """
 
 from __future__ import annotations
@@ -30,6 +33,11 @@ def record_of(content: bytes, **changes: Any) -> Record:
     return made._replace(**changes)
 
 
+def members_record(contents: Mapping[str, bytes]) -> Record:
+    members = {name: content_hash(each) for name, each in contents.items()}
+    return record_of(b"", content_hash=members_hash(members), members=members)
+
+
 def drafted(store: StateStore, address: str, content: bytes | Mapping[str, bytes], token: str = "t1") -> Draft:
     draft = store.drafts.open(address, token)
     if isinstance(content, bytes):
@@ -48,6 +56,10 @@ def everything(components: object) -> bool:
 
 class StateStoreConformance:
     """Tests that a store passes whole; `open_states` opens the same store as often as it is called."""
+
+    def kept_aside(self, store: Any) -> list[bytes]:
+        """What the store keeps of what it replaced or removed although nobody had recorded it."""
+        raise NotImplementedError
 
     def test_a_source_is_put_read_and_listed(self, open_states: Open) -> None:
         store = open_states()
@@ -92,7 +104,7 @@ class StateStoreConformance:
         publication = Publication(drafted(store, "out/a.txt", b"made"), record_of(b"made"), None)
         assert store.publish([publication])[0].done
         assert store.publish([publication])[0].done
-        newer = Publication(drafted(store, "out/a.txt", b"newer", "t2"), record_of(b"newer"), content_hash(b"made"))
+        newer = Publication(drafted(store, "out/a.txt", b"newer", "t2"), record_of(b"newer"), record_of(b"made"))
         assert store.publish([newer])[0].done
         late = store.publish([publication])[0]  # of a worker that comes back
         assert not late.done
@@ -104,7 +116,7 @@ class StateStoreConformance:
         store, other = open_states(), open_states()
         with store.lease("p", 1) as holds:
             assert store.publish([Publication(drafted(store, "out/b.txt", b"b"), record_of(b"b"), None)], holds)[0].done
-        late = Publication(drafted(store, "out/a.txt", b"older"), record_of(b"older"), content_hash(b"before"))
+        late = Publication(drafted(store, "out/a.txt", b"older"), record_of(b"older"), record_of(b"before"))
         assert other.publish([Publication(drafted(other, "out/a.txt", b"newer", "t2"), record_of(b"newer"), None)])[
             0
         ].done
@@ -128,19 +140,52 @@ class StateStoreConformance:
         assert store.files.read("out/a.txt") == b"made"
 
     @pytest.mark.parametrize("address", ["site/a/", "chapters/a/{n}.txt"])
+    @pytest.mark.parametrize("there", ["1.txt", "2.txt"])
+    def test_one_file_that_nobody_recorded_keeps_a_state_of_several_from_being_published(
+        self, open_states: Open, address: str, there: str
+    ) -> None:
+        store = open_states()
+        place = address.partition("{")[0] + there
+        store.files.put(place, b"by hand")
+        record = members_record({"1.txt": b"one", "2.txt": b"two"})
+        draft = drafted(store, address, {"1.txt": b"one", "2.txt": b"two"})
+        (answer,) = store.publish([Publication(draft, record, None)])
+        assert (answer.done, answer.reason, store.files.read(place)) == (False, "unrecorded", b"by hand")
+        draft = drafted(store, address, {"1.txt": b"one", "2.txt": b"two"}, "t2")
+        assert store.publish([Publication(draft, record, None, replace=True)])[0].done
+        assert self.kept_aside(store) == [b"by hand"]
+        store.files.put(place, b"again")  # what is removed as a whole, too
+        assert store.remove([address]) == [address]
+        assert sorted(self.kept_aside(store)) == [b"again", b"by hand"]
+        assert not store.files.exists(place)
+
+    @pytest.mark.parametrize("address", ["site/a/", "chapters/a/{n}.txt"])
+    @pytest.mark.parametrize("changed", ["1.txt", "2.txt"])
+    def test_what_somebody_changed_of_several_files_is_kept_aside(
+        self, open_states: Open, address: str, changed: str
+    ) -> None:
+        store = open_states()
+        first, second = {"1.txt": b"one", "2.txt": b"two"}, {"2.txt": b"two", "3.txt": b"three"}
+        former = members_record(first)
+        assert store.publish([Publication(drafted(store, address, first), former, None)])[0].done
+        store.files.put(address.partition("{")[0] + changed, b"by hand")
+        again = Publication(drafted(store, address, second, "t2"), members_record(second), former)
+        assert store.publish([again])[0].done
+        assert b"by hand" in self.kept_aside(store)
+        assert store.snapshot(everything).records == {address: members_record(second)}
+
+    @pytest.mark.parametrize("address", ["site/a/", "chapters/a/{n}.txt"])
     def test_several_files_are_one_state(self, open_states: Open, address: str) -> None:
         store = open_states()
         base = "site/a/" if address == "site/a/" else "chapters/a/"
         for contents in ({"1.txt": b"one", "2.txt": b"two"}, {"2.txt": b"two", "3.txt": b"three"}):
-            members = {name: content_hash(each) for name, each in contents.items()}
-            record = record_of(b"", content_hash=members_hash(members), members=members)
+            record = members_record(contents)
             before = store.records.find([address]).get(address)
-            expected = None if before is None else before.content_hash
-            assert store.publish([Publication(drafted(store, address, contents), record, expected)])[0].done
+            assert store.publish([Publication(drafted(store, address, contents), record, before)])[0].done
             assert store.records.find([address]) == {address: record}
         assert not store.files.exists(f"{base}1.txt")
         assert store.files.read(f"{base}3.txt") == b"three"
-        assert store.files.directory_hash(base, ()) == members_hash(members)
+        assert store.files.directory_hash(base, ()) == record.content_hash
         assert store.remove([address]) == [address]
         assert not store.files.exists(f"{base}2.txt")
         assert store.records.find([address]) == {}

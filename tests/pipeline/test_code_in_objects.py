@@ -54,6 +54,26 @@ class Inner:
     def __init__(self, function):
         self.function = function
 
+TASKS = {}
+
+def task(function):
+    TASKS[function.__name__] = function
+    return caller(function.__name__)
+
+def caller(name):
+    return lambda *args: TASKS[name](*args)
+
+def named(function):
+    TASKS[function.__name__] = function
+    return function.__name__
+
+class Named:
+    def __init__(self, function):
+        TASKS[function.__name__] = function
+        self.name = function.__name__
+    def __call__(self, *args):
+        return TASKS[self.name](*args)
+
 class Method:
     def __init__(self, function):
         self.function = function
@@ -120,6 +140,17 @@ CASES = {
         def other(text): return deep(text) + "mark3"
         def stage(text):
             with opened(other(text)) as found: return found""",
+    "what a library registers": """
+        @library.task
+        def first(text): return deep(text) + "mark2"
+        @library.named
+        def second(text): return text + "mark3"
+        @library.Named
+        async def third(text): return text + "mark4"
+        @library.named
+        class Fourth:
+            word = "mark5"
+        def stage(text): return third(first(library.TASKS[second](text))) + library.TASKS[Fourth].word""",
     "contextmanager": """
         @contextlib.contextmanager
         def stage(text): yield deep(text) + "mark2" """,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -222,3 +223,45 @@ def test_a_command_on_a_full_disk_says_that_the_system_refused(tmp_path: Path) -
     assert (ended.returncode, ended.stdout) == (4, ""), ended.stderr
     assert ended.stderr.startswith("error: the system refused: ")
     assert not [path for path in (tmp_path / "root").rglob("*") if path.is_file() and path.parent.name == "in"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "link", "file of several"])
+def test_what_is_in_the_way_of_a_state_stops_only_that(root: Path, engine: Engine, kind: str) -> None:
+    """Nobody recorded it, so it stays; the entity backs off instead of running with each scan."""
+    ledger, clock = Ledger(), Clock()
+    pipeline = Pipeline("p", root=root, clock=clock)
+    several = kind == "file of several"
+
+    @pipeline.stage(input="in/{x}.txt", output="out/{x}/{n}.txt" if several else "out/{x}.txt", version="1")
+    def copy(entity, text: str):
+        ledger.ran.append(str(entity))
+        return {1: text, 2: text} if several else text
+
+    for entity in "abc":
+        write(root, f"in/{entity}.txt", entity)
+    place = root / ("out/b/2.txt" if several else "out/b.txt")
+    place.parent.mkdir(parents=True)
+    if several:
+        place.write_text("mine")
+    elif kind == "directory":
+        write(place, "note", "mine")
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(root / "in/a.txt")
+    before = place.lstat()
+    report = pipeline.build(engine=engine)
+    assert (set(report.produced), set(report.failed)) == ({"copy a", "copy c"}, {"copy b"})
+    assert "taken by something that nobody recorded" in report.failed["copy b"]
+    assert (place.lstat().st_ino, place.lstat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    ledger.take()
+    assert statuses(pipeline)["copy b"] == "failed"
+    assert pipeline.build(engine=engine).produced == ()
+    clock.now += 61
+    assert set(pipeline.build(engine=engine).failed) == {"copy b"}
+    assert ledger.take() == ["b"]
+    report = pipeline.build(["copy b"], engine=engine, force=True)
+    assert (report.produced, report.failed) == (("copy b",), {})
+    assert set(statuses(pipeline).values()) == {"fresh"}
+    (aside,) = (root / ".stepwell/aside").glob("*/out/b/2.txt" if several else "*/out/b.txt")
+    assert aside.lstat().st_ino == before.st_ino

@@ -216,3 +216,21 @@ def test_directories_are_looked_for_again_while_they_are_used(
     assert len(pipeline.build(engine=f"sqlite:///{tmp_path}/engine.db").produced) == 15
     assert pipeline.status().counts == {"fresh": 15}
     assert len(os.listdir("/proc/self/fd")) <= open_before + 2
+
+
+def test_what_is_no_file_in_an_input_directory_makes_nothing_stale(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage("list", input="dir/{x}/", output="out/{x}.txt", version="1")
+    def names(folder: Path) -> str:
+        return " ".join(sorted(os.listdir(folder)))
+
+    (root / "dir/a/below").mkdir(parents=True)
+    (root / "dir/a/file").write_text("text")
+    os.mkfifo(root / "dir/a/pipe")
+    (root / "dir/a/below/link").symlink_to(tmp_path)
+    engine = f"sqlite:///{tmp_path}/engine.db"
+    assert pipeline.build(engine=engine).produced == ("list a",)
+    assert pipeline.build(engine=engine).produced == ()
+    assert pipeline.view().status().counts == {"fresh": 1}

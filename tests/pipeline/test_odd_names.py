@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import Pipeline
+from stepwell import Engine, Pipeline
 
 NAMES = [
     "plain", "no\u00a0break", "ends\u00a0", "👩\u200d💻", "so\u00adft", "next\u0085line", "\u202eright-to-left",
@@ -70,3 +70,24 @@ def test_a_name_that_is_no_text_is_left_out_and_stops_nothing(tmp_path: Path) ->
     engine = f"sqlite:///{tmp_path}/engine.db"
     assert pipeline.build(engine=engine).produced == ("copy a",)
     assert pipeline.build(engine=engine).produced == ()
+
+
+def test_a_value_with_braces_is_left_out_and_stops_nothing(tmp_path: Path) -> None:
+    """They would make an address one of several files."""
+    root = tmp_path / "root"
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage(input="in/{x}.txt", output="out/{x}.txt", version="1")
+    def copy(text: str) -> str:
+        return text
+
+    @pipeline.stage(input="in/{y:.*}.md", output="more/{y}.md", version="1")
+    def other(text: str) -> str:
+        return text
+
+    for name in ("a{b}.txt", "c.txt", "a{b.md", "d.md"):
+        pipeline.store.files.put("in/x", b"")
+        (root / "in" / name).write_text("text")
+    with Engine(f"sqlite:///{tmp_path}/engine.db") as engine:
+        report = pipeline.build(engine=engine)
+    assert (set(report.produced), report.failed, report.left) == ({"copy c", "other d"}, {}, {})

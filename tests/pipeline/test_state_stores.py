@@ -12,6 +12,7 @@ import pytest
 from stepwell import Builder, Engine, Pipeline, StoreError
 from stepwell.errors import StoreFull
 from stepwell.pipeline.states.database import open_database_states
+from stepwell.pipeline.states.database.store import DatabaseStates
 from stepwell.pipeline.states.files.store import FileStates
 from tests.conformance.states import Open, StateStoreConformance
 from tests.pipeline.blog import Clock, Ledger, make_blog, statuses
@@ -24,14 +25,24 @@ class TestFiles(StateStoreConformance):
         (tmp_path / "root").mkdir()
         return lambda: FileStates(str(tmp_path / "root"), "p")
 
+    def kept_aside(self, store: FileStates) -> list[bytes]:
+        aside = Path(store.root.home, ".stepwell/aside")
+        return sorted(file.read_bytes() for file in aside.rglob("*") if file.is_file())
 
-class TestSqlite(StateStoreConformance):
+
+class DatabaseConformance(StateStoreConformance):
+    def kept_aside(self, store: DatabaseStates) -> list[bytes]:
+        rows = store._database.rows("SELECT body FROM state_aside JOIN state_contents ON hash = content")
+        return sorted(bytes(body) for (body,) in rows)
+
+
+class TestSqlite(DatabaseConformance):
     @pytest.fixture
     def open_states(self, tmp_path: Path) -> Open:
         return lambda: open_database_states(f"sqlite:///{tmp_path}/states.db", "p")
 
 
-class TestPostgres(StateStoreConformance):
+class TestPostgres(DatabaseConformance):
     @pytest.fixture
     def open_states(self, postgres: PostgresServer) -> Open:
         url = postgres.new_url()

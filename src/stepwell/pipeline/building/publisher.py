@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ...errors import PipelineBusy
 from ..staleness.units import Unit
@@ -16,8 +16,14 @@ from ..states.single import Stamp
 from ..states.snapshot import Snapshot
 from .results import NewState
 
-Published: TypeAlias = Mapping[str, tuple[Record, Stamp | None]]
-"""What was published, by address: its record, and the stamp of a single file."""
+
+class PublishedStates(NamedTuple):
+    """What became of the new states of a run."""
+
+    states: Mapping[str, tuple[Record, Stamp | None]]
+    """What was published, by address: its record, and the stamp of a single file."""
+    refused: Sequence[str] = ()
+    """The addresses at which there is something that nobody recorded."""
 
 
 class _Pass(NamedTuple):
@@ -54,13 +60,13 @@ class Publisher:
             with self._lock:
                 self._pass = None
 
-    def publish(self, states: Sequence[NewState]) -> Published | None:
+    def publish(self, states: Sequence[NewState]) -> PublishedStates | None:
         """Publish what a run made, in any thread. Return what was published; None if there is no pass of a scan."""
         self._sync(states)
         with self._lock:
             return None if self._pass is None else self._publish(states, self._pass)
 
-    def recover(self, states: Sequence[NewState], records: Mapping[str, Record]) -> Published:
+    def recover(self, states: Sequence[NewState], records: Mapping[str, Record]) -> PublishedStates:
         """Publish, before a pass, what an earlier scan has left, in the place of what has these `records`."""
         self._sync(states)
         with self._lock:
@@ -70,19 +76,19 @@ class Publisher:
         """Without the lock: others are published meanwhile."""
         self._store.sync([each.draft for each in states])
 
-    def _publish(self, states: Sequence[NewState], scan: _Pass) -> Published:
+    def _publish(self, states: Sequence[NewState], scan: _Pass) -> PublishedStates:
         publications = [
-            Publication(draft, record, former and former.content_hash, unit in scan.forced)
+            Publication(draft, record, scan.records.get(draft.address), unit in scan.forced)
             for unit, draft, record in states
-            for former in [scan.records.get(draft.address)]
         ]
         answers = self._store.publish(publications, self.check_lease)
         stamp = self._store.files.stamp
-        return {
+        published = {
             answer.address: (record, answer.stamp or stamp(answer.address) if record.members is None else None)
             for answer, (_, _, record) in zip(answers, states, strict=True)
             if answer.done
         }
+        return PublishedStates(published, [each.address for each in answers if each.reason == "unrecorded"])
 
     def check_lease(self) -> None:
         """Only the holder of the lease may publish and settle what a run made."""
@@ -92,30 +98,32 @@ class Publisher:
                 pipeline=self._pipeline,
             )
 
-    def enter(self, units: Sequence[Unit], published: Published, snapshot: Snapshot, started_ns: int) -> Sequence[Unit]:
+    def enter(
+        self, units: Sequence[Unit], published: PublishedStates, snapshot: Snapshot, started_ns: int
+    ) -> Sequence[Unit]:
         """Enter what was published, and its inputs, into the snapshot. Return the units of which all outputs were."""
         files, hashes = self._store.files, snapshot.hashes
         inputs = {
             path: digest
-            for record, _ in published.values()
+            for record, _ in published.states.values()
             for path, digest in record.inputs.items()
             if path not in hashes and digest != EXISTS
         }
         for (path, digest), now in zip(inputs.items(), files.stamps(list(inputs)), strict=True):
             snapshot.was_read(path, digest, now, started_ns)
-        for address, (record, stamp) in published.items():
+        for address, (record, stamp) in published.states.items():
             if record.members is None:
                 snapshot.changed(address, stamp, record.content_hash)
             else:
                 self._enter_members(address, record.members, snapshot)
             snapshot.records[address] = record
-        refused = [address for unit in units for address in unit.outputs.values() if address not in published]
+        refused = [address for unit in units for address in unit.outputs.values() if address not in published.states]
         for address in refused:
             if address[-1] != "/" and "{" not in address:
                 snapshot.changed(address, files.stamp(address))
         if not refused:
             return units
-        return [unit for unit in units if all(address in published for address in unit.outputs.values())]
+        return [unit for unit in units if all(address in published.states for address in unit.outputs.values())]
 
     def _enter_members(self, address: str, members: Mapping[str, str], snapshot: Snapshot) -> None:
         stamp, former = self._store.files.stamp, snapshot.records.get(address)

@@ -17,7 +17,7 @@ from ..staleness.units import Unit
 from ..states.notes import change_failures
 from ..states.records import StageFailure
 from .jobs import produce, produce_async
-from .publisher import Published, Publisher
+from .publisher import PublishedStates, Publisher
 from .report import Outcome, StateEvent
 from .results import Results, node_name, results_of
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ...engine import Engine, Run
     from ..definition import PipelineDefinition
     from ..looking import View
+
+
+TAKEN = "its place is taken by something that nobody recorded; move that away, or `build --force` replaces it"
 
 
 class Open(NamedTuple):
@@ -35,7 +38,7 @@ class Open(NamedTuple):
     began_ns: int
     results: Results = Results([], {}, 0.0)
     """When it has ended."""
-    published: Published | None = None
+    published: PublishedStates | None = None
     """What of it was published; None: nobody has tried yet."""
 
 
@@ -65,7 +68,9 @@ class Runs:
         self._stack = stack
         self._options = options
         self._engine: Engine | None = None
-        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, Published | None]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[str, Results | BaseException, PublishedStates | None]] = (
+            queue.SimpleQueue()
+        )
 
     @property
     def has_engine(self) -> bool:
@@ -175,7 +180,9 @@ class Runs:
         (states, failed, *_), published = ended.results, ended.published
         assert published is not None
         records = view.snapshot.records
-        before = {address: former.content_hash for address in published if (former := records.get(address)) is not None}
+        before = {
+            address: former.content_hash for address in published.states if (former := records.get(address)) is not None
+        }
         ids = {each.unit for each in states}
         if ended.run.status.paused:
             self.paused |= {
@@ -197,10 +204,23 @@ class Runs:
             if all(before.get(address) == records[address].content_hash for address in unit.outputs.values()):
                 outcome.unchanged.append(unit.id)
         self.note(failures, view)
+        self._note_refused(done, published, view, ended.run.id, outcome)
         if states and any(output.kind != "file" for output in ended.units[0].stage.outputs.values()):
             return True
         view.model.touch([address for unit in ended.units for address in unit.outputs.values()])
         return False
+
+    def _note_refused(
+        self, units: Sequence[Unit], published: PublishedStates, view: View, run_id: str, outcome: Outcome
+    ) -> None:
+        """Have what could not be published back off, unless its status says that somebody has to decide about a file."""
+        refused = set(published.refused)
+        for unit in units if refused else ():
+            address = next((each for each in unit.outputs.values() if each in refused), None)
+            view.model.touch(unit.outputs.values())
+            if address is not None and view.model.standing(unit).status != "unrecorded":
+                outcome.failed[unit.id] = problem = f"{address}: {TAKEN}"
+                self.note({unit.id: self.failure(unit, view, ("UnsafePath", problem), run_id)}, view)
 
     def switch_model(self, model: Model) -> None:
         """Settle the units of a new model when the open runs end: nobody looks at those of the former one any more."""
@@ -219,11 +239,11 @@ class Runs:
             else:
                 view.snapshot.failures[key] = failure
 
-    def _events(self, unit: Unit, published: Published) -> list[StateEvent]:
+    def _events(self, unit: Unit, published: PublishedStates) -> list[StateEvent]:
         return [
             StateEvent(self.pipeline.name, unit.stage.name, unit.entity, address, record.code_hash, record.content_hash)
             for address in unit.outputs.values()
-            for record, _ in [published[address]]
+            for record, _ in [published.states[address]]
         ]
 
     def failure(self, unit: Unit, view: View, error: tuple[str, str], run_id: str) -> StageFailure:

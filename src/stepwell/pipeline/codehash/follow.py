@@ -307,6 +307,19 @@ class CodeCollector:
             self._imported(used, around, file)
         else:
             self._assigned(used, value, around, file)
+        self._decorated_definition(used, around, file)
+
+    def _decorated_definition(self, name: str, around: Mapping[str, Any], file: str) -> None:
+        """Follow a definition that its decorator put where nothing leads to it, such as a registry of a library."""
+        label, source = self._in_module(name, around, file)
+        tree = self._syntax(source)
+        node = None if tree is None else syntax.find_named(tree, name)
+        if node is None or not node.decorator_list:
+            return
+        places = {f"{source}:{line}" for line in (node.lineno, *(each.lineno for each in node.decorator_list))}
+        if places.isdisjoint(where for _, where in self.code.parts.values()):
+            self.code.parts[f"{label} decorated"] = (_hash(written(node)), f"{source}:{node.lineno}")
+            self._used(node, label, {key: each for key, each in around.items() if key != name}, {}, source)
 
     def _attribute(self, module: types.ModuleType, chain: tuple[str, ...], label: str) -> None:
         """Follow `helpers.text.clean` through the modules."""

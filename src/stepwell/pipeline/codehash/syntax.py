@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TypeAlias
 
-Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+NamedDefinition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Definition: TypeAlias = NamedDefinition | ast.Lambda
 _SKIPPED = frozenset({"ctx", "kind", "type_comment", "lineno", "col_offset", "end_lineno", "end_col_offset"})
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
@@ -63,11 +64,17 @@ def find_class(module: ast.Module, qualname: str) -> ast.ClassDef | None:
     inside: ast.AST = module
     for part in qualname.split("."):
         if part != "<locals>":
-            alike = [node for node in statements_in(inside) if getattr(node, "name", None) == part]
-            if not alike:
+            found = find_named(inside, part)
+            if found is None:
                 return None
-            inside = alike[-1]
+            inside = found
     return inside if isinstance(inside, ast.ClassDef) else None
+
+
+def find_named(inside: ast.AST, name: str) -> NamedDefinition | None:
+    """Find a function or class by its name. If there are several, the last one."""
+    alike = [each for each in statements_in(inside) if isinstance(each, NamedDefinition) and each.name == name]
+    return alike[-1] if alike else None
 
 
 def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
@@ -76,7 +83,7 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
         for each in getattr(node, field, ()):
             if isinstance(each, ast.stmt):
                 yield each
-            if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not isinstance(each, NamedDefinition):
                 yield from statements_in(each)
 
 
@@ -131,7 +138,7 @@ def global_names(node: ast.AST) -> set[str]:
         assert isinstance(node, ast.stmt)
         code = compile(ast.Module([node], []), "<definition>", "exec", dont_inherit=True)
     names = global_names_of(code)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, NamedDefinition):
         names.discard(node.name)
     return names
 

@@ -48,6 +48,12 @@ def name_problem(name: str) -> str | None:
     return None
 
 
+def value_problem(value: str) -> str | None:
+    """Return what is wrong with the value of a variable, or None. In an address, braces stand for a variable without one."""
+    brace = next((each for each in "{}" if each in value), None)
+    return name_problem(value) if brace is None else f"it contains {brace!r}"
+
+
 def path_problem(path: str) -> str | None:
     """Return what is wrong with a relative path, or None. A directory may end with `/`."""
     if len(path) <= MAX_NAME_BYTES and _PLAIN.fullmatch(path):

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, TypeVar
 from ...base.matching import Matcher, PatternError
 from ...base.words import shown
 from ...errors import DefinitionError
-from .paths import name_problem, path_problem
+from .paths import path_problem, value_problem
 
 MAX_PATTERN = 500
 DEEP = "**"
 Item = TypeVar("Item")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_VALUE = r'[^\x00-\x1f\x7f/\\:*?"<>|]'
+_VALUE = r'[^\x00-\x1f\x7f/\\:*?"<>|{}]'
 
 
 class _Part(NamedTuple):
@@ -95,7 +95,7 @@ class _Component:
             return None
         values = self._values(found)
         for value in values.values() if values is not None else ():
-            if not value.isalnum() and name_problem(value) is not None:
+            if not value.isalnum() and value_problem(value) is not None:
                 return None
         if self._lazy is not None and values is not None:
             other = self._lazy.match(name)

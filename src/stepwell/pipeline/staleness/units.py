@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ...base.words import shown
 from ...errors import DefinitionError
-from ..patterns.paths import name_problem
+from ..patterns.paths import value_problem
 from ..stage import Stage
 from .connections import Reading
 from .standing import Standing
@@ -164,7 +164,7 @@ def _given_keys(stage: Stage) -> list[Key]:
             key = tuple(each.split("/"))
         else:
             raise DefinitionError(f"stage {stage.name!r}: entities() gave {shown(each)}; an id or a mapping is needed")
-        problem = next((told for value in key if (told := name_problem(value))), None)
+        problem = next((told for value in key if (told := value_problem(value))), None)
         if problem is not None or len(key) != len(stage.variables):
             needed = "/".join(f"{{{name}}}" for name in stage.variables)
             raise DefinitionError(

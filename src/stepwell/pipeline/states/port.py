@@ -39,8 +39,8 @@ class Publication(NamedTuple):
 
     draft: Draft
     record: Record
-    expected: str | None
-    """The content hash that was recorded before; None: nothing was."""
+    former: Record | None
+    """What was recorded before; None: nothing was."""
     replace: bool = False
     """Somebody asked for it: also what nobody recorded is replaced (and kept aside)."""
 
@@ -49,7 +49,7 @@ class Published(NamedTuple):
     address: str
     done: bool
     reason: str = ""
-    """Why it was not: `unrecorded` (a file that nobody recorded stands there), or `lost` (the draft is gone)."""
+    """Why it was not: `unrecorded` (something that nobody recorded is there), or `lost` (the draft is gone)."""
     stamp: Stamp | None = None
     """Of a file that was just renamed."""
 

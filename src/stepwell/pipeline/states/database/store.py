@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from ....base.ids import time_ordered
 from ...patterns.paths import checked_path
-from ..address import member_paths
 from ..files.root import Root
 from ..listing import Folder
 from ..notes import read_failures
 from ..port import Draft, Publication, Published, Wanted
-from ..publishing import Present, is_foreign, publish_batch
+from ..publishing import Accepted, Present, contents_of, files_of, publish_batch
 from ..records import Record, members_hash
 from ..single import Stamp
 from ..snapshot import Snapshot
@@ -126,13 +125,25 @@ class DatabaseStates:
     def remove(self, addresses: Iterable[str]) -> list[str]:
         with self._database.changing() as change:
             known = find_records(change, addresses)
-            paths = [path for address, record in known.items() for path in (address, *_members(address, record))]
-            change.run_many("DELETE FROM states WHERE path = ?", [(path,) for path in paths])
+            files = {
+                path: each for address, record in known.items() for path, each in files_of(address, record).items()
+            }
+            there = contents_at(change, files)
+            _keep_aside(change, {path: content for path, content in there.items() if content != files[path]})
+            change.run_many("DELETE FROM states WHERE path = ?", [(path,) for path in (*known, *files)])
         return list(known)
 
 
-def _members(address: str, record: Record | None) -> list[str]:
-    return [] if record is None or record.members is None else member_paths(address, record.members)
+def contents_at(change: Change, paths: Iterable[str]) -> dict[str, str]:
+    """The content hashes of those of these files that are there."""
+    return dict(rows_of(change, f"SELECT path, content FROM states WHERE {FILES} AND path IN", paths))
+
+
+def _keep_aside(change: Change, contents: Mapping[str, str]) -> None:
+    """Keep what nobody recorded and is about to be replaced or removed."""
+    now = time.time_ns()
+    kept = [(path, content, now) for path, content in contents.items()]
+    change.run_many("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", kept)
 
 
 class _Batch:
@@ -148,15 +159,10 @@ class _Batch:
                 change, "SELECT name FROM state_drafts WHERE name IN", [name_of(each.draft) for each in publications]
             )
         }
-        self._former = find_records(change, [each.draft.address for each in publications])
-        paths = [
-            path
-            for each in publications
-            for path in (each.draft.address, *_members(each.draft.address, each.record))
-        ]  # fmt: skip
-        self._there: dict[str, str] = dict(
-            rows_of(change, f"SELECT path, content FROM states WHERE {FILES} AND path IN", paths)
-        )
+        paths = {
+            path for draft, *records, _ in publications for each in records for path in files_of(draft.address, each)
+        }
+        self._there = contents_at(change, paths)
         digests = [
             d for each in publications for d in (each.record.content_hash, *(each.record.members or {}).values())
         ]
@@ -166,52 +172,42 @@ class _Batch:
 
     def present(self, publications: Sequence[Publication]) -> list[Present]:
         return [
-            Present(self._content_at(each.draft.address, each.record), name_of(each.draft) in self._drafts)
+            Present(self._contents_at(each.draft.address, each.record), name_of(each.draft) in self._drafts)
             for each in publications
         ]
 
-    def reveal(self, accepted: Sequence[tuple[Publication, str | None]]) -> dict[str, Stamp | None]:
+    def _contents_at(self, address: str, record: Record) -> dict[str, str]:
+        if address.endswith("/"):
+            members = self._files.members(address)
+            return {address: members_hash(members)} if members else {}
+        return {path: self._there[path] for path in contents_of(address, record) if path in self._there}
+
+    def reveal(self, accepted: Sequence[Accepted]) -> dict[str, Stamp | None]:
         now = time.time_ns()
         files: list[tuple[Any, ...]] = []
         records: list[tuple[str | None, ...]] = []
-        aside: list[tuple[str, str, int]] = []
+        aside: dict[str, str] = {}
         removed: list[tuple[str]] = []
-        for publication, content in accepted:
-            address, record = publication.draft.address, publication.record
-            if record.members is None:
-                if content is not None and is_foreign(publication, content):
-                    aside.append((address, content, now))
-                files.append((address, *self._content(record.content_hash, now), *record_values(record)))
-                continue
-            kept = set(_members(address, record))
-            removed += [(path,) for path in _members(address, self._former.get(address)) if path not in kept]
+        for (draft, record, former, _), _, _ in accepted:
+            address = draft.address
+            after, before = files_of(address, record), files_of(address, former)
+            there = {path: self._there[path] for path in (*before, *after) if path in self._there}
             if address.endswith("/"):  # also what somebody else put there
-                removed += [(address + name,) for name in self._files.members(address) if address + name not in kept]
-            for path, digest in zip(_members(address, record), record.members.values(), strict=True):
-                files.append((checked_path(path), *self._content(digest, now), *record_values(None)))
-            records.append((address, record.content_hash, *record_values(record)))
+                there = {address + name: content for name, content in self._files.members(address).items()}
+            aside |= {path: each for path, each in there.items() if each not in (after.get(path), before.get(path))}
+            removed += [(path,) for path in there if path not in after]
+            of_file = record_values(record if record.members is None else None)
+            files += [(checked_path(path), *self._content(digest, now), *of_file) for path, digest in after.items()]
+            if record.members is not None:
+                records.append((address, record.content_hash, *record_values(record)))
+        _keep_aside(self._change, aside)
         run = self._change.run_many
-        run("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", aside)
         run("DELETE FROM states WHERE path = ?", removed)
         run(WRITE_FILE, files)
         run(WRITE_RECORD, records)
         names = [name_of(each.draft) for each in self._publications]
         run("DELETE FROM state_drafts WHERE name = ?", [(name,) for name in names if name in self._drafts])
-        return {each.draft.address: None for each, _ in accepted}
+        return {each.publication.draft.address: None for each in accepted}
 
     def _content(self, digest: str, now: int) -> tuple[str, int, int]:
         return digest, self._sizes[digest], now
-
-    def _content_at(self, address: str, record: Record) -> str | None:
-        """The content hash of what is at the final place now; None if there is nothing."""
-        if record.members is None:
-            return self._there.get(address)
-        if address.endswith("/"):
-            found = self._files.members(address)
-            return members_hash(found) if found else None
-        members = {
-            name: self._there.get(path) for name, path in zip(record.members, _members(address, record), strict=True)
-        }
-        if not members or None in members.values():
-            return None
-        return members_hash({name: digest or "" for name, digest in members.items()})

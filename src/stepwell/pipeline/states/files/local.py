@@ -87,12 +87,12 @@ class LocalFiles:
         ]
 
     def members(self, directory: str) -> dict[str, str]:
-        """The hash of each file of a directory and below it, relative to it."""
+        """The hash of each file of a directory and below it, relative to it. Links and pipes are none."""
         return {
             folder + name: _hash_or_nothing(name, descriptor)
             for folder, names, descriptor in self.root.walk(directory.removesuffix("/"))
             for name in names
-            if name[0] != "."
+            if name[0] != "." and stamp_of(name, descriptor) is not None
         }
 
     def directory_hash(self, path: str, excluded: Sequence[Pattern]) -> str | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
+from stat import S_ISDIR, S_ISREG
 
 from ....errors import UnsafePath
 from ...patterns.paths import TEMPORARY, checked_path, path_problem
 from ..address import draft_name, members_base, probe_path, split_address
 from ..listing import MANIFEST_FILES, Folder
 from ..port import Draft, Publication, Published
-from ..publishing import Present, is_foreign, publish_batch
+from ..publishing import Accepted, Present, contents_of, files_of, foreign_places, publish_batch
 from ..records import Record, members_hash
 from ..single import Stamp, hash_file, stamp_of
 from .drafts import FileDrafts
@@ -68,32 +69,48 @@ class FilePublisher:
         return published
 
     def present(self, publications: Sequence[Publication]) -> list[Present]:
-        single = [checked_path(each.draft.address) for each in publications if each.record.members is None]
-        stamps = iter(self._files.stamps(single))
-        return [
-            Present(
-                None
-            )  # the most common case, without a look at more: a draft that is gone is noticed when it is renamed
-            if each.record.members is None and next(stamps) is None
-            else Present(self._content_at(each.draft.address, each.record), self._drafts.exists(each.draft))
-            for each in publications
-        ]
+        with self._root.folders() as folders:
+            return [self._present(folders, each) for each in publications]
 
-    def reveal(self, accepted: Sequence[tuple[Publication, str | None]]) -> dict[str, Stamp | None]:
+    def _present(self, folders: Folders, publication: Publication) -> Present:
+        address, record = publication.draft.address, publication.record
+        contents = {
+            path: content
+            for path in contents_of(address, record)
+            if (content := self._content_at(folders, checked_path(path))) is not None
+        }
+        if not contents and record.members is None:
+            return Present({})  # the most common case: a draft that is gone is noticed when it is renamed
+        return Present(contents, self._drafts.exists(publication.draft))
+
+    def _content_at(self, folders: Folders, path: str) -> str | None:
+        """The content hash of what is at a path; empty if it is something else; None if there is nothing."""
+        try:
+            folder, name = folders(path)
+            mode = os.lstat(name, dir_fd=folder).st_mode
+            if path.endswith("/"):
+                return members_hash(self._files.members(path)) if S_ISDIR(mode) else ""
+            return hash_file(name, folder) if S_ISREG(mode) else ""
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def reveal(self, accepted: Sequence[Accepted]) -> dict[str, Stamp | None]:
         if not accepted:
             return {}
-        self._remove_former_members([each for each, _ in accepted])
-        self._manifests.store({each.draft.address: each.record for each, _ in accepted})
+        self._remove_former_members(each.publication for each in accepted)
+        self._manifests.store({each.publication.draft.address: each.publication.record for each in accepted})
         stamps: dict[str, Stamp | None] = {}
         with self._root.folders() as folders:
-            for each, content in accepted:
-                address = each.draft.address
-                if content is not None or each.record.members is not None:
-                    self._replace(each, content)
+            for each in accepted:
+                publication = each.publication
+                address = publication.draft.address
+                if each.contents or publication.record.members is not None:
+                    self._replace(each)
                     stamps[address] = None
-                elif stamp := self._rename_new(folders, each):
+                elif stamp := self._rename_new(folders, publication):
                     stamps[address] = stamp
-        if lost := [each.draft.address for each, _ in accepted if each.draft.address not in stamps]:
+        addresses = [each.publication.draft.address for each in accepted]
+        if lost := [address for address in addresses if address not in stamps]:
             self._manifests.store(dict.fromkeys(lost))  # nothing was there before either
         return stamps
 
@@ -113,33 +130,22 @@ class FilePublisher:
                 return None
         return stamp_of(final, folder)
 
-    def _remove_former_members(self, publications: Sequence[Publication]) -> None:
+    def _remove_former_members(self, publications: Iterable[Publication]) -> None:
         """Members that are not made again, before the record forgets them: a crash in between leaves no file without a
         record.
         """
-        of_members = [each for each in publications if "{" in each.draft.address]
-        records = self._manifests.find(each.draft.address for each in of_members) if of_members else {}
-        for each in of_members:
-            record = records.get(each.draft.address)
-            if record is not None and record.members is not None and each.record.members is not None:
-                gone = {name: digest for name, digest in record.members.items() if name not in each.record.members}
-                self._remove_content(each.draft.address, record._replace(members=gone))
+        for draft, record, former, _ in publications:
+            if "{" in draft.address and former is not None and former.members is not None:
+                gone = {name: former.members[name] for name in former.members.keys() - (record.members or {}).keys()}
+                self._remove_content(draft.address, former._replace(members=gone))
 
-    def _content_at(self, address: str, record: Record) -> str | None:
-        """The content hash of what is at the final place now; None if there is nothing."""
-        if record.members is None:
-            return self._files.hash_of(address)
-        if address.endswith("/"):
-            return members_hash(self._files.members(address)) if self._files.is_directory(address) else None
-        folder = split_address(address)[0]
-        hashes = {member: self._files.hash_of(folder + member) for member in record.members}
-        return None if None in hashes.values() else members_hash({name: each or "" for name, each in hashes.items()})
-
-    def _replace(self, publication: Publication, content: str | None) -> None:
-        """Rename a draft to its final place. What somebody had changed there is kept aside."""
-        root, place, record = self._root, self._drafts.path_of(publication.draft), publication.record
-        address = publication.draft.address
+    def _replace(self, accepted: Accepted) -> None:
+        """Rename a draft to its final place. What nobody recorded there is kept aside."""
+        root, (draft, record, *_) = self._root, accepted.publication
+        address, place = draft.address, self._drafts.path_of(draft)
         checked_path(probe_path(address))
+        for path in accepted.foreign:
+            self._files.keep_aside(path)
         if record.members is not None and not address.endswith("/"):
             folder, _ = split_address(address)
             for member in record.members:
@@ -147,15 +153,9 @@ class FilePublisher:
                     root.rename(f"{place}/{member}", checked_path(folder + member), make=True)
             root.remove(place)
             return
-        if record.members is None:
-            if content is not None and is_foreign(publication, content):
-                self._files.keep_aside(address)
-        elif root.stat(address) is not None:
-            if content is not None and content == publication.expected:
-                root.rename(address, f"{place}-old")
-                root.remove(f"{place}-old")
-            else:
-                self._files.keep_aside(address)
+        if record.members is not None and accepted.contents and not accepted.foreign:
+            root.rename(address, f"{place}-old")
+            root.remove(f"{place}-old")
         root.rename(place, address)
 
     def _files_of(self, draft: Draft) -> list[str]:
@@ -166,7 +166,7 @@ class FilePublisher:
     def finish(self, folders: Iterable[Folder]) -> list[str]:
         """Rename what was recorded but not renamed, and remove drafts that nobody will finish."""
         finished = []
-        with self._lock():
+        with self._lock(), self._root.folders() as opened:
             for folder in folders:
                 prefix = f"{folder.path}/" if folder.path else ""
                 records = self._manifests.read(folder.path)
@@ -176,9 +176,9 @@ class FilePublisher:
                     ending = name[len(TEMPORARY) :].partition("-")[2]
                     address = drafts.get(ending)
                     if address is not None and self._is_draft_of(prefix + name, address, records[address]):
-                        record = records[address]
-                        publication = Publication(draft._replace(address=address), record, None)
-                        self._replace(publication, self._content_at(address, record))
+                        publication = Publication(draft._replace(address=address), records[address], None)
+                        contents = self._present(opened, publication).contents
+                        self._replace(Accepted(publication, contents, foreign_places(publication, contents)))
                         finished.append(address)
                     elif ending in MANIFEST_FILES or self._age(prefix + name) > FORGOTTEN_SECONDS:
                         self._drafts.discard(draft)  # who writes manifests has the lock
@@ -215,10 +215,7 @@ class FilePublisher:
         return list(records)
 
     def _remove_content(self, address: str, record: Record) -> None:
-        members: Mapping[str, str] = record.members if record.members is not None else {"": record.content_hash}
-        base = address if record.members is None else members_base(address)
-        for member, digest in members.items():
-            path = base + member
+        for path, digest in files_of(address, record).items():
             if path_problem(path) is not None:
                 continue
             content = self._files.hash_of(path)
@@ -228,4 +225,4 @@ class FilePublisher:
                 self._files.keep_aside(path)
         if record.members is not None:
             with suppress(OSError, UnsafePath):
-                self._root.remove_empty(base.removesuffix("/"))
+                self._root.remove_empty(members_base(address).removesuffix("/"))
