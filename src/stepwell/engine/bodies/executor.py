@@ -25,6 +25,9 @@ class WorkerPort(Protocol):
     def begins_owned(self, attempt: Attempt) -> bool:
         """The same for a body that its executor alone could have given back. Most of these need no lock."""
 
+    def read_much(self) -> bool:
+        """Whether bodies in this thread have read many megabytes of outputs since the thread last asked."""
+
     def settled(self, held: Held, settlement: Settle) -> None:
         """A body has ended."""
 

@@ -90,9 +90,10 @@ class StoredOutputs(Outputs):
         unknown = tuple(index for index in indexes if index not in self._known)
         if not unknown:
             return
-        found = self._read(self._held.facts.run_id, unknown)
+        found = dict(self._read(self._held.facts.run_id, unknown))
         for index in unknown:
-            self._known[index] = decode(output_of(found[index].output)) if index in found else None
+            completion = found.pop(index, None)  # so that no large output is there twice for long
+            self._known[index] = None if completion is None else decode(output_of(completion.output))
 
     def _index(self, name: str) -> int:
         index = self._find(name)

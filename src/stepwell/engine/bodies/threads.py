@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
+from ...base.memory import give_back
 from ...core.model import Settle
 from .attempt import leave_body
 from .executor import Executor, WorkerPort
@@ -155,6 +156,9 @@ class BodyThreads(Executor):
                 held = self._worker.pump(keep=True)
                 if held is None:
                     held = self.take()
+            if self._worker.read_much():
+                leave_body()
+                give_back()
 
     def _run(self, held: Held) -> bool:
         """Run one body. True if it overran its time limit, and another thread has replaced this one."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ...base.clock import SECOND
 from ...base.ids import AttemptId, RunId
+from ...base.memory import LARGE
 from ...core.kernel import settling
 from ...core.model import Op, Settle
 from ...core.model.outputs import Completion
@@ -30,6 +31,12 @@ from .time_limits import Timekeeper
 from .timetable import Timetable
 
 AnyExecutor = TypeVar("AnyExecutor", bound=Executor)
+
+
+class _ReadBytes(threading.local):
+    """How much bodies in this thread have read since it last gave free memory back."""
+
+    bytes = 0
 
 
 class WorkerBodies:
@@ -65,6 +72,7 @@ class WorkerBodies:
         self._closed = False
         ledger = Ledger(store, commits.submit_from_a_body)
         self._services = Services(self._read_outputs, scheduler.lines, ledger, store.transactions)
+        self._read = _ReadBytes()
         self.in_transactions: dict[AttemptId, Held] = {}
         """Attempts whose settlement is committed in the transaction of their body."""
 
@@ -104,6 +112,8 @@ class WorkerBodies:
         return self._scheduler.count(kind)
 
     def attempt(self, held: Held) -> Attempt:
+        if held.inputs:
+            self._read.bytes += sum(len(output) for _, output in held.inputs)
         if held.spec.transaction:
             self.in_transactions[held.attempt] = held
             return TransactionAttempt(
@@ -122,6 +132,12 @@ class WorkerBodies:
             return False
         with self._lock:
             return self.time.came_back(attempt.held)
+
+    def read_much(self) -> bool:
+        much = self._read.bytes >= LARGE
+        if much:
+            self._read.bytes = 0
+        return much
 
     def begins_owned(self, attempt: Attempt) -> bool:
         held = attempt.held
@@ -206,7 +222,9 @@ class WorkerBodies:
         """Retry until the store answers: an outage is not the fault of the body that reads."""
         while True:
             try:
-                return reader.get_completions(self._store, run_id, indexes)
+                found = reader.get_completions(self._store, run_id, indexes)
+                self._read.bytes += sum(len(completion.output) for completion in found.values())
+                return found
             except StoreError:
                 if self._scheduler.closing or self._gave_up.wait(TRY_AGAIN_SECONDS):
                     raise
