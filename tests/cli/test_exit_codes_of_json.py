@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from stepwell.answers import fleet, nodes, reports, runs, triggers, workflows
+from stepwell.answers import attempts, fleet, nodes, reports, runs, triggers, workflows
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
@@ -19,6 +19,7 @@ RECORDS: dict[str, Any] = {
     "show": runs.RunReport | nodes.NodeDetail | workflows.DocumentRecord,
     "why": reports.WhyDetail,
     "audit": reports.AuditRecord,
+    "attempts": attempts.AttemptTable,
     "logs": list[nodes.LineRecord],
     "checkpoints": list[reports.LabelRecord] | reports.CheckpointRecord,
     "diff": reports.ComparisonRecord,
@@ -55,6 +56,8 @@ CASES = {
     "why nowhere": 3,
     "audit again": 0,
     "audit nowhere": 3,
+    "attempts again": 0,
+    "attempts nowhere": 3,
     "logs again": 0,
     "logs nowhere": 3,
     "logs again --attempt 0": 2,

@@ -17,6 +17,7 @@ QUESTIONS = {
     "why first": "runs/first/why",
     "why first x": "runs/first/why?node=x",
     "audit first": "runs/first/audit",
+    "attempts first": "runs/first/attempts",
     "logs first": "runs/first/logs",
     "checkpoints first": "runs/first/checkpoints",
     "checkpoints first 2": "runs/first/checkpoints/2",

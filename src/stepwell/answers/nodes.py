@@ -56,6 +56,17 @@ class NodeRecord(TypedDict):
     """Of a WAITING node: when it becomes READY."""
 
 
+class NodePage(TypedDict):
+    """A part of the nodes of a run."""
+
+    items: list[NodeRecord]
+    """What is on this page, in order."""
+    next: str | None
+    """Pass it as `cursor` to get the page after this one; null at the end."""
+    seq: int
+    """How many entries the journal of the run had when they were read."""
+
+
 class NodeSummary(NodeRecord):
     """A node with its times, error and progress."""
 
@@ -122,6 +133,8 @@ class NodeDetail(NodeSummary):
 
     run: str
     """The id of its run."""
+    seq: int
+    """How many entries the journal of the run had when it was read."""
     job: str | None
     """The code it runs, as `package.module:function` or as the name of a handler; null of a method of its class."""
     depends_on: list[str]

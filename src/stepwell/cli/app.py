@@ -131,6 +131,11 @@ def why(
     """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
 
 
+@declare(app, "attempts")
+def attempts(run: RunArgument, as_json: AsJson = False) -> None:
+    """List every attempt of a run: how long it waited and ran, which worker ran it, and what it raised."""
+
+
 @declare(app, "logs")
 def logs(
     run: RunArgument,

@@ -14,6 +14,8 @@ from ..core.model import RunRow
 from ..core.store import Store, reader
 from ..engine import Engine, Run
 from ..engine.code.registering import KnownHandlers
+from ..engine.recent import Recent
+from ..engine.reports.grouping import Grouping
 from ..engine.runs.stored import StoredRun
 from ..handlers import Handlers
 from .access.callers import Callers
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 COMMITTING_THREADS = 16
 """How many requests may commit at once; the others wait. Reads, and the tokens of callers, have the other threads."""
+KEPT_GROUPINGS = 32
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -54,6 +57,7 @@ class ServerProcess:
         here = Handlers() if handlers is None else handlers
         self.handlers = KnownHandlers(here, store)
         self.engine = Engine(store, runner=None, jobs=jobs, handlers=here)
+        self._groupings: Recent[Digest, Grouping] = Recent(KEPT_GROUPINGS)
         self.builds = Builds()
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
@@ -91,6 +95,13 @@ class ServerProcess:
 
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
         return self.engine.code.graphs.get(digest, run_id)
+
+    def grouping(self, run: StoredRun) -> Grouping:
+        """The groups of the graph that the run has now; those of graphs that were shown last are kept."""
+        found = self._groupings.get(run.row.digest)
+        if found is None:
+            found = self._groupings[run.row.digest] = Grouping(run.outline)
+        return found
 
     def run(self, run_id: str) -> Run:
         return Run(self.engine, self.row(run_id).id)

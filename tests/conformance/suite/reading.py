@@ -221,6 +221,33 @@ def test_columns_say_what_rows_say(store: Store, clock: ManualClock) -> None:
             assert [*map(list, part[1:-1])] == [*map(list, whole[1:-1])], "the pages make the whole"
 
 
+def test_columns_of_some_attempts_say_who_ran_them_and_what_they_raised(store: Store, clock: ManualClock) -> None:
+    serve(store, graph(a="", b="", c=""), seconds=600)
+    first, second, third = claim(store)
+    long = b'{"message":"%s","traceback":"","type":"KeyError"}' % (b"x" * 20_000)
+    store.commit([retried(first, 0)._replace(error=long), retried(second, 9, b"anything"), completed(third)])
+    sweep_after(store, clock, 1)
+    claim(store)
+    (columns,) = store.read([GetAttemptColumns(RUN, details=True)])
+    assert [*zip(columns.indexes, columns.numbers, columns.workers, columns.errors, strict=True)] == [
+        (0, 1, WORKER, "KeyError"),
+        (0, 2, WORKER, None),
+        (1, 1, WORKER, None),  # what it recorded is no record of an exception
+        (2, 1, WORKER, None),
+    ]
+    for size in (1, 2, 10_000):
+        query, numbers = GetAttemptColumns(RUN, limit=size, indexes=(2, 0, 99)), list[tuple[int, int]]()
+        while True:
+            (page,) = store.read([query])
+            assert (page.workers, page.errors) == ((), ())
+            numbers += zip(page.indexes, page.numbers, strict=True)
+            if page.cursor is None:
+                break
+            query = query._replace(after=page.cursor)
+        assert numbers == [(0, 1), (0, 2), (2, 1)]
+    assert store.read([GetAttemptColumns(RUN, indexes=())])[0].indexes == ()
+
+
 def test_nodes_are_counted_by_status(store: Store) -> None:
     serve(store, fan(4))
     store.commit([completed(grant) for grant in claim(store)])

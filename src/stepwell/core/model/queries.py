@@ -113,6 +113,10 @@ class GetAttemptColumns(NamedTuple):
     run_id: RunId
     after: tuple[int, int] = (-1, 0)
     limit: int = 10_000
+    indexes: tuple[int, ...] | None = None
+    """Only of these nodes."""
+    details: bool = False
+    """Fill the columns `workers` and `errors`, too."""
 
 
 class AttemptColumns(NamedTuple):
@@ -124,6 +128,9 @@ class AttemptColumns(NamedTuple):
     statuses: tuple[AttemptStatus, ...] = ()
     started: Sequence[int] = ()
     ended: tuple[int | None, ...] = ()
+    workers: tuple[WorkerId, ...] = ()
+    errors: tuple[str | None, ...] = ()
+    """The classes of what the bodies raised."""
     cursor: tuple[int, int] | None = None
 
 

@@ -181,7 +181,7 @@ def get_columns(store: Store, run_id: str, limit: int = 10_000) -> tuple[RunRow,
         attempts = list(_columns(store, GetAttemptColumns(asked, limit=limit)))
         if all(page.seq == row.seq for page in (*nodes, *attempts)):
             break
-    return row, _joined(nodes), _joined(attempts)
+    return row, joined(nodes), joined(attempts)
 
 
 def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterator[Any]:
@@ -197,8 +197,8 @@ def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterato
 _NUMBERS = frozenset({"indexes", "numbers", "started"})
 
 
-def _joined(pages: Sequence[Any]) -> Any:
-    """All pages in one; columns of numbers as arrays, which take a fifth of the memory."""
+def joined(pages: Sequence[Any]) -> Any:
+    """All pages of columns in one; columns of numbers as arrays, which take a fifth of the memory."""
     columns: dict[str, Any] = {}
     for name in pages[0]._fields[1:-1]:
         values = chain.from_iterable(getattr(page, name) for page in pages)

@@ -87,7 +87,7 @@ def columns_of(views: Sequence[NodeView]) -> tuple[NodeColumns, AttemptColumns]:
     rows = (attempt.row for view in views for attempt in view.attempts)
     attempts = sorted((row.index, row.number, row.status, row.started_at, row.ended_at) for row in rows)
     of_nodes = NodeColumns._make((0, *zip(*nodes, strict=True), None)) if nodes else NodeColumns()
-    of_attempts = AttemptColumns._make((0, *zip(*attempts, strict=True), None)) if attempts else AttemptColumns()
+    of_attempts = AttemptColumns(0, *zip(*attempts, strict=True)) if attempts else AttemptColumns()
     return of_nodes, of_attempts
 
 

@@ -135,6 +135,7 @@ def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) 
     return {
         **node_summary(run, view, tracebacks=True),
         "run": run.row.id,
+        "seq": run.row.seq,
         "job": spec.job,
         "depends_on": [*spec.depends_on],
         "level": run.graph.level(spec.id),

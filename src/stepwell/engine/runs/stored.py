@@ -13,7 +13,7 @@ from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
-from ...core.model import AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model import AttemptColumns, AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
 from ...core.model.lines import LOG, LogLine, NodeProgress, in_order_of_time, latest_progress
 from ...core.store import Store, reader
 from ...errors import NodeNotFound, RunNotFound
@@ -142,9 +142,10 @@ class StoredRun:
             above = reachable([only], self.graph.parents) if ancestry and only is not None else ()
             own = None if only is None else (only, *above)
             run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
-            if run.digest == self.row.digest:
-                break
+            same = run.digest == self.row.digest
             self._follow(run)
+            if same:
+                break
         known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
         hashes = AncestryHashes(self.graph, known, journal) if ancestry else None
         tries: dict[int, list[AttemptRow]] = {}
@@ -192,6 +193,23 @@ class StoredRun:
             marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
             found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
         return found
+
+    def read(self, *asked: Query) -> list[Any]:
+        """The answers to queries about it, and the run as it was at that moment."""
+        row, *found = reader.at_one_moment(self.store, self.row.id, *asked)
+        self._follow(row)
+        return found
+
+    def attempt_columns(self, query: queries.GetAttemptColumns) -> AttemptColumns:
+        """All that is asked for, page by page where a store answers with less; `seq` is that of the first page."""
+        (page,) = self.read(query)
+        pages, size = [page], len(page.indexes)
+        while page.cursor is not None and size < query.limit:
+            (page,) = self.store.read([query._replace(after=page.cursor, limit=query.limit - size)])
+            pages.append(page)
+            size += len(page.indexes)
+        whole: AttemptColumns = reader.joined(pages)
+        return whole._replace(seq=pages[0].seq)
 
     def present_graph(self) -> tuple[Graph, dict[str, NodeStatus]]:
         """Its graph without nodes that only earlier versions had, and the status of each node."""

@@ -130,8 +130,11 @@ class _Journal:
 
     async def next(self) -> list[JournalRecord]:
         pushed, dropped, _ = self._watcher.take()
-        rows = [row for row in pushed if isinstance(row, JournalRow) and row.seq > self._place]
-        if self.behind or dropped or (rows and rows[0].seq != self._place + 1):
+        rows: list[JournalRow] = []
+        for row in pushed:  # some may come again, because a stream that joined later had an earlier place
+            if isinstance(row, JournalRow) and row.seq > (rows[-1].seq if rows else self._place):
+                rows.append(row)
+        if self.behind or dropped or (rows and rows[-1].seq != self._place + len(rows)):
             asked = ListJournal(self.row.id, self._place, AT_ONCE)
             (rows,) = await to_thread.run_sync(self._service.store.read, [asked])
             self.behind = len(rows) == AT_ONCE

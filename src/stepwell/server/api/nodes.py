@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from starlette.requests import Request
 
+from ...answers.attempts import AttemptTable
 from ...answers.nodes import (
     AttemptRecord,
     FrozenGraph,
@@ -14,7 +15,7 @@ from ...answers.nodes import (
     JournalRecord,
     LineRecord,
     NodeDetail,
-    NodeRecord,
+    NodePage,
     OutputRecord,
 )
 from ...answers.page import PageOf
@@ -36,6 +37,7 @@ from ...engine.runs.records import (
     node_record,
     output_records,
 )
+from ...engine.runs.timeline import attempt_table
 from ...errors import InputError
 from ...history.replay.checkpoint import effect_data
 from .. import paging
@@ -48,6 +50,10 @@ routes = Routes("nodes")
 
 LinePlace = tuple[paging.Text, paging.Number]
 """The attempt and the number of a line."""
+AttemptPlace = tuple[paging.Number, paging.Number]
+"""The node and the number of an attempt."""
+MAX_ATTEMPTS = 10_000
+"""Attempts on one page of columns."""
 Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
 
 
@@ -58,14 +64,14 @@ def list_nodes(
     status: Annotated[list[NodeStatus] | None, Query()] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
-) -> PageOf[NodeRecord]:
+) -> NodePage:
     """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
     run = service.stored(run_id)
     after = paging.read(cursor, paging.Number, -1)
-    (rows,) = service.store.read([ListNodes(run.row.id, after, limit, tuple(status or ()))])
+    (rows,) = run.read(ListNodes(run.row.id, after, limit, tuple(status or ())))
     removed = run.graph.removed
     items = [node_record(run, row) for row in rows if row.index not in removed]
-    return paging.page(items, rows.cursor)
+    return {**paging.page(items, rows.cursor), "seq": run.row.seq}
 
 
 @routes.get("/runs/{run_id}/nodes/{node}", "read")
@@ -81,6 +87,20 @@ def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptRecord
     run = service.stored(run_id)
     (view,) = run.nodes(service.index_of(run, node), ancestry=True)
     return [attempt_record(attempt) for attempt in view.attempts]
+
+
+@routes.get("/runs/{run_id}/attempts", "read")
+def list_attempt_columns(
+    run_id: str,
+    service: Given,
+    cursor: paging.Cursor = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_ATTEMPTS, description="At most so many on this page.")] = MAX_ATTEMPTS,
+) -> AttemptTable:
+    """All attempts of a run as columns, for a timeline."""
+    run = service.stored(run_id)
+    after = paging.read(cursor, AttemptPlace, (-1, 0))
+    table, last = attempt_table(run, service.grouping, after, limit)
+    return {**table, "next": paging.written(last)}
 
 
 @routes.get("/runs/{run_id}/outputs", "read")

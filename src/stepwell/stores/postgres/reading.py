@@ -192,8 +192,9 @@ SELECT r.seq, n.* FROM run r LEFT JOIN LATERAL (
  WHERE r.id = %(run)s ORDER BY n.idx"""
 _ATTEMPT_COLUMNS = """
 SELECT r.seq, a.* FROM run r LEFT JOIN LATERAL (
-  SELECT a.idx, a.number, a.status, a.started_at, a.ended_at FROM attempt a
-   WHERE a.run = r.key AND (a.idx, a.number) > (%(after)s, %(number)s) ORDER BY a.idx, a.number LIMIT %(limit)s) a ON true
+  SELECT a.idx, a.number, a.status, a.started_at, a.ended_at {details} FROM attempt a
+   WHERE a.run = r.key AND (a.idx, a.number) > (%(after)s, %(number)s) {chosen}
+   ORDER BY a.idx, a.number LIMIT %(limit)s) a ON true
  WHERE r.id = %(run)s ORDER BY a.idx, a.number"""
 
 
@@ -207,7 +208,12 @@ def _columns(query: queries.ColumnQuery) -> Question:
 
     if isinstance(query, queries.GetNodeColumns):
         return Question(_NODE_COLUMNS, given | {"after": query.after}, read)
-    return Question(_ATTEMPT_COLUMNS, given | dict(zip(("after", "number"), query.after, strict=True)), read)
+    statement = _ATTEMPT_COLUMNS.format(
+        details=", a.worker, whole_payload(a.run, a.error)" if query.details else "",
+        chosen="" if query.indexes is None else "AND a.idx = ANY(%(indexes)s)",
+    )
+    after, number = query.after
+    return Question(statement, given | {"after": after, "number": number, "indexes": _ints(query.indexes)}, read)
 
 
 def _attempts(query: queries.ListAttempts) -> Question:

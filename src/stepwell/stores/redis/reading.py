@@ -13,7 +13,7 @@ from ...core.model.status import NodeStatus
 from ...core.store.rules.codes import KINDS, NODE_STATUS
 from ...core.store.rules.paging import attempt_columns, line_matches, page_of
 from .decoding import Blobs, admission, record, value_of, whole
-from .fields import Arguments, Fields, unpack_document
+from .fields import LARGEST, Arguments, Fields, unpack_document
 from .library import SCANNED
 
 
@@ -68,10 +68,28 @@ def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
     return fields | {"claim": claim, "ordinal": ordinal, "index": index}
 
 
+def _chosen_attempts(query: queries.GetAttemptColumns) -> Fields:
+    if query.indexes is None:
+        return {}
+    return {"indexes": sorted({index for index in query.indexes if index >= max(query.after[0], 0)})[:SCANNED]}
+
+
+def _attempt_columns(query: queries.GetAttemptColumns, found: Any, blobs: Blobs) -> queries.AttemptColumns:
+    seq, rows = found
+    if query.details:
+        rows = [(*row[:5], row[5].decode(), whole(row[6], blobs)) for row in rows]
+    columns = attempt_columns(seq, rows, min(query.limit, SCANNED))
+    looked_at = _chosen_attempts(query).get("indexes", ())
+    if columns.cursor is None and len(looked_at) == SCANNED:
+        return columns._replace(cursor=(looked_at[-1], LARGEST))
+    return columns
+
+
 _MORE: dict[type[Query], Callable[[Any], Fields]] = {
     queries.ListRuns: lambda query: {"limit": max(0, query.limit)},
     queries.ListNodes: _chosen_nodes,
     queries.GetOutputs: _chosen_nodes,
+    queries.GetAttemptColumns: _chosen_attempts,
     queries.ListJournal: lambda query: {
         "after": max(0, query.after),
         "limit": SCANNED if query.kinds or query.indexes is not None else max(0, min(query.limit, SCANNED)),
@@ -174,9 +192,7 @@ _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.ListUnfinished: _unfinished,
     queries.CountNodes: _counts,
     queries.ListAttempts: _attempts,
-    queries.GetAttemptColumns: lambda query, found, blobs: attempt_columns(
-        found[0], found[1], min(query.limit, SCANNED)
-    ),
+    queries.GetAttemptColumns: _attempt_columns,
     queries.GetOutputs: _outputs,
     queries.ListJournal: _journal,
     queries.ListLines: lambda query, found, blobs: found,

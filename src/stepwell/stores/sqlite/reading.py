@@ -192,11 +192,7 @@ _NODE_COLUMNS = """
 SELECT n.idx, l.id, n.status, n.reason FROM node n CROSS JOIN layout l ON l.graph = :graph AND l.idx = n.idx
  WHERE n.run = :run AND n.idx > :after ORDER BY n.idx LIMIT :limit
 """
-_ATTEMPT_COLUMNS = of_run(
-    "a.idx, a.number, a.status, a.started_at, a.ended_at",
-    where="AND {idx} >= :after AND (a.idx, a.number) > (:after, :number)",
-    page="ORDER BY {idx}, a.number LIMIT :limit",
-)
+_ATTEMPT_COLUMNS = "a.idx, a.number, a.status, a.started_at, a.ended_at"
 
 
 def _columns(tx: Transaction, query: queries.ColumnQuery) -> queries.NodeColumns | queries.AttemptColumns:
@@ -206,8 +202,17 @@ def _columns(tx: Transaction, query: queries.ColumnQuery) -> queries.NodeColumns
     if isinstance(query, queries.GetNodeColumns):
         return node_columns(seq, tx.all(_NODE_COLUMNS, given | {"after": query.after}), query.limit)
     after, number = query.after
-    given |= {"after": after, "number": number}
-    return attempt_columns(seq, tx.all(f"{_ATTEMPT_COLUMNS} ORDER BY 1, 2 LIMIT :limit", given), query.limit)
+    given |= {"after": after, "number": number, "indexes": json.dumps(query.indexes)}
+    chosen = "" if query.indexes is None else "AND {idx} IN (SELECT value FROM json_each(:indexes))"
+    parts = of_run(
+        f"{_ATTEMPT_COLUMNS}, a.worker, a.error" if query.details else _ATTEMPT_COLUMNS,
+        where=f"AND {{idx}} >= :after AND (a.idx, a.number) > (:after, :number) {chosen}",
+        page="ORDER BY {idx}, a.number LIMIT :limit",
+    )
+    rows = tx.all(f"{parts} ORDER BY 1, 2 LIMIT :limit", given)
+    if query.details:
+        rows = [(*row[:6], resolve(tx.db, run, row[6])) for row in rows]
+    return attempt_columns(seq, rows, query.limit)
 
 
 def _attempts(tx: Transaction, query: queries.ListAttempts) -> Page[AttemptRow]:

@@ -14,6 +14,7 @@ from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
 from ..rules.paging import line_matches, page_of
+from ..rules.payloads import error_type
 from .running import stops
 from .state import MemoryState, RunState
 from .versions import answer_record, answer_version
@@ -96,11 +97,8 @@ def _of_run(run: RunState, query: queries.RunQuery) -> Any:
             cursor = rows[-1].index if 0 < len(rows) == limit else None
             columns = (tuple(map(attrgetter(name), rows)) for name in ("index", "id", "status", "reason"))
             return queries.NodeColumns._make((run.seq, *columns, cursor))
-        case queries.GetAttemptColumns(run_id, place, limit):
-            page = _attempts(run, queries.ListAttempts(run_id, after=place, limit=limit))
-            names = ("index", "number", "status", "started_at", "ended_at")
-            columns = (tuple(map(attrgetter(name), page)) for name in names)
-            return queries.AttemptColumns._make((run.seq, *columns, page.cursor))
+        case queries.GetAttemptColumns():
+            return _attempt_columns(run, query)
         case queries.GetOutputs(_, indexes, after, limit):
             completed = (
                 (attempt.index, Completion(attempt.number, attempt.output or b""))
@@ -132,6 +130,21 @@ def _attempts(run: RunState, query: queries.ListAttempts) -> queries.Page[Attemp
         if (attempt.index, attempt.number) > query.after and (query.index is None or attempt.index == query.index)
     )
     return page_of(wanted, query.limit, attrgetter("index", "number"))
+
+
+def _attempt_columns(run: RunState, query: queries.GetAttemptColumns) -> queries.AttemptColumns:
+    rows = sorted(run.attempts, key=lambda attempt: (attempt.index, attempt.number))
+    wanted = (
+        attempt
+        for attempt in rows
+        if (attempt.index, attempt.number) > query.after and (query.indexes is None or attempt.index in query.indexes)
+    )
+    page = page_of(wanted, query.limit, attrgetter("index", "number"))
+    names = ("index", "number", "status", "started_at", "ended_at")
+    columns = (tuple(map(attrgetter(name), page)) for name in names)
+    workers = tuple(attempt.worker for attempt in page) if query.details else ()
+    errors = tuple(error_type(attempt.error) for attempt in page) if query.details else ()
+    return queries.AttemptColumns._make((run.seq, *columns, workers, errors, page.cursor))
 
 
 def _journal(run: RunState, query: queries.ListJournal) -> queries.Page[JournalRow]:

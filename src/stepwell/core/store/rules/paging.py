@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ...model import AttemptColumns, ListLines, ListMarks, NodeColumns, Page
 from ...model.rows import LineRow
 from .codes import ATTEMPT_STATUS, NODE_STATUS
+from .payloads import error_type
 
 Row = TypeVar("Row")
 
@@ -29,12 +30,16 @@ def node_columns(seq: int, rows: Sequence[tuple[Any, ...]], limit: int) -> NodeC
 
 
 def attempt_columns(seq: int, rows: Sequence[tuple[Any, ...]], limit: int) -> AttemptColumns:
-    """Columns of (index, number, status code, start, end)."""
+    """Columns of (index, number, status code, start, end), and perhaps (worker, error)."""
     if not rows:
         return AttemptColumns(seq)
-    indexes, numbers, codes, started, ended = zip(*rows, strict=True)
+    indexes, numbers, codes, started, ended, *details = zip(*rows, strict=True)
     cursor = (indexes[-1], numbers[-1]) if len(rows) >= limit else None
-    return AttemptColumns(seq, indexes, numbers, tuple(map(ATTEMPT_STATUS.__getitem__, codes)), started, ended, cursor)
+    statuses = tuple(map(ATTEMPT_STATUS.__getitem__, codes))
+    workers, errors = details or ((), ())
+    return AttemptColumns(
+        seq, indexes, numbers, statuses, started, ended, workers, tuple(map(error_type, errors)), cursor
+    )
 
 
 def line_matches(line: LineRow, query: ListLines | ListMarks) -> bool:

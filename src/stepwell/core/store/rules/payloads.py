@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from ....base.codec import decode
+
 LARGE = 16 * 1024
 """From this size on a payload is kept apart."""
 REFERENCE = b"\x00"
@@ -17,3 +19,17 @@ def is_large(payload: bytes) -> bool:
 def reference(payload: bytes) -> bytes:
     """What a row holds instead of a large payload."""
     return REFERENCE + hashlib.sha256(payload).digest()
+
+
+def error_type(error: bytes | None) -> str | None:
+    """The class of the exception that an attempt recorded, if it is a record of one.
+
+    >>> error_type(b'{"message":"no","traceback":"","type":"KeyError"}'), error_type(b"anything"), error_type(None)
+    ('KeyError', None, None)
+    """
+    try:
+        found = decode(error) if error else None
+    except ValueError:
+        return None
+    kind = found.get("type") if isinstance(found, dict) else None
+    return kind if isinstance(kind, str) else None

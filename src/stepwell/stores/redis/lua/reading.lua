@@ -91,8 +91,20 @@ local function list_attempts(run, q, row_of)
   local after, after_number = unpack(q.after)
   local first, last = max(0, after), run.loaded - 1
   if q.index then first, last = max(first, q.index), min(last, q.index) end
-  for from = first, last, 500 do
-    local names, indexes = {}, numbers_from(from, min(from + 500, last + 1))
+  local chosen = nil
+  if q.indexes then
+    chosen = {}
+    for _, i in ipairs(q.indexes) do
+      if i < run.loaded then insert(chosen, i) end
+    end
+  end
+  for from = 0, (chosen and #chosen or last - first + 1) - 1, 500 do
+    local names, indexes = {}, nil
+    if chosen then
+      indexes = {unpack(chosen, from + 1, min(from + 500, #chosen))}
+    else
+      indexes = numbers_from(first + from, min(first + from + 500, last + 1))
+    end
     want_rows(run.nodes, indexes)
     for _, i in ipairs(indexes) do
       for number = i == after and max(0, after_number) + 1 or 1, get_node(run, i).attempt do
@@ -111,7 +123,13 @@ function reading.ListAttempts(q) return list_attempts(get_run(q.run_id), q, atte
 function reading.GetAttemptColumns(q)
   local run = get_run(q.run_id)
   return {run and run.seq or 0, list_attempts(run, q, function(attempt)
-    return {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended_at or false}
+    local row = {attempt.i, attempt.number, attempt.status, started_of(attempt), attempt.ended_at or false}
+    if q.details then
+      ask_blob(attempt.run, attempt.error)
+      insert(row, attempt.worker or get_claim(attempt.claim).worker)
+      insert(row, attempt.error or false)
+    end
+    return row
   end)}
 end
 
