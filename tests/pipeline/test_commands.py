@@ -121,7 +121,7 @@ def test_scan_existing_fires_for_what_was_there_before_the_trigger(tmp_path: Pat
         return ended.stdout
 
     def started() -> int:
-        return ask("ls", "--json").count('"publish"')
+        return len([run for run in json.loads(ask("ls", "--json")) if run["workflow"] == "publish"])
 
     ask("pipeline", "build", "-p", "flow:p")
     ask("pipeline", "scan", "-p", "triggered:p")

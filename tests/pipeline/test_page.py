@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 from stepwell.pipeline.document.forms import DATA, PipelineForm, StateNodeForm
 from stepwell.pipeline.finding import load_pipeline
-from stepwell.pipeline.staleness.standing import STATUSES
+from stepwell.pipeline.staleness.standing import CAUSES, STATUSES, CauseCode, Status
 from tests.tables import field_rows, rows_below
 
 PAGE = (Path(__file__).parents[2] / "docs/pipelines.md").read_text()
@@ -35,5 +36,9 @@ def test_the_tables_of_fields_are_made_from_the_forms() -> None:
         )
 
 
-def test_every_status_is_explained() -> None:
-    assert [status for status in STATUSES if f"`{status}`" not in PAGE and status not in ("fresh", "stale")] == []
+def test_every_status_and_cause_is_explained() -> None:
+    assert set(CAUSES) == set(get_args(CauseCode))
+    assert set(STATUSES) == set(get_args(Status)) == {"fresh", *(each.status for each in CAUSES.values())}
+    assert rows_below("## Why something is stale", PAGE) == {
+        f"| `{cause}` | {meaning.status} | {meaning.words} |" for cause, meaning in CAUSES.items()
+    }

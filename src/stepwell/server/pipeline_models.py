@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from ..pipeline.staleness.standing import CauseCode, Status
 from .bodies import Body
 
 
@@ -18,7 +19,7 @@ class PipelineModel(BaseModel):
 class CauseModel(BaseModel):
     """Why something is stale, or waits. `text` is for people, `subject` the path or function it is about."""
 
-    cause: str = Field(examples=["code_changed"])
+    cause: CauseCode
     text: str
     subject: str
 
@@ -29,7 +30,7 @@ class StateModel(BaseModel):
     stage: str
     entity: str
     outputs: list[str]
-    status: str = Field(examples=["stale"])
+    status: Status
     causes: list[CauseModel]
     dueAt: float | None = Field(default=None, description="When time alone will change it, in seconds since 1970.")
 

@@ -10,19 +10,10 @@ from typing import Any
 
 from ...base.clock import utc_text
 from ...base.words import count, duration
+from ...pipeline.staleness.standing import STATUSES, Status
 from .words import plain
 
 SHOWN_UP_TO = 50
-STYLES = {
-    "fresh": "green",
-    "stale": "yellow",
-    "failed": "bold red",
-    "blocked": "dark_orange",
-    "waiting": "cyan",
-    "unrecorded": "magenta",
-    "orphan": "dim",
-}
-_LETTERS = {"fresh": "✓", "stale": "~", "failed": "✗", "blocked": "⊘", "waiting": "…", "unrecorded": "?", "orphan": "-"}
 
 
 def show_status(told: Mapping[str, Any]) -> None:
@@ -32,12 +23,15 @@ def show_status(told: Mapping[str, Any]) -> None:
 
     screen = console()
     screen.print(f"{plain(told['pipeline'])}: {count(told['entities'], 'entity').replace('entitys', 'entities')}")
-    used = [status for status in STYLES if told.get(status) or status in ("fresh", "stale")]
+    used = [status for status in STATUSES if told.get(status) or status in ("fresh", "stale")]
     stages = table("stage", *used, right=used)
     for name, counts in told["stages"].items():
         stages.add_row(
             name,
-            *(Text(f"{counts.get(each, 0):,}", style=STYLES[each] if counts.get(each) else "dim") for each in used),
+            *(
+                Text(f"{counts.get(each, 0):,}", style=STATUSES[each].style if counts.get(each) else "dim")
+                for each in used
+            ),
         )
     screen.print(stages)
     if told["states"]:
@@ -45,7 +39,9 @@ def show_status(told: Mapping[str, Any]) -> None:
         for state in told["states"][:SHOWN_UP_TO]:
             causes = "; ".join(f"{cause['cause']}: {cause['text']}" for cause in state["causes"])
             listed.add_row(
-                Text(state["status"], style=STYLES[state["status"]]), plain(", ".join(state["outputs"])), plain(causes)
+                Text(state["status"], style=STATUSES[state["status"]].style),
+                plain(", ".join(state["outputs"])),
+                plain(causes),
             )
         screen.print(listed)
         if len(told["states"]) > SHOWN_UP_TO:
@@ -60,18 +56,19 @@ def show_matrix(stages: Sequence[str], states: Iterable[Mapping[str, Any]]) -> N
 
     from .screen import console, table
 
-    rows: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, Status]] = {}
     for state in states:
         rows.setdefault(state["entity"], {})[state["stage"]] = state["status"]
     shown = table("entity", *stages)
     for entity in sorted(rows):
         cells = [rows[entity].get(stage) for stage in stages]
         shown.add_row(
-            plain(entity) or "(all)", *(Text(_LETTERS[each], style=STYLES[each]) if each else "" for each in cells)
+            plain(entity) or "(all)",
+            *(Text(STATUSES[each].symbol, style=STATUSES[each].style) if each else "" for each in cells),
         )
     screen = console()
     screen.print(shown)
-    screen.print(Text("  ".join(f"{letter} {status}" for status, letter in _LETTERS.items()), style="dim"))
+    screen.print(Text("  ".join(f"{look.symbol} {status}" for status, look in STATUSES.items()), style="dim"))
 
 
 def plan_text(plan: Mapping[str, Any]) -> str:
