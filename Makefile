@@ -9,7 +9,7 @@ export PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --max-worker-r
 COMPILE := $(BIN)/python -m compileall -q src tests examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint docs bench prove mutate fuzz clean
+.PHONY: help run ui test quick lint docs bench prove mutate fuzz clean
 .NOTPARALLEL:
 
 help: ## Show this list
@@ -19,7 +19,11 @@ run: ## Run the example workflow
 	@scripts/setup core
 	PYTHONPATH=. $(BIN)/stepwell run examples.orders:OrderWorkflow --input order_id=7
 
-test: lint ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
+ui: ## Build the web UI into the package, if its sources have changed
+	@scripts/setup dev
+	@scripts/ui build
+
+test: lint ui ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
 	@$(COMPILE)
 	@echo '== tests'
 	$(BIN)/pytest $(PYTEST_ARGS)
@@ -39,6 +43,8 @@ lint: ## Run the checks alone: style, format, types, import rules
 	$(BIN)/mypy
 	@echo '== imports'
 	$(BIN)/lint-imports --no-logo
+	@echo '== web UI'
+	@scripts/ui check
 
 docs: ## Build the pages and the reference of every public name into build/site, and check their links
 	@scripts/setup docs

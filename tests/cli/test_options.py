@@ -179,7 +179,7 @@ SAID_OF: dict[str, dict[str, set[str]]] = {
     "engine/trying.py": {"--outputs": {"render", "try"}},
     "server/access/guard.py": {"--allow-host": {"serve"}},
     "server/api/pipelines.py": {"--pipeline": {"serve"}},
-    "server/serving.py": {"--host": {"serve"}, "--port": {"serve", "dev"}},
+    "server/serving.py": {"--host": {"serve"}, "--port": {"serve", "dev"}, "--root-path": {"serve"}},
     "cli/connect.py": {"--jobs": RUNS_CODE, "--store": {"run", "work"}, "--server": {"run"}},
     "cli/show/node.py": {"--json": {"show"}},
     "cli/show/pipeline.py": {"--json": {"pipeline status", "pipeline why", "pipeline build"}},

@@ -201,8 +201,8 @@ def test_of_several_cookies_one_is_the_session_everywhere(serving: Serving) -> N
     cookies = []
     for scope in ("read", "run"):
         with client(serving, create_token(store, [scope])[0]) as api:  # type: ignore[list-item]
-            cookies.append(api.post("/api/v1/session").cookies[sessions.COOKIE])
-    both = {"Cookie": "; ".join(f"{sessions.COOKIE}={each}" for each in cookies), "Origin": serving.url}
+            cookies += api.post("/api/v1/session").cookies.items()
+    both = {"Cookie": "; ".join(f"{name}={text}" for name, text in cookies), "Origin": serving.url}
     with client(serving) as browser:
         assert browser.get("/api/v1/session", headers=both).json()["scopes"] == ["read"]
         with browser.stream("GET", "/api/v1/events", headers=both) as stream:
@@ -214,7 +214,7 @@ def test_of_several_cookies_one_is_the_session_everywhere(serving: Serving) -> N
                 pass
             assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
         assert browser.get("/api/v1/session", headers=both).status_code == 401
-        assert sessions.find_session(store, cookies[1]) is not None
+        assert sessions.find_session(store, cookies[1][1]) is not None
 
 
 def test_a_token_opens_so_many_sessions_and_then_the_oldest_ends(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -115,10 +116,28 @@ def test_every_route_denies_too_small_a_scope_and_takes_one_that_is_enough(guard
 
 def test_paths_that_are_no_routes_are_denied_too(guarded: Serving, tokens: Tokens) -> None:
     with client(guarded) as api:
-        for path in ("/", "/docs", "/openapi.json", "/api/v1/nothing", "/healthz/", "/healthz/../api/v1/runs", "//"):
+        for path in (
+            "/api",
+            "/api/docs",
+            "/api/v1/nothing",
+            "/healthz/",
+            "/healthz/../api/v1/runs",
+            "/hooks",
+            "/metrics/",
+        ):
             assert api.get(path).status_code == 401, path
         for method in ("OPTIONS", "HEAD", "PATCH", "TRACE", "PROPFIND"):
             assert api.request(method, "/api/v1/runs").status_code in (400, 401), method
+
+
+def test_all_other_paths_give_the_same_page_which_holds_no_data(guarded: Serving) -> None:
+    with client(guarded) as api:
+        pages = {
+            re.sub('nonce" content="[^"]*"', "", api.get(path).text) for path in ("/", "/docs", "/runs/x", "//", "/a/b")
+        }
+        assert len(pages) == 1
+        for method in ("POST", "PUT", "DELETE", "PATCH"):
+            assert api.request(method, "/").status_code == 401, method
 
 
 def test_a_scope_includes_those_before_it(guarded: Serving, tokens: Tokens) -> None:

@@ -14,6 +14,7 @@ tokens = make_group("Make, list and revoke the tokens that the server asks for."
 HOST_HELP = "Where to listen. Anything but loopback needs a token first."
 Port = Annotated[int, option("N", "0 chooses a free one.", min=0, max=65_535)]
 ALLOW_HOST_HELP = "A name the server is called by; may be repeated."
+ROOT_PATH_HELP = "The path that a proxy serves it below, as in /stepwell."
 PIPELINE_HELP = "module:name, or a file; also `pipelines`."
 WATCHED_HELP = "Modules with workflows; documents, which are saved."
 SCOPE_HELP = "read, run, author or admin; each includes those before it."
@@ -29,9 +30,10 @@ def add_server_commands(app: typer.Typer) -> None:
         port: Port = 8765,
         no_runner: Annotated[bool, flag("--no-runner", "Run no bodies in this process: workers elsewhere do.")] = False,
         allow_host: Annotated[list[str] | None, option("NAME", ALLOW_HOST_HELP)] = None,
+        root_path: Annotated[str, option("PATH", ROOT_PATH_HELP)] = "",
         pipeline: Annotated[list[str] | None, option("PIPELINE", PIPELINE_HELP, "--pipeline", "-p")] = None,
     ) -> None:
-        """Serve the HTTP API, and work on runs in the same process."""
+        """Serve the web UI and the HTTP API, and work on runs in the same process."""
 
     @declare(app, "dev", jobs=True, place="store")
     def dev(

@@ -19,6 +19,7 @@ from .openapi import openapi_document
 from .problems import add_problems
 from .routes import OPEN, SCOPE, Routes, open_path
 from .service import ServerProcess
+from .web_ui import WebUi
 
 DESCRIPTION = """Workflows, their runs and what can be asked of them.
 
@@ -26,8 +27,9 @@ Everything needs a token, `Authorization: Bearer sw_...`, of a scope that each o
 those before it: """ + ", ".join(f"`{scope}` ({told})" for scope, told in MEANINGS.items())
 
 
-def make_app(service: ServerProcess, *, hosts: Collection[str] = ()) -> ASGIApp:
-    """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses."""
+def make_app(service: ServerProcess, *, hosts: Collection[str] = (), root: str = "") -> ASGIApp:
+    """The ASGI application over a service. `hosts`: names the server answers to, besides loopback and addresses. `root`: the
+    path that a proxy serves it below, as in `/stepwell`."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -42,6 +44,7 @@ def make_app(service: ServerProcess, *, hosts: Collection[str] = ()) -> ASGIApp:
         redoc_url=None,
         openapi_url=None,
         lifespan=lifespan,
+        servers=[{"url": root}] if root else None,
         redirect_slashes=False,
     )
     app.state.service = service
@@ -52,7 +55,8 @@ def make_app(service: ServerProcess, *, hosts: Collection[str] = ()) -> ASGIApp:
     requests = service.requests = RequestCounts(app)
     served = [route for route in app.routes if isinstance(route, APIRoute)]
     paths = [path for route in served if (path := open_path(route)) is not None]
-    return Guard(requests, service.callers, hosts, paths)
+    web_ui = WebUi({route.path.split("/", 2)[1] for route in served}, root)
+    return Guard(requests, service.callers, hosts, paths, web_ui=web_ui, root=root)
 
 
 def check_routes(app: FastAPI) -> None:

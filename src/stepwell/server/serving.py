@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import threading
@@ -42,7 +43,7 @@ class Serving:
         serving.run()
 
     `worker` are options of an engine that works in this process; None: none does. `hosts` are names it is called by, besides
-    its address. The store belongs to whoever opened it.
+    its address, `root` the path that a proxy serves it below. The store belongs to whoever opened it.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Serving:
         host: str = "127.0.0.1",
         port: int = PORT,
         hosts: Collection[str] = (),
+        root: str = "",
         worker: dict[str, Any] | None = None,
         handlers: Handlers | None = None,
         jobs: Iterable[str] = (),
         pipelines: Iterable[Pipeline] = (),
     ) -> None:
         check_bind(store, host)
+        root = checked_root(root)
         self._listening = _listen(host, port)
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._listening.getsockname()[1]}"
         watched = WatchedStore(store)
@@ -73,7 +76,7 @@ class Serving:
         watched.on_replaced = self._give_up
         self._replaced: StoreReplaced | None = None
         config = uvicorn.Config(
-            make_app(self.service, hosts={*hosts, host, *own_names()}),
+            make_app(self.service, hosts={*hosts, host, *own_names()}, root=root),
             access_log=False,
             log_level="warning",
             proxy_headers=False,  # the peer address counts, never a header
@@ -135,6 +138,19 @@ def check_bind(store: Store, host: str) -> None:
     if not any(token.status(now) == "valid" for token in all_tokens(store)):
         advice = "make one first (`stepwell token create --scope admin`), or serve on 127.0.0.1"
         raise InputError(f"--host {host}: other machines reach this address, and there is no valid token; {advice}")
+
+
+def checked_root(root: str) -> str:
+    """
+    >>> checked_root("/tools/stepwell/"), checked_root("")
+    ('/tools/stepwell', '')
+    """
+    root = root.rstrip("/")
+    if root and not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", root):
+        raise InputError(
+            f"--root-path {root!r}: a path is meant, of letters, digits and ._~- between slashes, as in /stepwell"
+        )
+    return root
 
 
 def _listen(host: str, port: int) -> socket.socket:

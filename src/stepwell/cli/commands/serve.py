@@ -1,4 +1,4 @@
-"""`stepwell serve`: the HTTP API, and a runner beside it."""
+"""`stepwell serve`: the web UI, the HTTP API, and a runner beside them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def serve(
     port: int,
     no_runner: bool,
     allow_host: Sequence[str] | None,
+    root_path: str,
     pipeline: Sequence[str] | None,
 ) -> None:
     try:
@@ -47,6 +48,7 @@ def serve(
             host=host,
             port=port,
             hosts=(*settings.allowed_hosts, *(allow_host or ())),
+            root=root_path,
             worker=worker,
             handlers=connection.handlers(),
             jobs=(*settings.jobs, *(modules or ())),

@@ -37,6 +37,7 @@ class Callers:
         """By kind and hash. Unknown tokens are not cached."""
         self._no_token_until = 0.0
         self._has_tokens = False
+        self._cookie: str | None = None
         """Once there was a token, that never changes."""
         self.changes = 0
         """Of tokens and sessions, by this process."""
@@ -55,6 +56,12 @@ class Callers:
 
     async def by_session(self, text: str) -> Caller | None:
         return await self._find(sessions.KIND, text, sessions.find_session)
+
+    async def cookie(self) -> str | None:
+        """The name of the cookie of sessions, once there was a session."""
+        if self._cookie is None:
+            self._cookie = await to_thread.run_sync(sessions.cookie_name, self._store)
+        return self._cookie
 
     async def any_token(self) -> bool:
         """Whether a token was ever made in this store."""

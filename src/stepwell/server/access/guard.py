@@ -1,7 +1,7 @@
 """The guard: every request passes it, whatever its route.
 
 It checks, in this order: the host name (against DNS rebinding), the origin (against cross-site requests), the size of the body,
-and the caller.
+and the caller. The web UI is served before the caller is looked at.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..problems import HttpProblem, problem_of, problem_response
+from ..web_ui import WebUi
 from .callers import Caller, Callers
-from .sessions import COOKIE
 from .tokens import SCOPES, Token
 from .tokens import Scope as Right
 
@@ -55,7 +55,8 @@ class Principal(NamedTuple):
     name: str
     scopes: tuple[Right, ...]
     token: Token | None = None
-    by_cookie: bool = False
+    session: str | None = None
+    """The text of the cookie by which it is known."""
 
 
 LOCAL = Principal("loopback", (SCOPES[-1],))
@@ -63,11 +64,23 @@ LOCAL = Principal("loopback", (SCOPES[-1],))
 
 
 class Guard:
-    """`open_paths` need no token: health checks, and webhooks, which check their callers themselves."""
+    """`open_paths` need no token: health checks, and webhooks, which check their callers themselves. `root`: the path that a
+    proxy serves it below, which may or may not still be in front of what it passes on."""
 
-    def __init__(self, app: ASGIApp, callers: Callers, hosts: Collection[str], open_paths: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        callers: Callers,
+        hosts: Collection[str],
+        open_paths: Collection[str],
+        *,
+        web_ui: WebUi,
+        root: str = "",
+    ) -> None:
         self.app = app
         self._callers = callers
+        self._web_ui = web_ui
+        self._root = root
         self._hosts = {name.lower().rstrip(".") for name in hosts} | LOOPBACK_NAMES
         self._open = frozenset(path for path in open_paths if not path.endswith("/"))
         self._open_below = tuple(path for path in open_paths if path.endswith("/"))
@@ -79,6 +92,8 @@ class Guard:
         if scope["type"] != "http":  # there are no websockets
             await send({"type": "websocket.close", "code": 1008})
             return
+        if self._root and (scope["path"] + "/").startswith(self._root + "/"):
+            scope = {**scope, "path": scope["path"][len(self._root) :] or "/"}
         body = _LimitedBody(receive)
         answer = _ResponseHeaders(send)
         try:
@@ -86,6 +101,10 @@ class Guard:
             self._check_host(headers)
             _check_origin(scope["method"], headers)
             body.check_length(headers)
+            page = self._web_ui.answer(scope)
+            if page is not None:
+                await page(scope, receive, answer.send)
+                return
             if scope["path"] not in self._open and not scope["path"].startswith(self._open_below):
                 scope[PRINCIPAL] = await self._who(scope, headers)
             await self.app(scope, body.receive, answer.send)
@@ -111,14 +130,15 @@ class Guard:
             kind, _, text = given[0].partition(" ")
             if kind.lower() != "bearer" or not text.strip():
                 raise _unknown("Authorization: Bearer TOKEN is needed")
-            return _valid(await self._callers.by_token(text.strip()), by_cookie=False)
-        cookie = session_cookie(headers)
-        if cookie is not None:
+            return _valid(await self._callers.by_token(text.strip()))
+        cookie = session_cookie(headers, await self._callers.cookie()) if "cookie" in headers else None
+        caller = None if cookie is None else await self._callers.by_session(cookie)
+        if caller is not None:
             if scope["method"] not in SAFE and "origin" not in headers and "sec-fetch-site" not in headers:
                 raise HttpProblem(
                     403, "a request with a cookie that changes something needs an Origin header; use a token"
                 )
-            return _valid(await self._callers.by_session(cookie), by_cookie=True)
+            return _valid(caller, cookie)
         client = scope.get("client")
         forwarded = any(name.startswith(FORWARDING) for name in headers)
         is_local = client is not None and is_loopback(str(client[0])) and not forwarded
@@ -130,14 +150,13 @@ class Guard:
         return LOCAL
 
 
-def _valid(caller: Caller | None, *, by_cookie: bool) -> Principal:
-    what = "session" if by_cookie else "token"
+def _valid(caller: Caller | None, session: str | None = None) -> Principal:
     if caller is None:
-        raise _unknown(f"this {what} is not known" + (", or has ended: open another one" if by_cookie else ""))
+        raise _unknown("this token is not known")
     token = caller.token
     if caller.status != "valid":
         raise _unknown(f"the token {token.id} is {caller.status}; `stepwell token create` makes another")
-    return Principal(token.name or token.id, token.scopes, token, by_cookie)
+    return Principal(token.name or token.id, token.scopes, token, session)
 
 
 def _unknown(detail: str) -> HttpProblem:
@@ -206,12 +225,12 @@ def is_loopback(address: str) -> bool:
     return (inner or found).is_loopback
 
 
-def session_cookie(headers: Headers) -> str | None:
-    """The cookie of the session: the first, if a browser sends several of this name."""
+def session_cookie(headers: Headers, cookie: str | None) -> str | None:
+    """The cookie of the session, by its name: the first, if a browser sends several of this name."""
     for line in headers.getlist("cookie"):
         for part in line.split(";"):
             name, _, value = part.strip().partition("=")
-            if name == COOKIE and value:
+            if name == cookie and value:
                 return value
     return None
 

@@ -16,17 +16,18 @@ from .tokens import Token, get_token
 
 KIND = "session"
 COOKIE = "stepwell_session"
+NAME_KIND, NAME_KEY = "server", "cookie"
 LONGEST_SECONDS = 12 * 3_600
 MAX_SESSIONS = 20
 """Of one token at once."""
 
 
-def open_session(store: Store, token: Token) -> tuple[str, int]:
-    """The text of the cookie, and for how many seconds it is valid.
+def open_session(store: Store, token: Token) -> tuple[str, str, int]:
+    """The name and the text of the cookie, and for how many seconds it is valid.
 
     Sessions that have ended are removed, and the oldest of this token if it has as many as are allowed.
     """
-    now = store.now()
+    name, now = cookie_name(store) or _make_cookie_name(store), store.now()
     ended: list[RecordRow] = []
     own: list[RecordRow] = []
     for row in reader.all_records(store, KIND):
@@ -42,7 +43,21 @@ def open_session(store: Store, token: Token) -> tuple[str, int]:
     removed = [*own[: max(0, len(own) + 1 - MAX_SESSIONS)], *ended[:1_000]]
     ops = [PutRecord(KIND, row.key, None, expected=row.version) for row in removed]
     store.commit([PutRecord(KIND, sha256(text.encode()), value), *ops])
-    return text, (expires_at - now) // SECOND
+    return name, text, (expires_at - now) // SECOND
+
+
+def cookie_name(store: Store) -> str | None:
+    """The name of the cookie for the sessions of this store; None before the first. Browsers send cookies to every port of a
+    machine: servers of two stores must not take each other's."""
+    row = reader.get_record(store, NAME_KIND, NAME_KEY)
+    return None if row is None else f"{COOKIE}_{decode(row.value)}"
+
+
+def _make_cookie_name(store: Store) -> str:
+    store.commit([PutRecord(NAME_KIND, NAME_KEY, encode(secrets.token_hex(4)), expected=0)])
+    name = cookie_name(store)
+    assert name is not None  # whoever put it first
+    return name
 
 
 def find_session(store: Store, text: str) -> Token | None:
@@ -54,5 +69,7 @@ def find_session(store: Store, text: str) -> Token | None:
     return get_token(store, value["token"]) if value["expires_at"] > store.now() else None
 
 
-def close_session(store: Store, text: str) -> None:
+def close_session(store: Store, text: str) -> str:
+    """Returns the name of its cookie."""
     store.commit([PutRecord(KIND, sha256(text.encode("utf-8", "replace")), None)])
+    return cookie_name(store) or COOKIE

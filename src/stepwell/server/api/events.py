@@ -20,7 +20,7 @@ from ...core.model.lines import LOG
 from ...core.store import reader
 from ...engine.runs.records import journal_record, line_record, run_change
 from ...engine.runs.stored import SLACK, NewLines
-from ..access.guard import PRINCIPAL, Principal, session_cookie
+from ..access.guard import PRINCIPAL, Principal
 from ..access.sessions import find_session
 from ..access.tokens import get_token
 from ..problems import HttpProblem
@@ -49,7 +49,7 @@ class Visitor:
         self._service = service
         principal: Principal | None = request.scope.get(PRINCIPAL)
         self._token = None if principal is None else principal.token
-        self._session = session_cookie(request.headers) if principal is not None and principal.by_cookie else None
+        self._session = None if principal is None else principal.session
         self._checked_at = time.monotonic()
         self._changes = service.callers.changes
 

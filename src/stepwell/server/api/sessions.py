@@ -6,8 +6,8 @@ from fastapi import Response
 from starlette.requests import Request
 
 from ...answers.fleet import SessionRecord
-from ..access.guard import PRINCIPAL, Principal, session_cookie
-from ..access.sessions import COOKIE, close_session, open_session
+from ..access.guard import PRINCIPAL, Principal
+from ..access.sessions import close_session, open_session
 from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given
@@ -22,7 +22,7 @@ def _who(request: Request) -> SessionRecord:
         "name": principal.name,
         "scopes": [*principal.scopes],
         "token": token,
-        "by_cookie": principal.by_cookie,
+        "by_cookie": principal.session is not None,
     }
 
 
@@ -36,21 +36,21 @@ async def get_session(request: Request) -> SessionRecord:
 async def begin_session(request: Request, service: Given, response: Response) -> SessionRecord:
     """Exchange a token, sent as Authorization: Bearer, for a cookie that scripts cannot read and other sites cannot send."""
     principal: Principal = request.scope[PRINCIPAL]
-    if principal.token is None or principal.by_cookie:
+    if principal.token is None or principal.session is not None:
         raise HttpProblem(409, "a session begins with a token: send it as Authorization: Bearer TOKEN")
-    text, seconds = await service.commit(open_session, service.store, principal.token)
+    name, text, seconds = await service.commit(open_session, service.store, principal.token)
     forwarded = request.headers.get("x-forwarded-proto", "")
     secure = request.url.scheme == "https" or forwarded == "https"
-    response.set_cookie(COOKIE, text, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
+    response.set_cookie(name, text, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
     return _who(request)
 
 
 @routes.delete("/session", "read", status_code=204)
 async def end_session(request: Request, service: Given) -> Response:
     """End the session of the cookie that comes with this request."""
-    cookie = session_cookie(request.headers)
-    if cookie is not None:
-        await service.commit(close_session, service.store, cookie)
+    principal: Principal = request.scope[PRINCIPAL]
     response = Response(status_code=204)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    if principal.session is not None:
+        name = await service.commit(close_session, service.store, principal.session)
+        response.delete_cookie(name, path="/", httponly=True, samesite="strict")
     return response

@@ -1,0 +1,39 @@
+/** What is asked, under which key it is kept, and for how long. */
+
+import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { ApiError, api, ask } from "./client";
+
+export const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      refetchOnWindowFocus: true,
+      // What was refused is refused again; what did not arrive may arrive.
+      retry: (count, error) => !(error instanceof ApiError && error.status < 500) && count < 2,
+      retryDelay: (count) => 800 * 2 ** count,
+    },
+  },
+});
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: () => ask(api.GET("/api/v1/session")),
+  staleTime: 60_000,
+});
+
+export const workflowsQuery = queryOptions({
+  queryKey: ["workflows"],
+  queryFn: () => ask(api.GET("/api/v1/workflows", { params: { query: { limit: 500 } } })),
+});
+
+export const workersQuery = queryOptions({
+  queryKey: ["workers"],
+  queryFn: () => ask(api.GET("/api/v1/workers")),
+  refetchInterval: 10_000,
+});
+
+export const runQuery = (run_id: string) =>
+  queryOptions({
+    queryKey: ["run", run_id],
+    queryFn: () => ask(api.GET("/api/v1/runs/{run_id}", { params: { path: { run_id } } })),
+  });

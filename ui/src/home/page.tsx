@@ -1,0 +1,5 @@
+import { PageHead } from "@/ui/page";
+
+export function HomePage() {
+  return <PageHead title="Home" />;
+}

@@ -1,0 +1,112 @@
+/** The pages, and what their addresses keep: everything one has chosen to look at is in the address. */
+
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { ROOT } from "./api/client";
+import { HomePage } from "./home/page";
+import { readFilter } from "./runs/filter";
+import { RunsPage } from "./runs/page";
+import { Shell } from "./shell/shell";
+import { Empty, Failure, Loading } from "./ui/states";
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => <Empty title="There is no such page">The address may be mistyped.</Empty>,
+});
+
+const route = createRoute;
+const text = (value: unknown) => (typeof value === "string" && value ? value : undefined);
+const whole = (value: unknown) =>
+  Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined;
+/** What is chosen, without what is not: all of it may be left out of a link. */
+const chosen = <T extends object>(search: T): Partial<T> =>
+  Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as Partial<T>;
+const oneOf = <T extends string>(value: unknown, options: readonly T[]) =>
+  options.find((each) => each === value);
+
+const home = route({ getParentRoute: () => root, path: "/", component: HomePage });
+
+const runs = route({
+  getParentRoute: () => root,
+  path: "/runs",
+  validateSearch: readFilter,
+  component: RunsPage,
+});
+
+export const VIEWS = ["graph", "timeline", "table", "logs"] as const;
+export const TABS = ["why", "attempts", "output", "config", "effects", "logs", "proof"] as const;
+
+const run = route({
+  getParentRoute: () => root,
+  path: "/runs/$runId",
+  validateSearch: (search: Record<string, unknown>) =>
+    chosen({
+      view: oneOf(search.view, VIEWS),
+      /** The node whose panel is open. */
+      node: text(search.node),
+      attempt: whole(search.attempt),
+      tab: oneOf(search.tab, TABS),
+      /** The moment that is looked at; without it, now. */
+      seq: whole(search.seq),
+      /** The groups that are open, with commas between. */
+      open: text(search.open),
+      q: text(search.q),
+      status: text(search.status),
+      level: text(search.level),
+      line: text(search.line),
+    }),
+  component: lazyRouteComponent(() => import("./run/page"), "RunPage"),
+});
+
+const compare = route({
+  getParentRoute: () => root,
+  path: "/compare/$runId/$otherId",
+  validateSearch: (search: Record<string, unknown>) => chosen({ node: text(search.node) }),
+  component: lazyRouteComponent(() => import("./compare/page"), "ComparePage"),
+});
+
+const workflows = route({
+  getParentRoute: () => root,
+  path: "/workflows",
+  validateSearch: (search: Record<string, unknown>) => chosen({ q: text(search.q) }),
+  component: lazyRouteComponent(() => import("./workflows/page"), "WorkflowsPage"),
+});
+
+const workflow = route({
+  getParentRoute: () => root,
+  path: "/workflows/$name",
+  validateSearch: (search: Record<string, unknown>) =>
+    chosen({
+      tab: oneOf(search.tab, ["graph", "start", "runs", "versions"] as const),
+      version: whole(search.version),
+      /** A run whose input the form begins with. */
+      from: text(search.from),
+    }),
+  component: lazyRouteComponent(() => import("./workflows/workflow"), "WorkflowPage"),
+});
+
+const triggers = route({
+  getParentRoute: () => root,
+  path: "/triggers",
+  validateSearch: (search: Record<string, unknown>) => chosen({ name: text(search.name) }),
+  component: lazyRouteComponent(() => import("./triggers/page"), "TriggersPage"),
+});
+
+const workers = route({
+  getParentRoute: () => root,
+  path: "/workers",
+  component: lazyRouteComponent(() => import("./workers/page"), "WorkersPage"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([home, runs, run, compare, workflows, workflow, triggers, workers]),
+  basepath: ROOT || "/",
+  defaultPreload: "intent",
+  defaultPendingComponent: () => <Loading />,
+  defaultErrorComponent: ({ error, reset }) => <Failure error={error} retry={reset} />,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,71 @@
+import { useNavigate } from "@tanstack/react-router";
+import { Dialog } from "@/ui/overlays";
+import { useKeys } from "./keys";
+import { PAGES } from "./pages";
+
+const KEYS: [string, [string, string][]][] = [
+  [
+    "Everywhere",
+    [
+      ["⌘K", "Go to a run, a workflow, a page"],
+      ["/", "Search on this page"],
+      ["?", "This help"],
+    ],
+  ],
+  ["Pages", PAGES.map((page) => [`g ${page.key}`, page.label])],
+  [
+    "Lists",
+    [
+      ["↑ ↓ or j k", "Move"],
+      ["Enter", "Open"],
+      ["x", "Tick"],
+    ],
+  ],
+  [
+    "A run",
+    [
+      ["1 – 4", "Graph, timeline, table, logs"],
+      ["f", "The next failure"],
+      ["y", "Why"],
+      ["Esc", "Close the panel"],
+    ],
+  ],
+  [
+    "Logs",
+    [
+      ["w", "Wrap lines"],
+      ["End", "Follow"],
+    ],
+  ],
+];
+
+export function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const navigate = useNavigate();
+  useKeys({
+    "/": () => document.querySelector<HTMLInputElement>("[data-search]")?.focus(),
+    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => void navigate({ to: page.to })])),
+  });
+  return (
+    <Dialog open={open} onClose={onClose} title="Keys">
+      <div className="grid gap-5 pb-3 sm:grid-cols-2">
+        {KEYS.map(([title, keys]) => (
+          <section key={title}>
+            <h3 className="mb-1 text-2xs font-medium tracking-wide text-ink-3 uppercase">{title}</h3>
+            <dl className="space-y-1">
+              {keys.map(([key, what]) => (
+                <div key={key} className="flex items-center justify-between gap-3 text-[13px]">
+                  <dt className="text-ink-2">{what}</dt>
+                  <dd>
+                    <kbd className="rounded border border-line-strong bg-canvas px-1.5 font-mono text-2xs">
+                      {key}
+                    </kbd>
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

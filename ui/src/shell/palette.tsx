@@ -1,0 +1,100 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { Command } from "cmdk";
+import { Play, Workflow } from "lucide-react";
+import { Dialog as D } from "radix-ui";
+import { useDeferredValue, useState } from "react";
+import { api, ask } from "@/api/client";
+import { workflowsQuery } from "@/api/queries";
+import { Status } from "@/ui/status";
+import { PAGES } from "./pages";
+
+const item =
+  "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 text-[13px] data-[selected=true]:bg-hover";
+
+/** Goes anywhere by a few letters: pages, workflows, and runs, which the server looks for. */
+export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const navigate = useNavigate();
+  const [text, setText] = useState("");
+  const q = useDeferredValue(text.trim());
+  const workflows = useQuery({ ...workflowsQuery, enabled: open });
+  const runs = useQuery({
+    queryKey: ["palette", q],
+    queryFn: () => ask(api.GET("/api/v1/runs", { params: { query: { prefix: q || undefined, limit: 6 } } })),
+    enabled: open,
+    placeholderData: keepPreviousData,
+  });
+  const go = (action: () => void) => () => {
+    onClose();
+    setText("");
+    action();
+  };
+  const matches = (name: string) => name.toLowerCase().includes(q.toLowerCase());
+  return (
+    <D.Root open={open} onOpenChange={(now) => !now && onClose()}>
+      <D.Portal>
+        <D.Overlay className="fixed inset-0 z-40 bg-black/45" />
+        <D.Content
+          aria-describedby={undefined}
+          className="fixed top-[12vh] left-1/2 z-50 w-[calc(100vw-1.5rem)] max-w-xl -translate-x-1/2 overflow-hidden rounded-xl border border-line bg-raised shadow-pop"
+        >
+          <D.Title className="sr-only">Go to</D.Title>
+          <Command shouldFilter={false} label="Go to">
+            <Command.Input
+              value={text}
+              onValueChange={setText}
+              placeholder="A page, a workflow, or the beginning of a run's id"
+              className="h-12 w-full border-b border-line bg-transparent px-4 outline-none placeholder:text-ink-3"
+            />
+            <Command.List className="max-h-[50vh] overflow-auto p-1.5">
+              <Command.Empty className="p-6 text-center text-[13px] text-ink-2">
+                Nothing is called so.
+              </Command.Empty>
+              {PAGES.filter((page) => matches(page.label)).map((page) => (
+                <Command.Item
+                  key={page.to}
+                  value={page.to}
+                  className={item}
+                  onSelect={go(() => void navigate({ to: page.to }))}
+                >
+                  <page.icon size={15} className="text-ink-3" />
+                  {page.label}
+                </Command.Item>
+              ))}
+              {workflows.data?.items
+                .filter((each) => matches(each.name))
+                .slice(0, 8)
+                .map((each) => (
+                  <Command.Item
+                    key={each.name}
+                    value={`workflow ${each.name}`}
+                    className={item}
+                    onSelect={go(
+                      () => void navigate({ to: "/workflows/$name", params: { name: each.name } }),
+                    )}
+                  >
+                    <Workflow size={15} className="text-ink-3" />
+                    <span className="truncate">{each.name}</span>
+                  </Command.Item>
+                ))}
+              {runs.data?.items.map((run) => (
+                <Command.Item
+                  key={run.id}
+                  value={`run ${run.id}`}
+                  className={item}
+                  onSelect={go(() => void navigate({ to: "/runs/$runId", params: { runId: run.id } }))}
+                >
+                  <Play size={15} className="text-ink-3" />
+                  <span className="truncate">{run.workflow}</span>
+                  <span className="truncate font-mono text-xs text-ink-3">{run.id}</span>
+                  <span className="flex-1" />
+                  <Status status={run.status} />
+                </Command.Item>
+              ))}
+            </Command.List>
+          </Command>
+        </D.Content>
+      </D.Portal>
+    </D.Root>
+  );
+}
