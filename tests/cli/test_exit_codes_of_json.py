@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from stepwell.answers import attempts, fleet, nodes, reports, runs, triggers, workflows
+from stepwell.answers import attempts, fleet, nodes, pipelines, reports, runs, triggers, workflows
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
@@ -40,6 +40,12 @@ RECORDS: dict[str, Any] = {
     "trigger backfill": triggers.BackfillRecord,
     "token create": fleet.NewToken,
     "token ls": list[fleet.TokenRecord],
+    "pipeline status": pipelines.PipelineStatusRecord,
+    "pipeline why": pipelines.StateExplanation,
+    "pipeline build": pipelines.BuildRecord | pipelines.PlanRecord,
+    "pipeline scan": pipelines.BuildRecord | pipelines.PlanRecord,
+    "pipeline failures": dict[str, pipelines.StageFailureRecord],
+    "pipeline graph": list[pipelines.LinkRecord],
 }
 """What each command prints with `--json`."""
 

@@ -48,14 +48,14 @@ WHOLE = {"stage": "sum", "entity": "", "causes": [{"cause": "x", "text": "one"},
 
 
 def test_a_plan() -> None:
-    plan: dict[str, Any] = {"willRun": [STALE], "mayRun": [], "mayAppear": []}
+    plan: dict[str, Any] = {"will_run": [STALE], "may_run": [], "may_appear": []}
     assert pipeline.plan_text(plan) == "will run: 1 state\n  up a  it is missing\nmay run: nothing"
-    plan = {"willRun": [], "mayRun": [WHOLE] * 52, "mayAppear": ["up", "down"]}
+    plan = {"will_run": [], "may_run": [WHOLE] * 52, "may_appear": ["up", "down"]}
     nothing, may, first, *_, last, more, appear = pipeline.plan_text(plan).splitlines()
     assert (nothing, may, first) == ("will run: nothing", "may run: 52 states", "  sum  one; two")
     assert (last, more) == (first, "  and 2 more; --json has all of them")
     assert appear == "  and whatever may appear for up, down"
-    assert "more" not in pipeline.plan_text({"willRun": [STALE] * 50, "mayRun": [], "mayAppear": []})
+    assert "more" not in pipeline.plan_text({"will_run": [STALE] * 50, "may_run": [], "may_appear": []})
 
 
 REPORTS: list[tuple[dict[str, Any], str]] = [
@@ -78,19 +78,21 @@ def test_a_report(facts: dict[str, Any], text: str) -> None:
 
 
 def test_a_failure() -> None:
-    failure = {"errorType": "E", "error": "no", "attempts": 2, "nextRetryAt": None, "runId": "r"}
+    failure = {"error_type": "E", "error": "no", "attempts": 2, "next_retry_at": None, "run_id": "r"}
     assert pipeline.failure_text("up a", failure) == "up a  E: no  (2 in a row; stays failed until `retry`; run r)"
-    assert "again at 1970-01-01T00:00:05" in pipeline.failure_text("up a", failure | {"nextRetryAt": 5.0})
+    assert "again at 1970-01-01T00:00:05" in pipeline.failure_text(
+        "up a", failure | {"next_retry_at": "1970-01-01T00:00:05Z"}
+    )
 
 
 def test_an_explanation() -> None:
-    record = {"producedAt": "then", "inputs": {f"in/{number}": "h" for number in range(12)}}
+    record = {"produced_at": "then", "inputs": {f"in/{number}": "h" for number in range(12)}}
     answer: dict[str, Any] = {
         **{"state": "out/a", "status": "stale", "stage": "up", "entity": "a", "record": record},
         "causes": [{"cause": "code_changed", "text": "other code"}],
-        "changedCode": ["up"],
+        "changed_code": ["up"],
         "upstream": [{**WHOLE, "status": "failed"}],
-        "notFollowed": {"eval": "up.py:3", "exec": ""},
+        "not_followed": {"eval": "up.py:3", "exec": ""},
     }
     inputs = [f"    in/{number}" for number in range(10)]
     assert pipeline.explanation(answer).splitlines() == [
@@ -110,7 +112,7 @@ def test_an_explanation() -> None:
         "causes": [],
         "upstream": [],
         "record": None,
-        "notFollowed": {},
+        "not_followed": {},
     }
     assert pipeline.explanation(source) == "out/a is fresh (a source: no stage makes it)"
 

@@ -65,8 +65,8 @@ def test_a_changed_stage_is_judged_as_without_a_cache(tmp_path: Path, engine: En
     shutil.copytree(root, other)
     (other / ".stepwell/p.cache").unlink()
     with_cache, without = pipeline_in(root, **changed), pipeline_in(other, **changed)
-    assert with_cache.status().to_json() == without.status().to_json()
-    assert known_status(with_cache) in (None, without.status().to_json())
+    assert with_cache.status().to_dict() == without.status().to_dict()
+    assert known_status(with_cache) in (None, without.status().to_dict())
     assert with_cache.plan() == without.plan()
     if nothing_to_do(with_cache, list_everything(with_cache)) is not None:
         assert without.plan().will_run == ()

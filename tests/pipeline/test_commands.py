@@ -41,8 +41,8 @@ def test_a_day_with_the_command_line(tmp_path: Path, template: Template) -> None
     assert ask("put", "in/a.txt", "-", text="hello") == "in/a.txt: 5 bytes\n"
     write(tmp_path / "root", "in/bad.txt", "boom")
     plan = json.loads(ask("scan", "--dry-run", "--json"))
-    assert [each["entity"] for each in plan["willRun"]] == ["a", "bad"] or [
-        each["entity"] for each in plan["willRun"]
+    assert [each["entity"] for each in plan["will_run"]] == ["a", "bad"] or [
+        each["entity"] for each in plan["will_run"]
     ] == ["bad", "a"]
     assert ask("build", "--dry-run").splitlines()[0] == "will run: 2 states"
     assert "1 produced, 1 failed" in ask("build", code=1)

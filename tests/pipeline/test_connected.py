@@ -138,5 +138,5 @@ def test_connected_pipelines_are_planned_and_built_in_their_order(tmp_path: Path
         return found
 
     first, second = ask("--dry-run")
-    assert (len(first["willRun"]), len(second["willRun"]), len(second["mayRun"])) == (1, 0, 1)
+    assert (len(first["will_run"]), len(second["will_run"]), len(second["may_run"])) == (1, 0, 1)
     assert [report["produced"] for report in ask()] == [["up a"], ["read a"]]

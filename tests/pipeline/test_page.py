@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from stepwell.answers.staleness import CAUSES, STATUSES, CauseCode, Status
 from stepwell.pipeline.document.forms import DATA, PipelineForm, StateNodeForm
 from stepwell.pipeline.finding import load_pipeline
-from stepwell.pipeline.staleness.standing import CAUSES, STATUSES, CauseCode, Status
 from tests.tables import field_rows, rows_below
 
 PAGE = (Path(__file__).parents[2] / "docs/pipelines.md").read_text()

@@ -133,6 +133,6 @@ def test_it_comes_to_the_same_as_a_look_at_everything(built: Path, engine: Engin
             assert (built / f"c/{each}.size").read_text() == str(len(text))
         known = known_status(make(built))
         assert known is not None
-        assert {**known, "stages": None} == {**make(built).status().to_json(), "stages": None}
+        assert {**known, "stages": None} == {**make(built).status().to_dict(), "stages": None}
         assert all(counts["fresh"] == len(IDS) for counts in known["stages"].values())
     assert partial > 2

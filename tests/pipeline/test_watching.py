@@ -203,6 +203,6 @@ def test_events_come_to_the_same_as_a_look_at_everything(root: Path, engine: Eng
             scanner.changed(changed)
             seen, now = scanner.view, _make_many_kinds(root).view()
             assert seen is not None
-            assert seen.status().to_json() == now.status().to_json()
+            assert seen.status().to_dict() == now.status().to_dict()
             assert {u.id: u.outputs for u in seen.model.all_units()} == {u.id: u.outputs for u in now.model.all_units()}
             assert seen.snapshot.records == now.snapshot.records

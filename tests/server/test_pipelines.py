@@ -83,9 +83,9 @@ def test_a_pipeline_is_looked_at_scanned_and_steered(tmp_path: Path) -> None:
         stages = {each["name"]: each for each in api.get(f"{BLOG}/graph").json()["stages"]}
         assert stages["digest"]["after"] == ["summary"]
         plan = api.post(f"{BLOG}/scan", json={"dry_run": True}).json()
-        assert [each["stage"] for each in plan["willRun"]] == ["summary"]
+        assert [each["stage"] for each in plan["will_run"]] == ["summary"]
         asked = {"dry_run": True, "after": ["auto-blog"]}
-        assert len(api.post("/api/v1/pipelines/reader/scan", json=asked).json()["mayRun"]) == 1
+        assert len(api.post("/api/v1/pipelines/reader/scan", json=asked).json()["may_run"]) == 1
         assert ledger.take() == []
         begun = api.post(f"{BLOG}/scan")
         assert begun.status_code == 202

@@ -10,11 +10,12 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from stepwell.answers.scopes import SCOPES, Scope
 from stepwell.base.clock import SECOND
 from stepwell.base.codec import decode, encode
 from stepwell.core.model import PutRecord
 from stepwell.core.store import Store, reader
-from stepwell.server.access.tokens import SCOPES, Scope, create_token, revoke_token
+from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.routes import OPEN, SCOPE
 from stepwell.server.serving import Serving
 from tests.server.running import client, running

@@ -6,6 +6,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from .scopes import Scope
+
 
 class ServedRecord(TypedDict):
     """A workflow that a worker has the code of."""
@@ -76,7 +78,7 @@ class TokenRecord(TypedDict):
     """Its id, which is not secret."""
     name: str
     """Whom or what it is for."""
-    scopes: list[str]
+    scopes: list[Scope]
     """What it allows."""
     status: Literal["valid", "expired", "revoked"]
     """Whether it can be used."""
@@ -100,7 +102,7 @@ class SessionRecord(TypedDict):
 
     name: str
     """The name of its token."""
-    scopes: list[str]
+    scopes: list[Scope]
     """What it may do."""
     token: str | None
     """The id of its token; null as long as the store has no token."""

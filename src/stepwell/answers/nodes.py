@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from ..core.model import AttemptStatus, NodeStatus
+from ..core.model import AttemptStatus, JournalKind, NodeStatus
 
 
 class ErrorRecord(TypedDict):
@@ -156,8 +157,8 @@ class JournalRecord(TypedDict):
     """Its number, from 1."""
     at: str
     """When it happened."""
-    kind: str
-    """What happened, such as `claimed`, `completed`, `run` or `gate`."""
+    kind: JournalKind
+    """What happened."""
     node: str | None
     """The id of the node; null if it is about the run."""
     attempt: int | None
@@ -194,8 +195,8 @@ class GraphNode(TypedDict):
     """Its id."""
     name: str
     """Its name."""
-    kind: str
-    """What kind of node it is, such as `step`."""
+    kind: Literal["step", "task"]
+    """What kind of node it is."""
     job: str | None
     """The code it runs; null of a method of its class."""
     depends_on: list[str]
@@ -219,6 +220,7 @@ class GraphRecord(TypedDict):
     """Its nodes, in the order in which they were numbered."""
 
 
+@with_config(ConfigDict(extra="allow"))
 class FrozenNode(TypedDict):
     """A node as it can be edited. Besides these fields it has its options, each only if it differs from its default."""
 
@@ -230,7 +232,7 @@ class FrozenNode(TypedDict):
     """Its arguments."""
     depends_on: list[str]
     """The ids of its parents."""
-    position: float
+    position: int
     """Its place among the nodes that were declared."""
 
 

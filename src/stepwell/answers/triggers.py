@@ -25,6 +25,47 @@ class BackfillRange(TypedDict):
     """The last time that is started."""
 
 
+class WebhookRecord(TypedDict):
+    """What proves a request, and what identifies it; without what is at its default."""
+
+    secret: str
+    """The secret it is proved by, as `secret:NAME`."""
+    scheme: NotRequired[Literal["bearer", "hmac", "github", "gitlab", "stripe", "slack", "standard"]]
+    """How it is proved; `hmac` by default."""
+    header: NotRequired[str]
+    """The header with the secret or the signature."""
+    window_seconds: NotRequired[float]
+    """How long ago a request may have been sent."""
+    delivery: NotRequired[str]
+    """A template of what tells one delivery from another."""
+    rate_per_minute: NotRequired[int]
+    """How many requests are taken in a minute."""
+
+
+class RunFinishedRecord(TypedDict):
+    """Which runs a trigger waits for; without what is at its default."""
+
+    workflow: str
+    """The name of their workflow."""
+    status: NotRequired[list[Literal["COMPLETED", "FAILED", "CANCELLED"]]]
+    """How they end; `COMPLETED` by default."""
+
+
+class WantedStatesRecord(TypedDict):
+    """Which states a trigger waits for; without what is at its default."""
+
+    pipeline: str
+    """The pipeline."""
+    state_type: NotRequired[str]
+    """The stage that makes them, or their type."""
+    path: NotRequired[str]
+    """A pattern of their paths."""
+    filter: NotRequired[str]
+    """An expression that is true of them."""
+    existing: NotRequired[bool]
+    """Whether states count that were fresh before the first build with the trigger."""
+
+
 class TriggerRecord(TypedDict):
     """A trigger: its definition, without what is at its default, and its status."""
 
@@ -38,7 +79,7 @@ class TriggerRecord(TypedDict):
     """Minute, hour, day of month, month, day of week."""
     timezone: NotRequired[str]
     """Of `cron`: where."""
-    every: NotRequired[float | str]
+    every: NotRequired[float]
     """The interval, in seconds."""
     start: NotRequired[str]
     """Of `every`: from when it counts."""
@@ -48,13 +89,13 @@ class TriggerRecord(TypedDict):
     """What to do while the run before is active."""
     grace_seconds: NotRequired[float]
     """How late a time may be before it counts as missed."""
-    webhook: NotRequired[dict[str, Any]]
+    webhook: NotRequired[WebhookRecord]
     """What proves a request, and what identifies it."""
-    run_finished: NotRequired[dict[str, Any]]
+    run_finished: NotRequired[RunFinishedRecord]
     """The workflow whose runs it waits for, and how they end."""
-    state: NotRequired[dict[str, Any]]
+    state: NotRequired[WantedStatesRecord]
     """The pipeline and the states that it waits for."""
-    input: NotRequired[Any]
+    input: NotRequired[dict[str, Any] | str]
     """The input of its runs, or a template of it."""
     priority: NotRequired[int]
     """The priority of its runs."""

@@ -10,6 +10,7 @@ from ..errors import DefinitionError
 from .staleness.connections import find_cycle, two_writers
 
 if TYPE_CHECKING:
+    from ..answers.pipelines import LinkRecord
     from .definition import PipelineDefinition
     from .patterns.pattern import Pattern
 
@@ -21,6 +22,9 @@ class Link(NamedTuple):
     output: str
     reader: str
     input: str
+
+    def to_dict(self) -> LinkRecord:
+        return {"writer": self.writer, "output": self.output, "reader": self.reader, "input": self.input}
 
 
 def links(pipelines: Sequence[PipelineDefinition]) -> list[Link]:

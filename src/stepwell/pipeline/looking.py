@@ -6,14 +6,15 @@ import fnmatch
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..answers.staleness import Status
 from ..base.words import shown
 from ..errors import InputError
 from .codehash.code import changed_parts
 from .foreseen import Foreseen
 from .staleness.model import Model
-from .staleness.standing import FRESH, STATUSES, Cause, Standing
+from .staleness.standing import FRESH, Cause, Standing
 from .staleness.units import Unit
 from .states.address import split_address
 from .states.listing import Folder
@@ -22,6 +23,7 @@ from .states.records import Record
 from .states.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from ..answers import pipelines
     from .definition import PipelineDefinition
 
 MAX_GLOBS, MAX_GLOB = 100, 1_000
@@ -39,27 +41,40 @@ class StateView(NamedTuple):
     outputs: tuple[str, ...]
     standing: Standing
 
-    def to_json(self) -> dict[str, Any]:
-        return {"stage": self.stage, "entity": self.entity, "outputs": list(self.outputs), **self.standing.to_json()}
+    def to_dict(self) -> pipelines.StateRecord:
+        return {
+            "stage": self.stage,
+            "entity": self.entity,
+            "outputs": list(self.outputs),
+            "status": self.standing.status,
+            "causes": [cause.to_dict() for cause in self.standing.causes],
+            "due_at": self.standing.due,
+        }
 
 
 class PipelineStatus(NamedTuple):
     pipeline: str
     entities: int
-    counts: Mapping[str, int]
+    counts: Mapping[Status, int]
     """How many units have each status."""
     states: tuple[StateView, ...]
     """All that are not fresh."""
-    stages: Mapping[str, Mapping[str, int]]
+    stages: Mapping[str, Mapping[Status, int]]
     problems: tuple[tuple[str, str], ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> pipelines.PipelineStatusRecord:
         return {
             "pipeline": self.pipeline,
             "entities": self.entities,
-            **{status: self.counts.get(status, 0) for status in STATUSES},
-            "stages": {name: dict(counts) for name, counts in self.stages.items()},
-            "states": [each.to_json() for each in self.states],
+            "fresh": self.counts.get("fresh", 0),
+            "stale": self.counts.get("stale", 0),
+            "failed": self.counts.get("failed", 0),
+            "blocked": self.counts.get("blocked", 0),
+            "waiting": self.counts.get("waiting", 0),
+            "unrecorded": self.counts.get("unrecorded", 0),
+            "orphan": self.counts.get("orphan", 0),
+            "stages": {name: dict(of_stage) for name, of_stage in self.stages.items()},
+            "states": [each.to_dict() for each in self.states],
             "problems": [{"path": path, "problem": problem} for path, problem in self.problems],
         }
 
@@ -72,11 +87,11 @@ class BuildPlan(NamedTuple):
     may_appear: tuple[str, ...]
     """Stages that may get new entities, because a stage above makes several files of one."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> pipelines.PlanRecord:
         return {
-            "willRun": [each.to_json() for each in self.will_run],
-            "mayRun": [each.to_json() for each in self.may_run],
-            "mayAppear": list(self.may_appear),
+            "will_run": [each.to_dict() for each in self.will_run],
+            "may_run": [each.to_dict() for each in self.may_run],
+            "may_appear": list(self.may_appear),
         }
 
 
@@ -92,16 +107,18 @@ class Explanation(NamedTuple):
     unknown_code: Mapping[str, str]
     upstream: tuple[StateView, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> pipelines.StateExplanation:
         return {
             "state": self.address,
             "stage": self.stage,
             "entity": self.entity,
-            **self.standing.to_json(),
-            "record": None if self.record is None else self.record.to_json(),
-            "changedCode": list(self.changed_code),
-            "notFollowed": dict(self.unknown_code),
-            "upstream": [each.to_json() for each in self.upstream],
+            "status": self.standing.status,
+            "causes": [cause.to_dict() for cause in self.standing.causes],
+            "due_at": self.standing.due,
+            "record": None if self.record is None else self.record.to_dict(),
+            "changed_code": list(self.changed_code),
+            "not_followed": dict(self.unknown_code),
+            "upstream": [each.to_dict() for each in self.upstream],
         }
 
 
@@ -185,8 +202,8 @@ class View:
         return found
 
     def status(self, entity: str | None = None) -> PipelineStatus:
-        counts: Counter[str] = Counter()
-        stages: dict[str, Counter[str]] = {name: Counter() for name in self.pipeline.stages}
+        counts: Counter[Status] = Counter()
+        stages: dict[str, Counter[Status]] = {name: Counter() for name in self.pipeline.stages}
         shown: list[StateView] = []
         entities: set[str] = set()
         for unit in self.model.all_units():

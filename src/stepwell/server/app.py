@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
+from ..answers.scopes import MEANINGS
 from ..base.version import __version__
 from .access.guard import Guard
-from .access.tokens import MEANINGS
 from .api import parts
 from .counting import RequestCounts
 from .openapi import openapi_document

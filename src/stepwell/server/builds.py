@@ -6,8 +6,8 @@ import logging
 import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
+from ..answers.pipelines import ScanRecord
 from ..base.ids import new_run_id
 from ..base.words import error_text
 from ..engine import Engine
@@ -53,13 +53,13 @@ class Build:
     def _note(self, tally: BuildTally) -> None:
         self._progress = tally
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> ScanRecord:
         running = self.running  # first: once it has ended, what came of it is there
         return {
             "id": self.id,
             "running": running,
-            "progress": None if self._progress is None else self._progress._asdict(),
-            "report": None if self._report is None else self._report.to_json(),
+            "progress": None if self._progress is None else self._progress.to_dict(),
+            "report": None if self._report is None else self._report.to_dict(),
             "error": self._error,
         }
 

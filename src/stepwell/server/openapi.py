@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -14,8 +15,31 @@ from pydantic import TypeAdapter
 
 from .. import answers
 from ..answers.problem import ProblemRecord
+from ..triggers.kinds import AnyTrigger
 
 _REFERENCE = "#/components/schemas/{model}"
+_PARAMETERS = {
+    "runs": "The id of a run.",
+    "diff": "The id of another run.",
+    "checkpoints": "A `seq`, a label, or the key of a checkpoint.",
+    "scans": "The id of a scan.",
+    "workflows": "The name of a document, or of a class that workers have.",
+    "triggers": "The name of a trigger.",
+    "hooks": "The name of a trigger with `webhook`.",
+    "pipelines": "The name of a pipeline that this server was started with.",
+    "bulk": "What to request.",
+    "node": "Only of this node, by id or name.",
+    "attempt": "Only of the attempts with this number.",
+    "status": "Only with one of these.",
+    "kind": "Only of one of these kinds.",
+    "version": "Of a document: which version; by default the active one.",
+    "format": "As JSON, or drawn.",
+    "entity": "Only of this entity.",
+    "stage": "Only of this stage.",
+    "state": "The path of a state.",
+    "name": "Only of the pipelines with these names.",
+}
+"""What parameters are whose routes do not say it: those of paths by the part before, those of queries by name."""
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -28,9 +52,15 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             schemas.pop(unused, None)
         problem = TypeAdapter(ProblemRecord).json_schema(ref_template=_REFERENCE)
         schemas |= {**problem.pop("$defs"), "ProblemRecord": problem}
+        schemas |= _of_triggers()
         components["schemas"] = dict(sorted(schemas.items()))
         _describe(schemas)
+        for path, operations in document["paths"].items():
+            for operation in operations.values():
+                _clean_operation(path, operation)
         _drop_titles(document)
+        document = _with_plain_names(document)
+        components = document["components"]
         components["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
             "session": {"type": "apiKey", "in": "cookie", "name": "stepwell_session"},
@@ -38,6 +68,58 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         document["security"] = [{"token": []}, {"session": []}]
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _of_triggers() -> dict[str, Any]:
+    """What a trigger is written as: one schema for each kind."""
+    schemas = TypeAdapter(AnyTrigger).json_schema(ref_template=_REFERENCE)["$defs"]
+    assert isinstance(schemas, dict)
+    return schemas
+
+
+def _clean_operation(path: str, operation: dict[str, Any]) -> None:
+    """Say what generators of clients read: a parameter or a body is left out instead of null, and text is text."""
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _without_null(parameter["schema"])
+        name = parameter["name"]
+        if parameter["in"] == "path":
+            name = path.partition(f"/{{{name}}}")[0].rpartition("/")[2]
+        parameter.setdefault("description", _PARAMETERS.get(name, ""))
+    contents = [response.get("content", {}) for response in operation["responses"].values()]
+    if "requestBody" in operation:
+        body = operation["requestBody"]
+        contents.append(body["content"])
+        body["required"] = body.get("required", False)
+    for media_type, content in (each for every in contents for each in every.items()):
+        schema = _without_null(content.get("schema", {}))
+        if not media_type.endswith("json"):
+            schema = {name: value for name, value in schema.items() if name != "type"} if "oneOf" in schema else schema
+            content["schema"] = schema or {"type": "string"}
+        elif schema:
+            content["schema"] = schema
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    rest = {name: value for name, value in schema.items() if name != "anyOf"}
+    return {**choices[0], **rest} if len(choices) == 1 else {**rest, "anyOf": choices} if choices else schema
+
+
+def _with_plain_names(value: Any) -> Any:
+    """`PageOf_RunRecord_`, as pydantic calls it, is `PageOfRunRecord`."""
+    match value:
+        case dict():
+            return {_plain(name): _with_plain_names(each) for name, each in value.items()}
+        case list():
+            return list(map(_with_plain_names, value))
+        case str():
+            return _plain(value)
+        case _:
+            return value
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\bPageOf_(\w+)_\b", r"PageOf\1", text)
 
 
 def _describe(schemas: dict[str, Any]) -> None:

@@ -17,10 +17,11 @@ from fastapi.routing import APIRoute
 from pydantic_core import to_json
 from starlette.requests import Request
 
+from ..answers.scopes import SCOPES, Scope
 from ..define.document.problems import Unreadable
 from ..define.document.text import read_text
 from .access.guard import PRINCIPAL, Principal
-from .access.tokens import SCOPES, Scope, allows
+from .access.tokens import allows
 from .problems import MEDIA_TYPE, HttpProblem
 from .service import Given, ServerProcess
 
@@ -39,7 +40,7 @@ def bound(
         parameter.replace(annotation=hints[name]) for name, parameter in signature.parameters.items() if name not in own
     ]
     returns = None if hints["return"] is type(None) else hints["return"]
-    status = options.get("status_code", 200)
+    status = options["status_code"]
 
     def written(returned: Any, values: Mapping[str, Any]) -> Response:
         return _written(returned, status, next((value for value in values.values() if type(value) is Response), None))
@@ -220,15 +221,16 @@ class Routes:
 
         def register(endpoint: Endpoint) -> Endpoint:
             common = {"methods": [method], "tags": [self._tag], "openapi_extra": extra, "responses": responses}
-            self._declared.append((path, endpoint, {**common, "operation_id": endpoint.__name__, **options}))
+            declared = {**common, "operation_id": endpoint.__name__, "status_code": 200, **options}
+            self._declared.append((path, endpoint, declared))
             return endpoint
 
         return register
 
 
-def described_body(example: Mapping[str, Any], **others: Any) -> dict[str, Any]:
-    """What OpenAPI says of a body that a route reads itself: a JSON object, or one of these other types."""
-    content = {JSON: {"schema": {"type": "object"}, "example": example}, **others}
+def described_body(schema: Mapping[str, Any], example: Mapping[str, Any], **others: Any) -> dict[str, Any]:
+    """What OpenAPI says of a body that a route reads itself: JSON of this schema, or one of these other types."""
+    content = {JSON: {"schema": schema, "example": example}, **others}
     return {"requestBody": {"required": True, "content": content}}
 
 

@@ -34,25 +34,25 @@ class LocalPipeline:
         from ...pipeline.building.verdict import known_status
 
         known = known_status(self.pipeline) if entity is None else None
-        return known or self.pipeline.view().status(entity).to_json()
+        return known or self.pipeline.view().status(entity).to_dict()
 
     def states(self) -> Iterator[Mapping[str, Any]]:
         view = self.pipeline.view()
-        return (state.to_json() for state in (*view.states(), *view.orphans()))
+        return (state.to_dict() for state in (*view.states(), *view.orphans()))
 
     def why(self, state: str) -> Mapping[str, Any]:
-        return self.pipeline.why(state).to_json()
+        return self.pipeline.why(state).to_dict()
 
     def failures(self) -> Mapping[str, Mapping[str, Any]]:
         from ...pipeline.states.notes import read_failures
 
         failures = read_failures(self.pipeline.store.notes, self.pipeline.name)
-        return {unit: failure.to_json() for unit, failure in sorted(failures.items())}
+        return {unit: failure.to_dict() for unit, failure in sorted(failures.items())}
 
     def plan(
         self, targets: Sequence[str] = (), *, force: bool = False, after: Sequence[LocalPipeline] = ()
     ) -> Mapping[str, Any]:
-        return self.pipeline.plan(targets, force=force, after=[each.pipeline for each in after]).to_json()
+        return self.pipeline.plan(targets, force=force, after=[each.pipeline for each in after]).to_dict()
 
     def build(
         self,
@@ -64,9 +64,9 @@ class LocalPipeline:
     ) -> Mapping[str, Any]:
         from ...pipeline.building.build_once import build_once
 
-        tell = None if progress is None else lambda tally: progress(tally._asdict())
+        tell = None if progress is None else lambda tally: progress(tally.to_dict())
         own = {"engine": self._settings.store, "options": self._settings.for_workers}
-        return build_once(self.pipeline, targets, force=force, existing=existing, progress=tell, **own).to_json()
+        return build_once(self.pipeline, targets, force=force, existing=existing, progress=tell, **own).to_dict()
 
     def change(self, verb: str, *, targets: Sequence[str] = (), **options: Any) -> list[str]:
         changed: list[str] = getattr(self.pipeline, verb)(*targets, **options)
@@ -208,7 +208,7 @@ def watch(place: Connection, *, named: Sequence[str] | None, interval: float | N
 
     def told(report: Any) -> None:
         if report.produced or report.failed:
-            typer.echo(report_text(report.to_json()), err=True)
+            typer.echo(report_text(report.to_dict()), err=True)
 
     with Watcher(
         pipelines,
@@ -283,4 +283,4 @@ def graph(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> N
     from ...pipeline.connected import drawing, links
 
     pipelines = find_pipelines(place, named)
-    say(json_text([link._asdict() for link in links(pipelines)]) if as_json else drawing(pipelines))
+    say(json_text([link.to_dict() for link in links(pipelines)]) if as_json else drawing(pipelines))

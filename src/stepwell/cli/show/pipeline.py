@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...base.clock import utc_text
+from ...answers.staleness import STATUSES, Status
 from ...base.words import count, duration
-from ...pipeline.staleness.standing import STATUSES, Status
 from .words import plain
 
 SHOWN_UP_TO = 50
@@ -73,13 +72,13 @@ def show_matrix(stages: Sequence[str], states: Iterable[Mapping[str, Any]]) -> N
 
 def plan_text(plan: Mapping[str, Any]) -> str:
     lines = []
-    for title, states in (("will run", plan["willRun"]), ("may run", plan["mayRun"])):
+    for title, states in (("will run", plan["will_run"]), ("may run", plan["may_run"])):
         lines.append(f"{title}: {count(len(states), 'state') if states else 'nothing'}")
         lines += [f"  {_named(state)}  {_causes(state)}" for state in states[:SHOWN_UP_TO]]
         if len(states) > SHOWN_UP_TO:
             lines.append(f"  and {len(states) - SHOWN_UP_TO:,} more; --json has all of them")
-    if plan["mayAppear"]:
-        lines.append(f"  and whatever may appear for {', '.join(plan['mayAppear'])}")
+    if plan["may_appear"]:
+        lines.append(f"  and whatever may appear for {', '.join(plan['may_appear'])}")
     return plain("\n".join(lines))
 
 
@@ -97,15 +96,15 @@ def explanation(answer: Mapping[str, Any]) -> str:
     for cause in answer["causes"]:
         lines.append(f"  {cause['cause']}: {cause['text']}")
         if cause["cause"] == "code_changed":
-            lines += [f"    {part}" for part in answer["changedCode"]]
+            lines += [f"    {part}" for part in answer["changed_code"]]
     lines += [f"  above it: {_named(state)} is {state['status']}: {_causes(state)}" for state in answer["upstream"]]
     record = answer["record"]
     if record is not None:
-        lines.append(f"  produced at {record['producedAt']} from {count(len(record['inputs']), 'input')}:")
+        lines.append(f"  produced at {record['produced_at']} from {count(len(record['inputs']), 'input')}:")
         lines += [f"    {path}" for path in list(record["inputs"])[:10]]
-    if answer["notFollowed"]:
+    if answer["not_followed"]:
         lines.append("  changes of this are not noticed, unless it is declared (uses=, version=):")
-        lines += [f"    {what}{f' ({where})' if where else ''}" for what, where in answer["notFollowed"].items()]
+        lines += [f"    {what}{f' ({where})' if where else ''}" for what, where in answer["not_followed"].items()]
     return plain("\n".join(lines))
 
 
@@ -126,11 +125,11 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def failure_text(unit: str, failure: Mapping[str, Any]) -> str:
-    due = failure["nextRetryAt"]
-    again = "stays failed until `retry`" if due is None else f"again at {utc_text(due)}"
+    due = failure["next_retry_at"]
+    again = "stays failed until `retry`" if due is None else f"again at {due}"
     return plain(
-        f"{unit}  {failure['errorType']}: {failure['error']}  "
-        f"({failure['attempts']} in a row; {again}; run {failure['runId']})"
+        f"{unit}  {failure['error_type']}: {failure['error']}  "
+        f"({failure['attempts']} in a row; {again}; run {failure['run_id']})"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ...base.codec import decode
 from ...base.ids import AttemptId, Digest, NodeId, RunId, WorkerId
@@ -114,10 +114,29 @@ class WorkerRow(NamedTuple):
         return info if isinstance(info, dict) else {}
 
 
+JournalKind: TypeAlias = Literal[
+    "created",
+    "claimed",
+    "completed",
+    "failed",
+    "timed_out",
+    "lost",
+    "released",
+    "cancelled",
+    "superseded",
+    "woken",
+    "rewrote",
+    "gate",
+    "run",
+    "healed",
+    "shared",
+]
+
+
 class JournalRow(NamedTuple):
     seq: int
     at: int
-    kind: str
+    kind: JournalKind
     index: int | None  # type: ignore[assignment]  # hides tuple.index, which no record needs
     attempt: int | None
     status: str | None

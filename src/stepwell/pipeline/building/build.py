@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..looking import View
 from ..staleness.units import Unit
@@ -19,6 +19,7 @@ from .wave import Progress, Wave
 from .work import Runs
 
 if TYPE_CHECKING:
+    from ...answers.staleness import Status
     from ...engine import Engine
     from ..definition import PipelineDefinition
 
@@ -239,7 +240,7 @@ class Scanner:
         assert self.view is not None
         model = self.view.model
         paused = self._runs.paused
-        left = {
+        left: dict[str, Status | Literal["paused"]] = {
             unit.id: "paused" if unit.id in paused else standing.status
             for unit in (model.all_units() if units is None else units)
             if (standing := model.standing(unit)).status != "fresh"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from ...answers.pipelines import BuildRecord, ScanProgress
+    from ...answers.staleness import Status
 
 
 class BuildReport(NamedTuple):
@@ -16,8 +20,8 @@ class BuildReport(NamedTuple):
     """Those of them whose content is the same as before: nothing below ran because of them."""
     failed: Mapping[str, str]
     """Units that failed in this build, and triggers (`trigger announce`) that could not be fired, and why."""
-    left: Mapping[str, str]
-    """Units that are still not fresh, and their status."""
+    left: Mapping[str, Status | Literal["paused"]]
+    """Units that are still not fresh, and their status, or that their run is paused."""
     runs: tuple[str, ...]
     seconds: float
 
@@ -25,8 +29,16 @@ class BuildReport(NamedTuple):
     def ok(self) -> bool:
         return not self.failed
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self._asdict().items()}
+    def to_dict(self) -> BuildRecord:
+        return {
+            "pipeline": self.pipeline,
+            "produced": list(self.produced),
+            "unchanged": list(self.unchanged),
+            "failed": dict(self.failed),
+            "left": dict(self.left),
+            "runs": list(self.runs),
+            "seconds": self.seconds,
+        }
 
 
 class BuildTally(NamedTuple):
@@ -34,6 +46,9 @@ class BuildTally(NamedTuple):
     failed: int
     running: int
     ready: int
+
+    def to_dict(self) -> ScanProgress:
+        return {"done": self.done, "failed": self.failed, "running": self.running, "ready": self.ready}
 
 
 class StateEvent(NamedTuple):

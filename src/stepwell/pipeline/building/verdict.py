@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...answers.staleness import STATUSES
 from ..staleness.part import part_of
-from ..staleness.standing import STATUSES
 from ..states.listing import Folder
 from .report import BuildReport
 
 if TYPE_CHECKING:
+    from ...answers.pipelines import PipelineStatusRecord
     from ..definition import PipelineDefinition
     from ..looking import View
 
@@ -38,19 +39,19 @@ def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport |
     return BuildReport(pipeline.name, (), (), {}, left, (), 0.0)
 
 
-def known_status(pipeline: PipelineDefinition) -> dict[str, Any] | None:
+def known_status(pipeline: PipelineDefinition) -> PipelineStatusRecord | None:
     """Return the status that the last scan found, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
     if not _holds(pipeline, pipeline.store.files.walk(pipeline.wanted), verdict):
         return None
-    found = dict(verdict["status"])
+    found: PipelineStatusRecord = verdict["status"]
     return {**found, "stages": {name: found["stages"].get(name, {}) for name in pipeline.stages}}
 
 
 def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping[str, Any]) -> bool:
     if not verdict or any(stage.entities is not None for stage in pipeline.stages.values()):
         return False
-    due = verdict.get("dueAt")
+    due = verdict.get("due_at")
     if due is not None and pipeline.clock() >= due:
         return False
     return verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.changed(folders) == []
@@ -79,7 +80,7 @@ def save_verdict(
     to be fired.
     """
     status = view.status()
-    told = status.to_json()
+    told = status.to_dict()
     if view.snapshot.is_partial:
         told = _with_rest(pipeline.store.cache.read().verdict["status"], told)
     due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
@@ -88,7 +89,7 @@ def save_verdict(
         {
             "fingerprint": pipeline.code.fingerprint(),
             "stale": status.counts.get("stale", 0),
-            "dueAt": min(due, default=None),
+            "due_at": min(due, default=None),
             "status": told,
             "code": pipeline.code.stamps(),
             "paused": sorted(set(paused.values())),
@@ -97,7 +98,7 @@ def save_verdict(
     )
 
 
-def _with_rest(before: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+def _with_rest(before: Mapping[str, Any], part: Mapping[str, Any]) -> Any:
     """Return the status of everything if only `part` was judged and the rest is as fresh as before."""
 
     def counts(former: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:

@@ -6,9 +6,13 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...base.clock import utc_text
 from ...base.codec import encode_checked
+
+if TYPE_CHECKING:
+    from ...answers.pipelines import StageFailureRecord, StateOrigin
 
 EXISTS = "exists"
 """Stands for the content of an input that only has to exist."""
@@ -38,12 +42,28 @@ class Record(NamedTuple):
     """Why it was invalidated."""
 
     def to_json(self) -> dict[str, Any]:
-        """Fields at their default are left out."""
+        """As manifests have it: fields at their default are left out."""
         defaults = self._field_defaults
         return {
             key: dict(value) if isinstance(value, Mapping) else value
             for key, name, value in zip(_keys(Record), self._fields, self, strict=True)
             if name not in defaults or value != defaults[name]
+        }
+
+    def to_dict(self) -> StateOrigin:
+        """As answers have it."""
+        return {
+            "code_hash": self.code_hash,
+            "config_hash": self.config_hash,
+            "content_hash": self.content_hash,
+            "inputs_hash": self.inputs_hash,
+            "produced_at": self.produced_at,
+            "produced_by": self.produced_by,
+            "entity": self.entity,
+            "inputs": dict(self.inputs),
+            "members": None if self.members is None else dict(self.members),
+            "check_hash": self.check_hash,
+            "stale": self.stale,
         }
 
 
@@ -94,6 +114,19 @@ class StageFailure(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         return dict(zip(_keys(StageFailure), self, strict=True))
+
+    def to_dict(self) -> StageFailureRecord:
+        """As answers have it."""
+        return {
+            "error": self.error,
+            "error_type": self.error_type,
+            "attempts": self.attempts,
+            "first_failed_at": utc_text(self.first_failed_at),
+            "last_failed_at": utc_text(self.last_failed_at),
+            "next_retry_at": None if self.next_retry_at is None else utc_text(self.next_retry_at),
+            "identity": self.identity,
+            "run_id": self.run_id,
+        }
 
 
 def failure_from(written: Mapping[str, Any]) -> StageFailure | None:

@@ -15,11 +15,12 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...answers.scopes import SCOPES
+from ...answers.scopes import Scope as Right
 from ..problems import HttpProblem, problem_of, problem_response
 from ..web_ui import WebUi
 from .callers import Caller, Callers
-from .tokens import SCOPES, Token
-from .tokens import Scope as Right
+from .tokens import Token
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
+from ...answers.scopes import SCOPES, Scope
 from ...base.clock import SECOND, is_seconds
 from ...base.codec import decode, encode, sha256
 from ...base.words import shown
@@ -24,17 +25,6 @@ MAX_NAME = 200
 DEFAULT_DAYS = 90.0
 LONGEST_DAYS = 3_650.0
 _TRIES = 20
-
-
-Scope: TypeAlias = Literal["read", "run", "author", "admin"]
-
-SCOPES: tuple[Scope, ...] = ("read", "run", "author", "admin")
-MEANINGS: dict[Scope, str] = {
-    "read": "look at workflows, runs, logs, outputs and pipelines",
-    "run": "start runs of what is stored, and steer them",
-    "author": "store documents and triggers, edit graphs: decides what runs",
-    "admin": "delete runs, look at tokens",
-}
 
 
 def allows(scopes: Iterable[str], needed: Scope) -> bool:

@@ -8,15 +8,14 @@ from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import Header, Query
-from fastapi.responses import StreamingResponse
 from starlette.requests import Request
 
 from ...answers.nodes import JournalRecord
+from ...answers.streams import EndMessage, JournalMessage, LogMessage, ResetMessage, RunMessage
 from ...base.clock import SECOND
 from ...base.codec import text
 from ...base.ids import RunId
 from ...core.model import JournalRow, ListJournal, RunRow
-from ...core.model.lines import LOG
 from ...core.store import reader
 from ...engine.runs.records import journal_record, line_record, run_change
 from ...engine.runs.stored import SLACK, NewLines
@@ -27,7 +26,7 @@ from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given, ServerProcess
 from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream, pages_of_ended, pages_of_unfinished
-from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, RESPONSES, EventStream, event, moved, written_event
+from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, EventStream, describe_stream, event, moved, written_event
 
 routes = Routes("events")
 
@@ -75,7 +74,12 @@ def _place(last: str | None) -> int | None:
     return int(last)
 
 
-@routes.get("/runs/{run_id}/events", "read", response_class=StreamingResponse, responses=RESPONSES)
+@routes.get(
+    "/runs/{run_id}/events",
+    "read",
+    response_class=EventStream,
+    responses=describe_stream(JournalMessage | ResetMessage | EndMessage),
+)
 async def follow_run(
     run_id: str,
     service: Given,
@@ -83,7 +87,7 @@ async def follow_run(
     last_event_id: LastEventId = None,
     after: Annotated[int | None, Query(ge=0, lt=2**53, description="The same for who cannot send headers.")] = None,
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
-) -> StreamingResponse:
+) -> EventStream:
     """The journal of a run as it is written, each entry once, in order, without a gap: `id` is its number.
 
     `reset`: the run is not the one it was (deleted, created again); begin anew, without Last-Event-ID.
@@ -101,21 +105,21 @@ async def _run_events(
 ) -> AsyncIterator[bytes]:
     yield BEGIN
     if place > row.seq:
-        yield event("reset", {"run": row.id, "seq": row.seq})
+        yield event({"event": "reset", "data": {"run": row.id, "seq": row.seq}})
         place = 0
     with service.feed.watching(row.id, place) as watcher:
         journal = _Journal(service, row, place, watcher)
         while not watcher.closed and await visitor.may_stay():
             for entry in await journal.next():
-                yield event("journal", entry, entry["seq"])
+                yield event({"event": "journal", "id": entry["seq"], "data": entry})
             if journal.behind:
                 continue
             if until_ended and await journal.has_ended():
-                yield event("end", {"run": row.id, "status": journal.row.status})
+                yield event({"event": "end", "data": {"run": row.id, "status": journal.row.status}})
                 return
             if not await watcher.wait(HEARTBEAT_SECONDS):
                 if await journal.is_gone():
-                    yield event("reset", {"run": row.id, "seq": None})
+                    yield event({"event": "reset", "data": {"run": row.id, "seq": None}})
                     return
                 yield HEARTBEAT
 
@@ -156,8 +160,8 @@ class _Journal:
         return now is None or now.created_at != self.row.created_at
 
 
-@routes.get("/events", "read", response_class=StreamingResponse, responses=RESPONSES)
-async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> StreamingResponse:
+@routes.get("/events", "read", response_class=EventStream, responses=describe_stream(RunMessage | ResetMessage))
+async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> EventStream:
     """How runs stand, whenever that changes: all of them, without a gap. The same may be told twice; runs have no order among
     each other. First come all runs that have not ended.
 
@@ -181,7 +185,7 @@ async def _all_events(service: ServerProcess, since: int | None, visitor: Visito
             told += len(page)
             lost = told > MAX_CHANGED
         place = now
-        yield event("reset", {}, place) if lost else moved(place)
+        yield _reset(place) if lost else moved(place)
         while not watcher.closed and await visitor.may_stay():
             rows, dropped, as_of = watcher.take()
             for each in rows:
@@ -189,9 +193,13 @@ async def _all_events(service: ServerProcess, since: int | None, visitor: Visito
                     yield written_event("run", _written(service, each), place)
             if rows or dropped:
                 place = as_of
-                yield event("reset", {}, place) if dropped else moved(place)
+                yield _reset(place) if dropped else moved(place)
             elif not await watcher.wait(HEARTBEAT_SECONDS):
                 yield HEARTBEAT
+
+
+def _reset(place: int) -> bytes:
+    return event({"event": "reset", "id": place, "data": {"run": None, "seq": None}})
 
 
 def _missed(service: ServerProcess, since: int | None) -> Iterator[list[RunRow]]:
@@ -210,7 +218,9 @@ def _written(service: ServerProcess, row: RunRow) -> str:
     return found
 
 
-@routes.get("/runs/{run_id}/logs/events", "read", response_class=StreamingResponse, responses=RESPONSES)
+@routes.get(
+    "/runs/{run_id}/logs/events", "read", response_class=EventStream, responses=describe_stream(LogMessage | EndMessage)
+)
 async def follow_logs(
     run_id: str,
     service: Given,
@@ -219,7 +229,7 @@ async def follow_logs(
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     last_event_id: LastEventId = None,
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
-) -> StreamingResponse:
+) -> EventStream:
     """What the bodies of a run log and print, as it is stored. After a break, lines of its last seconds may come twice."""
     run = await to_thread.run_sync(service.stored, run_id)
     index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
@@ -240,9 +250,9 @@ async def _log_events(
         row = await to_thread.run_sync(reader.get_run, service.store, run_id)
         found = await to_thread.run_sync(look)
         for entry, line in found:
-            yield event(LOG, line_record(lines.run, entry, line), entry.at)
+            yield event({"event": "log", "id": entry.at, "data": line_record(lines.run, entry, line)})
         if row is None or (until_ended and row.status.terminal):
-            yield event("end", {"run": run_id, "status": None if row is None else row.status})
+            yield event({"event": "end", "data": {"run": run_id, "status": None if row is None else row.status}})
             return
         quiet = 0.0 if found else quiet + LOG_SECONDS
         if quiet >= HEARTBEAT_SECONDS:

@@ -23,7 +23,7 @@ from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord
 from ...base.clock import SECOND
 from ...base.codec import encode
 from ...core.graph import Graph, to_frozen
-from ...core.model import ListJournal, ListLines, ListNodes, NodeStatus
+from ...core.model import JournalKind, ListJournal, ListLines, ListNodes, NodeStatus
 from ...core.model.lines import LOG, in_order_of_time
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
@@ -140,7 +140,7 @@ def get_output(run_id: str, node: Node, service: Given, request: Request) -> Res
 def list_journal(
     run_id: str,
     service: Given,
-    kind: Annotated[list[str] | None, Query(max_length=20)] = None,
+    kind: Annotated[list[JournalKind] | None, Query(max_length=20)] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
 ) -> PageOf[JournalRecord]:

@@ -18,6 +18,7 @@ from ...engine.documents import version_record
 from ...errors import InputError
 from ...triggers.book import StoredTrigger, Triggers
 from ...triggers.definition import Trigger
+from ...triggers.kinds import FORMS
 from ...triggers.state import RECORD
 from ...triggers.times import moment, time_text
 from ...triggers.webhook import MAX_BODY
@@ -66,6 +67,9 @@ _EXAMPLE = {
 }
 
 
+_ANY_KIND = {"oneOf": [{"$ref": f"#/components/schemas/{form.__name__}"} for form in FORMS.values()]}
+
+
 def _triggers(service: ServerProcess, name: str | None = None) -> Triggers:
     """The triggers; 404 if there is none of this name."""
     if name is not None and reader.get_record(service.store, RECORD, name) is None:
@@ -86,7 +90,7 @@ def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Li
     "author",
     status_code=201,
     responses={200: {"model": TriggerRecord, "description": "There was one of this name: this is its version now."}},
-    openapi_extra=described_body(_EXAMPLE),
+    openapi_extra=described_body(_ANY_KIND, _EXAMPLE),
 )
 async def add_trigger(request: Request, service: Given, response: Response) -> TriggerRecord:
     """Store a trigger, or a new version of it. A refusal lists every problem and its place."""
@@ -171,7 +175,9 @@ def backfill_trigger(name: Name, body: BackfillRequest, service: Given) -> Backf
             "required": False,
             "content": {
                 "application/json": {"schema": {}},
-                "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+                "application/x-www-form-urlencoded": {
+                    "schema": {"type": "object", "additionalProperties": {"type": "string"}}
+                },
                 "text/plain": {"schema": {"type": "string"}},
             },
         }

@@ -33,7 +33,8 @@ routes = Routes("workflows")
 _FETCH = {"id": "fetch", "handler": "http_request", "config": {"url": "{{ input.url }}"}}
 _SIZE = {"id": "size", "handler": "compute", "config": {"expression": "fetch.output.text | length"}}
 _EXAMPLE = {"name": "summarise", "nodes": [_FETCH, {**_SIZE, "dependencies": ["fetch"]}]}
-_DOCUMENT = described_body(_EXAMPLE, **{"application/yaml": {"schema": {"type": "string"}}})
+_ANY = {"type": "object", "additionalProperties": True}
+_DOCUMENT = described_body(_ANY, _EXAMPLE, **{"application/yaml": {"schema": {"type": "string"}}})
 
 
 async def _document(request: Request, service: ServerProcess) -> Document:

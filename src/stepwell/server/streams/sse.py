@@ -6,12 +6,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
+from pydantic import Field
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from ...answers.streams import (
+    EndMessage,
+    GoneMessage,
+    JournalMessage,
+    LogMessage,
+    ResetMessage,
+    RunMessage,
+    StateMessage,
+)
 from ...base.codec import text
 
 HEARTBEAT_SECONDS = 15.0
@@ -19,21 +29,26 @@ HEARTBEAT = b": heartbeat\n\n"
 BEGIN = b"retry: 2000\n\n"
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
 """No proxy may keep events to itself."""
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-sent events, until the client goes.", "content": {"text/event-stream": {}}}
-}
-"""What OpenAPI says of a stream."""
+Message: TypeAlias = JournalMessage | LogMessage | RunMessage | EndMessage | ResetMessage | StateMessage | GoneMessage
 
 
-def event(kind: str, data: Any, place: str | int | None = None) -> bytes:
+def describe_stream(messages: Any) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a stream that sends these kinds of messages."""
+    description = "Server-sent events. Each is an `event`, perhaps an `id`, and `data` as JSON."
+    return {200: {"description": description, "model": Annotated[messages, Field(discriminator="event")]}}
+
+
+def event(message: Message) -> bytes:
     """
-    >>> event("run", {"status": "RUNNING"}, 7)
-    b'event: run\\nid: 7\\ndata: {"status":"RUNNING"}\\n\\n'
+    >>> event({"event": "end", "data": {"run": "r", "status": None}})
+    b'event: end\\ndata: {"run":"r","status":null}\\n\\n'
     """
-    return written_event(kind, text(data), place)
+    place = message.get("id")
+    assert place is None or isinstance(place, int)
+    return written_event(message["event"], text(message["data"]), place)
 
 
-def written_event(kind: str, data: str, place: str | int | None = None) -> bytes:
+def written_event(kind: str, data: str, place: int | None = None) -> bytes:
     """The same for data that is JSON already."""
     head = f"event: {kind}\n" + ("" if place is None else f"id: {place}\n")
     return f"{head}data: {data}\n\n".encode()
@@ -68,8 +83,10 @@ class Listener:
 class EventStream(StreamingResponse):
     """A stream that takes its place when it begins, and gives it back whatever ends it."""
 
+    media_type = "text/event-stream"
+
     def __init__(self, room: AbstractContextManager[None], events: AsyncIterator[bytes]) -> None:
-        super().__init__(events, headers=HEADERS, media_type="text/event-stream")
+        super().__init__(events, headers=HEADERS)
         self._room = room
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:

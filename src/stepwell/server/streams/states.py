@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
+from ...answers.pipelines import StateRecord
 from ...errors import StepwellError
 from ...pipeline import Pipeline
 from .sse import Listener
@@ -29,7 +30,7 @@ SHARE_OF_TIME = 0.1
 """Reading must not slow down the work, so slow reads are done less often."""
 _FAILURES = os.path.join(".stepwell", "failures.json")
 
-States = dict[tuple[str, str], dict[str, Any]]
+States = dict[tuple[str, str], StateRecord]
 """By stage and entity."""
 
 
@@ -79,7 +80,7 @@ class _Followed:
 def read_states(pipeline: Pipeline) -> States:
     """The status of all states, including orphans."""
     view = pipeline.view()
-    return {(each.stage, each.entity): each.to_json() for each in (*view.states(), *view.orphans())}
+    return {(each.stage, each.entity): each.to_dict() for each in (*view.states(), *view.orphans())}
 
 
 def changes(pipeline: Pipeline, stop: threading.Event) -> Iterator[None]:

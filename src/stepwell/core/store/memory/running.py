@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ....base.ids import AttemptId, RunId, split_attempt_id
 from ...model import (
@@ -81,7 +82,8 @@ def end(attempt: AttemptState, status: AttemptStatus, node_status: NodeStatus, n
     attempt.status, attempt.ended_at = status, now
     change(run, node, node_status)
     node.reason = None
-    run.note(now, status.lower(), node.index, attempt.number, node_status)
+    kind: Any = status.lower()
+    run.note(now, kind, node.index, attempt.number, node_status)
 
 
 def change(run: RunState, node: NodeState, status: NodeStatus) -> None:

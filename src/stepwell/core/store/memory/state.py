@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from ....base.ids import AttemptId, Digest, GateToken, RunId, attempt_id
 from ...model import Create, Lane, LayoutRow, RunNews, StoreLimits
-from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
+from ...model.rows import AttemptRow, GateState, JournalKind, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...model.status import ACTIVE_NODES, FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import GateFacts
 from .versions import Records, Versions
@@ -120,7 +120,7 @@ class RunState:
     def id(self) -> RunId:
         return self.created.run_id
 
-    def note(self, at: int, kind: str, index: int | None, attempt: int | None, status: str | None) -> None:
+    def note(self, at: int, kind: JournalKind, index: int | None, attempt: int | None, status: str | None) -> None:
         """Add to the journal; `seq` numbers the entries without a gap."""
         self.seq += 1
         self.journal.append(JournalRow(self.seq, at, kind, index, attempt, status))

@@ -7,7 +7,9 @@ as that number plus ENDS, so a new attempt status needs a number from 20 on, wit
 
 from __future__ import annotations
 
-from ...model import AttemptStatus, GateState, NodeStatus, RunStatus, VersionKind
+from typing import get_args
+
+from ...model import AttemptStatus, GateState, JournalKind, NodeStatus, RunStatus, VersionKind
 
 RUN_CODE = {status: status.code for status in RunStatus}
 NODE_CODE = {status: status.code for status in NodeStatus}
@@ -37,7 +39,7 @@ RUN_STATUS = {code: status for status, code in RUN_CODE.items()}
 NODE_STATUS = {code: status for status, code in NODE_CODE.items()}
 ATTEMPT_STATUS = {code: status for status, code in ATTEMPT_CODE.items()}
 GATE = {code: state for state, code in GATE_CODE.items()}
-KINDS = {code: kind for kind, code in KIND_CODE.items()}
+KINDS: dict[int, JournalKind] = {KIND_CODE[kind]: kind for kind in get_args(JournalKind)}
 
 # Statements are written with these names. The partial indexes of the schema repeat some of the numbers.
 N_PENDING = NodeStatus.PENDING.code
