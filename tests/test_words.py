@@ -13,10 +13,8 @@ NAMED_TWICE = {
         "Cause",
         "Host",
         "Job",
-        "Question",
         "Runner",
         "Runs",
-        "Unit",
     ),
 }
 """Class names that still mean two things. Take out those that no longer do; add none."""

@@ -50,7 +50,7 @@ def produce(home: str, pipeline: str, root: str, stage: str, units: list[UnitArg
     work = _Work(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
     for key, inputs in units:
         ctx.check()
-        unit = _Unit(work, key, inputs)
+        unit = _UnitAttempt(work, key, inputs)
         try:
             if unit.prepare():
                 work.units.append(unit.finish(unit.call()))
@@ -68,7 +68,7 @@ async def produce_async(
     """The same for one entity of a stage that is an `async def`."""
     work = _Work(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
     ((key, inputs),) = units
-    unit = _Unit(work, key, inputs)
+    unit = _UnitAttempt(work, key, inputs)
     try:
         if unit.prepare():
             work.units.append(unit.finish(await unit.call()))
@@ -129,7 +129,7 @@ class _Work:
         return node_output(name, self.pipeline.code.current(name), produced, seconds, self.units, self._failed)
 
 
-class _Unit:
+class _UnitAttempt:
     """One attempt at one unit."""
 
     def __init__(self, work: _Work, key: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> None:

@@ -17,20 +17,20 @@ from .fields import LARGEST, Arguments, Fields, unpack_document
 from .library import SCANNED
 
 
-class Question(NamedTuple):
+class LibraryQuestion(NamedTuple):
     query: Query
     fields: Fields
     read: Callable[[Any, Any, Blobs], Any]
     """Makes the answer to the query from that of the library."""
 
 
-def question(query: Query, arguments: Arguments) -> Question:
+def question(query: Query, arguments: Arguments) -> LibraryQuestion:
     kind = type(query)
     fields = {"op": kind.__name__, **arguments.fields(query)}
     if "limit" in fields:
         fields["limit"] = max(0, min(fields["limit"], SCANNED))
     more = _MORE.get(kind)
-    return Question(query, fields if more is None else fields | more(query), _READERS[kind])
+    return LibraryQuestion(query, fields if more is None else fields | more(query), _READERS[kind])
 
 
 def _nodes(query: queries.ListNodes, found: Any, _: Blobs) -> queries.Page[NodeRow]:

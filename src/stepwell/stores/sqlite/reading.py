@@ -43,7 +43,7 @@ SELECT digest, workflow FROM graph g
 _UNFINISHED = f"""
 SELECT DISTINCT r.workflow, r.target, g.digest
   FROM run r INDEXED BY run_unfinished CROSS JOIN graph g ON g.key = r.graph
- WHERE r.status < {codes.R_COMPLETED} AND (r.workflow, coalesce(r.target, ''), g.digest) > (?, ?, ?)
+ WHERE r.status < {codes.R_TERMINAL} AND (r.workflow, coalesce(r.target, ''), g.digest) > (?, ?, ?)
  ORDER BY r.workflow, coalesce(r.target, ''), g.digest LIMIT ?
 """
 
@@ -116,7 +116,7 @@ def _runs(tx: Transaction, query: queries.ListRuns) -> queries.RunPage:
     elif (
         query.digest is not None
         and query.statuses
-        and all(codes.RUN_CODE[s] < codes.R_COMPLETED for s in query.statuses)
+        and all(codes.RUN_CODE[s] < codes.R_TERMINAL for s in query.statuses)
     ):
         source = _RUN_UNFINISHED
     elif query.ended_before is not None or query.ended_since is not None:
@@ -162,7 +162,7 @@ def _some_runs(tx: Transaction, query: queries.ListRuns, source: str) -> list[An
     if query.statuses:
         where.append(f"r.status IN ({','.join(str(codes.RUN_CODE[status]) for status in query.statuses)})")
     if source is _RUN_UNFINISHED:
-        where.append(f"r.status < {codes.R_COMPLETED}")
+        where.append(f"r.status < {codes.R_TERMINAL}")
     statement = f"{source} WHERE {' AND '.join(where) or '1'} ORDER BY r.key DESC LIMIT ?"
     return tx.all(statement, (*values, query.limit + 1))
 

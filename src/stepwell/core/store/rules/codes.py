@@ -63,10 +63,13 @@ A_CANCELLED = AttemptStatus.CANCELLED.code
 A_SUPERSEDED = AttemptStatus.SUPERSEDED.code
 R_PENDING = RunStatus.PENDING.code
 R_RUNNING = RunStatus.RUNNING.code
+"""The next number after that of PENDING, which a run leaves when its first node starts."""
 R_PAUSED = RunStatus.PAUSED.code
 R_CANCELLING = RunStatus.CANCELLING.code
 R_COMPLETED = RunStatus.COMPLETED.code
 R_CANCELLED = RunStatus.CANCELLED.code
+R_TERMINAL = R_COMPLETED
+"""Statuses from here on are terminal."""
 G_OPEN, G_HELD, G_SHUT = GATE_CODE[GateState.OPEN], GATE_CODE[GateState.HELD], GATE_CODE[GateState.SHUT]
 
 ORDINALS = 65_536

@@ -86,7 +86,7 @@ class DatabaseStates:
         """One transaction: what is in it is seen, all of it or nothing."""
         with self._database.changing() as change:
             check()
-            published = publish_batch(_Batch(change, publications, self.files), publications)
+            published = publish_batch(_DatabaseBatch(change, publications, self.files), publications)
         for each in publications:
             self.drafts.remove(each.draft)
         return published
@@ -146,7 +146,7 @@ def _keep_aside(change: Change, contents: Mapping[str, str]) -> None:
     change.run_many("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", kept)
 
 
-class _Batch:
+class _DatabaseBatch:
     """Publications of one transaction: what they find is read at once, and what they change is written at once."""
 
     def __init__(self, change: Change, publications: Sequence[Publication], files: DatabaseFiles) -> None:

@@ -127,7 +127,7 @@ BEGIN
   UPDATE run
      SET last_token = token, token = NULL, purpose = NULL, arguments = '', expires_at = NULL, status = v_status,
          reason = p_finish ->> 2, input = coalesce(p_input, input),
-         ended_at = CASE WHEN status = v_status THEN ended_at WHEN v_status >= {R_COMPLETED} THEN p_now END,
+         ended_at = CASE WHEN status = v_status THEN ended_at WHEN v_status >= {R_TERMINAL} THEN p_now END,
          cancel_at = CASE v_status WHEN {R_CANCELLING} THEN p_now + coalesce((p_finish ->> 3)::bigint, 0) END,
          gate = CASE WHEN v_open THEN {G_OPEN} ELSE {G_SHUT} END, stopping = stopping AND NOT v_open,
          deadline_at = CASE WHEN v_open AND timeout IS NOT NULL AND status <> v_status THEN p_now + timeout ELSE deadline_at END,

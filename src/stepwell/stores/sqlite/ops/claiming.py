@@ -19,7 +19,6 @@ from ....core.store.rules.codes import (
     N_READY,
     N_RUNNING,
     ORDINALS,
-    R_PENDING,
     R_RUNNING,
 )
 from ..limits import LIMITS
@@ -52,7 +51,7 @@ _OF_FOUND = f"""
 _CANDIDATES = {
     ready: f"""
 SELECT n.run, r.id, n.idx, n.attempt + 1, n.failures, n.losses, (SELECT has_needs FROM graph WHERE key = r.graph),
-       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status = {R_PENDING}, n.postponed
+       n.generation, r.heals, r.seq, r.started_at IS NULL OR r.status < {R_RUNNING}, n.postponed
 {ready}"""
     for ready in (_OF_RUN, _OF_RUNS, _OF_FOUND)
 }
@@ -98,8 +97,8 @@ _HOLD = "INSERT OR IGNORE INTO held (run, worker) SELECT DISTINCT run, ? FROM te
 # A statement of its own: it updates indexes, which would else be written with every claim.
 _START_RUNS = f"""
 UPDATE run
-   SET started_at = coalesce(started_at, :now), status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
- WHERE key IN (SELECT run FROM temp.granted) AND (started_at IS NULL OR status = {R_PENDING})
+   SET started_at = coalesce(started_at, :now), status = max(status, {R_RUNNING})
+ WHERE key IN (SELECT run FROM temp.granted) AND (started_at IS NULL OR status < {R_RUNNING})
 """
 _NOTE_STARTS = f"""
 INSERT INTO journal (run, seq, at, kind, idx, number)

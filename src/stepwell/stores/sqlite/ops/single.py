@@ -36,7 +36,6 @@ from ....core.store.rules.codes import (
     ORDINALS,
     R_CANCELLING,
     R_COMPLETED,
-    R_PENDING,
     R_RUNNING,
     RUN_STATUS,
 )
@@ -229,7 +228,7 @@ _HOLD = "INSERT OR IGNORE INTO held (run, worker) VALUES (?, ?)"
 _COUNT_STARTS = "UPDATE run SET seq = ? WHERE key = ?"
 _START_RUN = f"""
 UPDATE run SET seq = ?, started_at = coalesce(started_at, ?),
-               status = CASE status WHEN {R_PENDING} THEN {R_RUNNING} ELSE status END
+               status = max(status, {R_RUNNING})
  WHERE key = ?
 """
 

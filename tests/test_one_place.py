@@ -1,0 +1,81 @@
+"""How many places a change touches, counted in the source: what exists once is written once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stepwell.core.graph.spec import NODE_OPTIONS
+from stepwell.core.model import RunStatus
+
+PACKAGE = Path(__file__).parents[1] / "src" / "stepwell"
+STORES = ("core/model", "core/store", "stores")
+COMMENTS = {".py": r"#.*", ".sql": r"--.*", ".lua": r"--.*"}
+
+
+@cache
+def source(path: Path) -> str:
+    """Without comments, nearly: what follows a # in a text is gone as well."""
+    return re.sub(COMMENTS[path.suffix], "", path.read_text("utf-8"))
+
+
+def files(*folders: str) -> Iterator[Path]:
+    for folder in folders or ("",):
+        yield from sorted(path for path in (PACKAGE / folder).rglob("*") if path.suffix in COMMENTS)
+
+
+def matching(pattern: str, *folders: str) -> list[str]:
+    """The files of these folders that the pattern is found in."""
+    return [str(path.relative_to(PACKAGE)) for path in files(*folders) if re.search(pattern, source(path))]
+
+
+@cache
+def names(path: Path) -> frozenset[str]:
+    """What a module names in its code: variables, attributes, keywords and texts that are one word."""
+    tree = ast.parse(path.read_text("utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return frozenset(
+        name
+        for node in ast.walk(tree)
+        if id(node) not in said
+        for name in (getattr(node, field, None) for field in ("id", "attr", "arg", "name", "value"))
+        if isinstance(name, str)
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "most"),
+    [("core/store/memory", 1), ("stores/sqlite", 2), ("stores/postgres", 2), ("stores/redis", 2)],
+)
+def test_completing_a_node_is_written_in_few_places(folder: str, most: int) -> None:
+    """Whoever completes a node lowers what its children wait for. SQLite has sets, and statements for a few."""
+    lowering = r"waiting (-=|= (\w+\.)?waiting -) ?"
+    assert 1 <= len(matching(lowering, folder)) <= most
+
+
+def test_the_engine_completes_nodes_in_one_place() -> None:
+    assert matching(r"\bsettling\.COMPLETED\b", "engine") == ["engine/bodies/attempt.py"]
+
+
+def test_a_column_at_settlement_is_in_few_lines_of_the_stores() -> None:
+    """`outcome` is one: settled, stored, read, copied and restored, on four stores."""
+    lines = [line for path in files(*STORES) for line in path.read_text("utf-8").splitlines()]
+    assert 20 < sum(bool(re.search(r"\boutcome\b", line)) for line in lines) <= 40
+
+
+@pytest.mark.parametrize("status", RunStatus)
+def test_a_status_of_runs_is_named_in_few_files(status: RunStatus) -> None:
+    """As `RunStatus.X`, as R_X in statements, and as R.X in Lua and in the tables of statuses."""
+    assert 2 <= len(matching(rf"\b(RunStatus\.|R\.|R_){status}\b")) <= 14
+
+
+@pytest.mark.parametrize("option", ["isolation", "transaction", "requires_idempotency"])
+def test_an_option_of_nodes_is_in_few_files_beside_those_where_it_acts(option: str) -> None:
+    assert option in {each.name for each in NODE_OPTIONS}
+    naming = [path for path in files("define", "core/graph") if option in names(path)]
+    assert 1 <= len(naming) <= 3, naming
