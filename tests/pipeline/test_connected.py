@@ -10,6 +10,7 @@ import pytest
 
 from stepwell import Engine, Pipeline
 from stepwell.pipeline.building.watch import Watcher
+from stepwell.pipeline.connected import drawing
 from tests.forking.template import Template
 from tests.pipeline.blog import Ledger, make_blog, write
 
@@ -74,12 +75,21 @@ def test_files_that_nobody_can_foresee_may_appear_in_the_plan_of_a_reader(root: 
     reader.stage("read", input="chapters/{book}/{number}.txt", output="read/{book}/{number}.txt")(_same)
     reader.stage("again", input="read/{book}/{number}.txt", output="again/{book}/{number}.txt")(_same)
     write(root, "books/moby.txt", "Call me Ishmael")
+    writer.stage("both", input="books/{book}.txt", output={"toc": "toc/{book}", "pages": "pages/{book}/{number}"})(
+        _both
+    )
+    writer.stage("number", input="pages/{book}/{number}", output="numbered/{book}/{number}")(_same)
     plan = reader.plan(after=[writer])
     assert (plan.will_run, plan.may_run, plan.may_appear) == ((), (), ("read", "again"))
+    assert writer.plan().may_appear == ("number",)
 
 
 def _split(text: str) -> dict[str, str]:
     return dict(enumerate(text.split()))  # type: ignore[arg-type]
+
+
+def _both(text: str) -> dict[str, object]:
+    return {"toc": text, "pages": _split(text)}
 
 
 def _same(text: str) -> str:
@@ -140,3 +150,21 @@ def test_connected_pipelines_are_planned_and_built_in_their_order(tmp_path: Path
     first, second = ask("--dry-run")
     assert (len(first["will_run"]), len(second["will_run"]), len(second["may_run"])) == (1, 0, 1)
     assert [report["produced"] for report in ask()] == [["up a"], ["read a"]]
+
+
+def test_the_drawing_of_pipelines_has_every_stage_and_every_way_between_them(root: Path) -> None:
+    writer, reader = Pipeline("writer", root=root), Pipeline("reader", root=root)
+    writer.stage("split", input="books/{book}.txt", output="chapters/{book}/{number}.txt")(_split)
+    reader.stage("read", input="chapters/{book}/{number}.txt", output="read/{book}/{number}.txt")(_same)
+    assert drawing([writer, reader]).splitlines() == [
+        "flowchart LR",
+        "  subgraph writer",
+        '    n0["split"]',
+        "  end",
+        "  subgraph reader",
+        '    n1["read"]',
+        "  end",
+        '  n2[/"books/{book}.txt"/]',
+        "  n2 --> n0",
+        '  n0 -->|"chapters/{book}/{number}.txt"| n1',
+    ]

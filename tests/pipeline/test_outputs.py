@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepwell import Engine, Pipeline
-from stepwell.errors import UnsafePath
+from stepwell.errors import DefinitionError, UnsafePath
 from tests.pipeline.blog import causes, statuses, write
 
 
@@ -276,3 +276,39 @@ def test_async_bodies_are_equal(root: Path, engine: Engine) -> None:
     write(root, "in/a", "x")
     assert pipeline.build(engine=engine).ok
     assert (root / "out/a").read_text() == "X"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "problem"),
+    [
+        (str, "a directory is given as Path"),
+        (bytes, "a directory is given as Path"),
+        (complex, "Path, str and bytes, or JSON"),
+    ],
+)
+def test_a_parameter_that_cannot_have_its_input_is_refused(root: Path, annotation: type, problem: str) -> None:
+    def body(folder):
+        return ""
+
+    body.__annotations__["folder"] = annotation
+    with pytest.raises(DefinitionError, match=problem):
+        Pipeline("p", root=root).stage("s", input="in/{x}/", output="out/{x}")(body)
+
+
+@pytest.mark.parametrize("kind", [str, bytes, Path])
+def test_a_validation_says_what_is_wrong(root: Path, engine: Engine, kind: type) -> None:
+    def check(state):
+        text = state.read_text() if kind is Path else state if kind is str else state.decode()
+        return {"good": None, "fine": True, "bad": False, "long": "it is too long"}[text]
+
+    check.__annotations__["state"] = kind
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt", validate=check, version="1")(
+        lambda text: text.read_text()
+    )
+    for name in ("good", "fine", "bad", "long", "other"):
+        write(root, f"in/{name}.txt", name)
+    report = pipeline.build(engine=engine)
+    assert set(report.produced) == {"same good", "same fine"}
+    problems = {unit.removeprefix("same "): problem.rpartition(": ")[2] for unit, problem in report.failed.items()}
+    assert problems == {"bad": "its validation refuses it", "long": "it is too long", "other": "'other'"}

@@ -53,8 +53,10 @@ def test_a_split_that_is_ambiguous_is_refused_and_said() -> None:
     pattern = Pattern("{a}-{b}.txt")
     assert pattern.is_ambiguous("x-y-z.txt")
     assert not pattern.is_ambiguous("x-y.txt")
-    with pytest.raises(DefinitionError, match="nothing tells where one variable ends"):
-        Pattern("{a}{b}.txt")
+    for unclear in ("{a}{b}.txt", "{a:x}{b}.txt", "{a}{b:x}.txt"):
+        with pytest.raises(DefinitionError, match="nothing tells where one variable ends"):
+            Pattern(unclear)
+    assert Pattern("{a:x+}{b:y+}").match("xxy") == {"a": "xx", "b": "y"}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import Engine, Pipeline
+from stepwell import Engine, Entity, Pipeline
 from stepwell.errors import InputError
 from stepwell.pipeline.building.build import Scanner
 from stepwell.pipeline.states import single
+from stepwell.pipeline.states.single import is_recent
 from tests.pipeline.blog import Clock, Ledger, causes, make_blog, statuses, write
 
 A, B = "2026-01-15", "2026-01-16"
@@ -478,10 +479,13 @@ def test_a_scanner_knows_when_something_becomes_stale_by_itself(root: Path, engi
         assert scanner.changed(["in/a", "in/b"]).left == {"later a": "waiting", "later b": "waiting"}
         assert scanner.due_at() == pytest.approx(clock.now + 15, abs=0.01)
         clock.now += 30
-        assert scanner.scan().left == {"later a": "failed", "later b": "failed"}
+        first = scanner.scan()
+        assert first.left == {"later a": "failed", "later b": "failed"}
         assert scanner.due_at() == clock.now + 50
         clock.now += 50
-        assert scanner.scan().failed.keys() == {"later a", "later b"}
+        second = scanner.scan()
+        assert second.failed.keys() == {"later a", "later b"}
+        assert len(first.runs) == len({*first.runs, *second.runs}) - len(second.runs) == 1
         assert scanner.due_at() == clock.now + 70
         clock.now += 70
         scanner.scan()
@@ -507,3 +511,37 @@ def test_looking_for_targets_takes_a_limited_time(root: Path) -> None:
         with pytest.raises(InputError, match=r"is no stage, entity or state|may have globs"):
             view.find_all(targets)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("fraction", [0, 123_456])
+def test_a_file_is_recent_for_as_long_as_its_stamp_may_stay_the_same(fraction: int) -> None:
+    """Two seconds where the file system records whole seconds only, a tenth of one elsewhere."""
+    now = 1_800_000_000 * 10**9
+    for age_ms in (0, 90, 110, 1_900, 2_100):
+        changed = now - age_ms * 10**6 + fraction
+        for stamp in ((1, changed, now - 10**10 + fraction, 1), (1, now - 10**10 + fraction, changed, 1)):
+            limit_ms = 100 if stamp[2] % 1_000_000 else 2_000
+            assert is_recent(stamp, now) == (age_ms <= limit_ms), (age_ms, stamp)
+
+
+def test_a_directory_that_matches_in_several_ways_is_left_out_and_said(root: Path) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("list", input="in/{x}-{y}/", output="out/{x}/{y}.txt", version="1")(_list)
+    pipeline.stage("deep", input="in/{x}-{y}/{z}/file", output="deep/{x}/{y}/{z}.txt", version="1")(_list)
+    for folder in ("a-b-c", "a-b", "a-b-c-d/below", "other"):
+        write(root, f"in/{folder}/z/file", "text")
+    assert set(pipeline.status().problems) == {
+        *((f"in/{name}", "it matches in/{x}-{y}/ in more than one way") for name in ("a-b-c", "a-b-c-d")),
+        ("in/a-b-c/z", "it matches in/{x}-{y}/{z}/file in more than one way"),
+        ("in/a-b-c-d/below", "it matches in/{x}-{y}/{z}/file in more than one way"),
+    }
+    assert statuses(pipeline) == {"list a/b": "stale", "deep a/b/z": "stale"}
+
+
+def _list(folder: Path) -> str:
+    return str(folder)
+
+
+def test_entities_are_equal_if_their_values_are() -> None:
+    assert Entity({"x": "1"}, "in/1") == Entity({"x": "1"}, "out/1")
+    assert Entity({"x": "1"}) not in (Entity({"x": "2"}), Entity({"y": "1"}), "1")

@@ -423,3 +423,17 @@ def test_a_trigger_that_starts_nothing_is_a_problem_of_its_document(root: Path) 
         load_pipeline(file, root=str(root), strict=True)
     with pytest.raises(DefinitionError, match="trigger 'on' starts nothing"):
         _plain(root).trigger("on", state="article", workflow=None)
+
+
+@EVERY_KIND
+def test_content_of_the_baseline_starts_something_when_it_comes_back(root: Path, engine: Engine, make: Make) -> None:
+    _save_announce(engine)
+    write(root, "notes/one.txt", "1")
+    pipeline = _plain(root)
+    if make is _in_a_document:
+        pipeline = load_pipeline(_make_document(root, "p", [SCAN, MAKE], ("notes", "article")), root=str(root))
+    pipeline.build(engine=engine)
+    for content, started in (("1", []), ("2", ["one"]), ("1", ["one", "one"]), ("2", ["one", "one"])):
+        write(root, "notes/one.txt", content)
+        make(root, engine).build(engine=engine)
+        assert _announced(engine) == started

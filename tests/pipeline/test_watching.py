@@ -15,7 +15,7 @@ from stepwell.errors import DefinitionError
 from stepwell.pipeline.building.build import BuildReport, Scanner
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.connected import check_together
-from tests.pipeline.blog import Ledger, make_blog, write
+from tests.pipeline.blog import Clock, Ledger, make_blog, write
 
 A, B = "2026-01-15", "2026-01-16"
 
@@ -206,3 +206,16 @@ def test_events_come_to_the_same_as_a_look_at_everything(root: Path, engine: Eng
             assert seen.status().to_dict() == now.status().to_dict()
             assert {u.id: u.outputs for u in seen.model.all_units()} == {u.id: u.outputs for u in now.model.all_units()}
             assert seen.snapshot.records == now.snapshot.records
+
+
+def test_what_backs_off_is_looked_at_when_it_is_due_and_not_before(root: Path, engine: Engine) -> None:
+    clock = Clock()
+    reports: list[BuildReport] = []
+    blog = make_blog(root, clock=clock)
+    write(root, f"daily/{A}/a.txt", "boom")
+    with Watcher([blog], engine, interval=3_600, on_build=reports.append) as watcher:
+        watcher._scan_all()
+        for seconds, scans in ((0, 1), (59, 1), (60, 2)):
+            clock.now = 1_800_000_000.0 + seconds
+            watcher._turn([])
+            assert len(reports) == scans

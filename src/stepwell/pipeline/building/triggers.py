@@ -67,9 +67,7 @@ class BuildTriggers:
     def note_baselines(self, view: View) -> None:
         """Before anything is built: note the fresh states for each trigger that has no baseline yet."""
         subscriptions = self._subscriptions()
-        if not subscriptions:
-            return
-        marks = self._pipeline.store.notes.read("triggers")
+        marks = self._pipeline.store.notes.read("triggers") if subscriptions else {}
         for each in subscriptions:
             if marks.get(f"{each.key} {SEEN}") == each.since:
                 continue

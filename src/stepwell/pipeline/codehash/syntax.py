@@ -199,8 +199,6 @@ def impure_call(statement: ast.stmt) -> str | None:
     """Return a call that is not pure, or a name that depends on the machine, in an assignment of a module."""
     value = getattr(statement, "value", None) or statement
     for each in ast.walk(value):
-        if isinstance(each, ast.Lambda | ast.FunctionDef):
-            continue
         if isinstance(each, ast.Call):
             called = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "?")
             if called not in _PURE_CALLS:

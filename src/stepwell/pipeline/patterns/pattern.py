@@ -178,10 +178,11 @@ class Pattern:
         return None if pairs is None else values
 
     def leads_to(self, names: list[str]) -> bool:
-        """Whether a path that matches can be in or below this directory."""
-        if self._deep is not None:
-            return self.begins_with(names[: self._deep])
-        return (self.is_directory or len(names) < len(self.components)) and self.begins_with(names)
+        """Whether a path that matches, perhaps in more than one way, can be in or below this directory."""
+        if self._deep is None and not self.is_directory and len(names) >= len(self.components):
+            return False
+        pairs = list(zip(self.components, names[: self._deep], strict=False))
+        return self._matched([(each, name) for each, name in pairs if not each.is_ambiguous(name)]) is not None
 
     def covers(self, path: str) -> bool:
         """Whether a file matches, or is in or below a directory that does."""
@@ -192,8 +193,11 @@ class Pattern:
 
     def is_ambiguous(self, path: str) -> bool:
         """Whether a path matches in more than one way, so that the variables have no certain values."""
-        pairs = self._pairs(path.removesuffix("/").split("/"))
-        return any(component.is_ambiguous(name) for component, name in pairs or ())
+        return _is_ambiguous(self._pairs(path.removesuffix("/").split("/")))
+
+    def is_ambiguous_folder(self, names: list[str]) -> bool:
+        """The same of a directory in which a path that matches can be, or that is one itself."""
+        return _is_ambiguous(self._pairs(names, 0 if self.is_directory else 1))
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the path for these values, unchecked (`checked_path` does that). A pattern with globs has none."""
@@ -215,6 +219,10 @@ class Pattern:
     def _wild_components(self) -> list[_Component | None]:
         components = (*self.components, *_BELOW) if self.is_directory else self.components
         return [None if each.is_deep else each for each in components]
+
+
+def _is_ambiguous(pairs: list[tuple[_Component, str]] | None) -> bool:
+    return any(component.is_ambiguous(name) for component, name in pairs or ())
 
 
 def _parsed(text: str) -> tuple[_Component, ...]:

@@ -96,7 +96,7 @@ class Model:
                 pattern, into = reading.pattern, found[reading.stage.name, reading.name]
                 values = pattern.match_folder(components)
                 if values is None:
-                    if folder and pattern.is_directory and pattern.is_ambiguous(folder):
+                    if pattern.is_ambiguous_folder(components):
                         self.ambiguous.append((folder, pattern.text))
                     continue
                 if not pattern.is_directory:
