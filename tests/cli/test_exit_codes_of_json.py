@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from stepwell.answers import attempts, fleet, nodes, pipelines, reports, runs, triggers, workflows
+from stepwell.answers import attempts, fleet, graphs, nodes, pipelines, reports, runs, triggers, workflows
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
@@ -24,7 +24,7 @@ RECORDS: dict[str, Any] = {
     "checkpoints": list[reports.LabelRecord] | reports.CheckpointRecord,
     "diff": reports.ComparisonRecord,
     "replay": reports.ReplayRecord,
-    "graph": nodes.GraphRecord,
+    "graph": graphs.GraphRecord,
     "check": list[workflows.CheckedFile],
     "save": list[workflows.SavedRecord],
     "workflows": list[workflows.WorkflowRecord],

@@ -138,7 +138,7 @@ def test_every_question_about_a_run_is_answered(api: httpx.Client) -> None:
     assert api.get(f"{RUNS}/{run}/why", params={"node": "y"}).json()["node"] == "y"
     assert api.get(f"{RUNS}/{run}/audit").json()["problems"] == []
     assert api.get(f"{RUNS}/{run}/metrics").json()["attempts"] == 2
-    assert api.get(f"{RUNS}/{run}/graph").json()["nodes"][0]["status"] == "COMPLETED"
+    assert api.get(f"{RUNS}/{run}/graph").json()["nodes"]["statuses"][0] == "COMPLETED"
     assert "flowchart" in api.get(f"{RUNS}/{run}/graph", params={"format": "mermaid"}).text
     assert api.get(f"{RUNS}/{run}/checkpoints/2").json()["step"] == 2
     assert api.get(f"{RUNS}/{run}/checkpoints").json() == []
@@ -188,7 +188,7 @@ def test_documents_are_checked_saved_and_activated(api: httpx.Client) -> None:
     assert api.get("/api/v1/workflows/versions", params={"version": 2}).json()["version"] == 2
     versions = api.get("/api/v1/workflows/versions/versions").json()["items"]
     assert [(each["version"], each["active"]) for each in versions] == [(1, True), (2, False)]
-    assert api.get("/api/v1/workflows/versions/graph").json()["nodes"][0]["id"] == "a"
+    assert api.get("/api/v1/workflows/versions/graph").json()["nodes"]["ids"][0] == "a"
     assert api.get("/api/v1/workflows/versions", params={"version": 9}).status_code == 404
 
 

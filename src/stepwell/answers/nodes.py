@@ -1,8 +1,8 @@
-"""Nodes of a run, their attempts and outputs; the journal, log lines and the graph."""
+"""Nodes of a run, their attempts and outputs; the journal, log lines and frozen graphs."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -186,38 +186,6 @@ class LineRecord(TypedDict):
     """The name of its logger; `stdout` or `stderr` of what was printed."""
     message: str
     """The line."""
-
-
-class GraphNode(TypedDict):
-    """A node of a graph."""
-
-    id: str
-    """Its id."""
-    name: str
-    """Its name."""
-    kind: Literal["step", "task"]
-    """What kind of node it is."""
-    job: str | None
-    """The code it runs; null of a method of its class."""
-    depends_on: list[str]
-    """The ids of its parents."""
-    level: int
-    """The length of the longest path to it from a node without parents."""
-    status: NodeStatus | None
-    """Its status in the run; null of the graph of a workflow."""
-
-
-class GraphRecord(TypedDict):
-    """The graph of a workflow or of a run."""
-
-    workflow: str
-    """The name of the workflow."""
-    digest: str
-    """The SHA-256 of all that the graph defines."""
-    signature: str
-    """The same of its nodes and dependencies alone."""
-    nodes: list[GraphNode]
-    """Its nodes, in the order in which they were numbered."""
 
 
 @with_config(ConfigDict(extra="allow"))

@@ -206,9 +206,13 @@ def graph(
     frozen: Annotated[bool, flag("--frozen", "Of a run: the JSON that import_graph() takes.")] = False,
     svg: Annotated[str | None, option("FILE", "As a picture, into this file; - for stdout.")] = None,
     as_json: AsJson = False,
+    open_group: Annotated[
+        list[str] | None, option("GROUP", "With --json: show what is in this group; may be repeated.", "--open")
+    ] = None,
+    at: Annotated[int | None, option("SEQ", "With --json: as it was after this entry of the journal.", min=0)] = None,
     inputs: Inputs = None,
 ) -> None:
-    """Draw the graph of a workflow or of a run."""
+    """Draw the graph of a workflow or of a run. With --json, nodes are in groups where there are many."""
 
 
 NewInputs = Annotated[

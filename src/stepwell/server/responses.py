@@ -44,7 +44,7 @@ def drawn(graph: Graph, statuses: Mapping[str, str] | None, form: Format) -> Res
         if len(graph) > MAX_SVG_NODES:
             raise InputError(
                 f"the graph has {len(graph):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; "
-                f"format=json and format=dot are for programs that draw large graphs"
+                f"format=json has them in groups, and format=dot one by one"
             )
         # Sandboxed: opened as a document, it could run scripts from the name of a node.
         return Response(

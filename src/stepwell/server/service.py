@@ -13,6 +13,7 @@ from ..core.graph import Graph
 from ..core.model import RunRow
 from ..core.store import Store, reader
 from ..engine import Engine, Run
+from ..engine.code.graphs import load_outline
 from ..engine.code.registering import KnownHandlers
 from ..engine.recent import Recent
 from ..engine.reports.grouping import Grouping
@@ -96,11 +97,11 @@ class ServerProcess:
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
         return self.engine.code.graphs.get(digest, run_id)
 
-    def grouping(self, run: StoredRun) -> Grouping:
-        """The groups of the graph that the run has now; those of graphs that were shown last are kept."""
-        found = self._groupings.get(run.row.digest)
+    def grouping(self, digest: Digest, run_id: RunId) -> Grouping:
+        """The groups of a graph that a run has or had; those of graphs that were shown last are kept."""
+        found = self._groupings.get(digest)
         if found is None:
-            found = self._groupings[run.row.digest] = Grouping(run.outline)
+            found = self._groupings[digest] = Grouping(load_outline(self.store, digest, run_id))
         return found
 
     def run(self, run_id: str) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...base.clock import SECOND
+from ...engine.code.graphs import load_outline
 from ...engine.reports.grouping import Grouping
 from ...engine.runs.stored import StoredRun
 from ...engine.runs.timeline import attempt_table
@@ -17,7 +18,7 @@ _ALL = 2**40
 def attempts(connection: Connection, text: str, *, as_json: bool) -> None:
     with connection.store() as store:
         run = StoredRun(store, find_run(store, text))
-        table, _ = attempt_table(run, lambda run: Grouping(run.outline), limit=_ALL)
+        table, _ = attempt_table(run, lambda digest, run: Grouping(load_outline(store, digest, run)), limit=_ALL)
     if as_json:
         return say(json_text(table))
     from ..show.screen import coloured, console

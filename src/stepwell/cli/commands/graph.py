@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from ...base.clock import SECOND
 from ...core.graph import Graph, to_dot, to_frozen, to_mermaid
-from ...core.model import NodeStatus
 from ...core.store import reader
-from ...engine.runs.records import graph_record
+from ...engine.code.graphs import load_outline
+from ...engine.reports.graphs import run_graph, workflow_graph
+from ...engine.reports.grouping import Grouping
 from ...engine.runs.stored import StoredRun
 from ...errors import DefinitionError, InputError
 from ..connect import Connection
@@ -19,6 +22,9 @@ from ..documents import Pairs, is_file, load_file, stored_document
 from ..find import find_run
 from ..show.words import count
 from ..streams import json_text, results, say
+
+if TYPE_CHECKING:
+    from ...answers.graphs import GraphRecord
 
 
 def graph(
@@ -30,6 +36,8 @@ def graph(
     frozen: bool,
     svg: str | None,
     as_json: bool,
+    open_group: Sequence[str] | None,
+    at: int | None,
     inputs: Pairs,
 ) -> None:
     if mermaid + dot + frozen + as_json + (svg is not None) > 1:
@@ -38,13 +46,48 @@ def graph(
         with connection.store() as store:
             run = StoredRun(store, find_run(store, what))
             return say(json_text(to_frozen(run.graph, run.row.created_at / SECOND)))
-    workflow, found, statuses = _graph(connection, what, inputs)
-    if svg is not None:
-        _draw(what, found, statuses, svg)
-    elif as_json:
-        say(json_text(graph_record(workflow, found, statuses)))
+    if not as_json and (open_group or at is not None):
+        raise typer.BadParameter("--open and --at go with --json: what is drawn has every node as it is now")
+    workflow, no_target = _workflow(connection, what, inputs)
+    if workflow is not None:
+        if at is not None:
+            raise InputError(f"--at {at} is for runs: {what} is a workflow")
+        record = partial(workflow_graph, *workflow, open_group or ())
+        return _show(what, workflow.graph, None, record if as_json else None, svg=svg, dot=dot)
+    with connection.store() as store:
+        if no_target is not None and reader.get_run(store, what) is None:
+            raise no_target
+        stored = stored_document(connection, store, what)
+        if stored is not None:
+            record = partial(workflow_graph, stored.name, stored.graph, open_group or ())
+            return _show(what, stored.graph, None, record if as_json else None, svg=svg, dot=dot)
+        run = StoredRun(store, find_run(store, what))
+        if as_json:
+            find = lambda digest, run_id: Grouping(load_outline(store, digest, run_id))  # noqa: E731
+            return say(json_text(run_graph(run, find, open_group or (), at)))
+        _show(what, *run.present_graph(), None, svg=svg, dot=dot)
+
+
+def _show(
+    what: str,
+    graph: Graph,
+    statuses: Mapping[str, str] | None,
+    record: Callable[[], GraphRecord] | None,
+    *,
+    svg: str | None,
+    dot: bool,
+) -> None:
+    if record is not None:
+        say(json_text(record()))
+    elif svg is not None:
+        _draw(what, graph, statuses, svg)
     else:
-        say((to_dot if dot else to_mermaid)(found, statuses), end="")
+        say((to_dot if dot else to_mermaid)(graph, statuses), end="")
+
+
+class _Workflow(NamedTuple):
+    name: str
+    graph: Graph
 
 
 def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
@@ -54,7 +97,7 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
     if len(found) > MAX_SVG_NODES:
         raise InputError(
             f"{what} has {len(found):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
-            f"folds what is alike, `--dot` and `--json` are for programs that draw large graphs"
+            f"folds what is alike, `--json` has it in groups, `--dot` one by one"
         )
     drawn = to_svg(found, statuses).encode()
     if file == "-":
@@ -68,24 +111,17 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
     typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
-def _graph(connection: Connection, what: str, pairs: Pairs) -> tuple[str, Graph, Mapping[str, NodeStatus] | None]:
-    """A run id may contain a colon, like a target, so what cannot be imported may still be a run."""
-    no_target: DefinitionError | None = None
+def _workflow(connection: Connection, what: str, pairs: Pairs) -> tuple[_Workflow | None, DefinitionError | None]:
+    """A workflow that is named by its file or target. A run id may contain a colon, like a target, so what cannot be imported
+    may still be a run."""
     if is_file(what):
         document = load_file(connection, what)
-        return document.name, document.graph, None
+        return _Workflow(document.name, document.graph), None
     if ":" in what:
         from ..inputs import graph_of_target
 
         try:
-            return *graph_of_target(what, pairs), None
+            return _Workflow(*graph_of_target(what, pairs)), None
         except DefinitionError as error:
-            no_target = error
-    with connection.store() as store:
-        if no_target is not None and reader.get_run(store, what) is None:
-            raise no_target
-        stored = stored_document(connection, store, what)
-        if stored is not None:
-            return stored.name, stored.graph, None
-        run = StoredRun(store, find_run(store, what))
-        return run.row.workflow, *run.present_graph()
+            return None, error
+    return None, None

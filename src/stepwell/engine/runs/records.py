@@ -1,14 +1,13 @@
-"""Runs, nodes and graphs as the JSON that `answers` describes."""
+"""Runs and nodes as the JSON that `answers` describes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...base.codec import decode, sha256
 from ...base.words import iso
-from ...core.graph import Graph
 from ...core.model import RUN_VERBS, JournalRow, LineRow, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import LogLine
 from ...core.model.origin import origin_of
@@ -208,26 +207,6 @@ def line_record(run: StoredRun, row: LineRow, line: LogLine) -> nodes.LineRecord
         "level": line.level,
         "logger": line.logger,
         "message": line.text,
-    }
-
-
-def graph_record(workflow: str, graph: Graph, statuses: Mapping[str, NodeStatus] | None) -> nodes.GraphRecord:
-    return {
-        "workflow": workflow,
-        "digest": graph.digest,
-        "signature": graph.signature,
-        "nodes": [
-            {
-                "id": spec.id,
-                "name": spec.name,
-                "kind": spec.kind,
-                "job": spec.job,
-                "depends_on": [*spec.depends_on],
-                "level": graph.level(spec.id),
-                "status": (statuses or {}).get(spec.id),
-            }
-            for spec in graph.in_order
-        ],
     }
 
 

@@ -13,7 +13,7 @@ from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
-from ...core.model import AttemptColumns, AttemptRow, LineRow, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model import AttemptColumns, AttemptRow, LineRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
 from ...core.model.lines import LOG, LogLine, NodeProgress, in_order_of_time, latest_progress
 from ...core.store import Store, reader
 from ...errors import NodeNotFound, RunNotFound
@@ -46,11 +46,11 @@ class StoredRun:
         self.store = store
         self.row = row
         graphs = Graphs(store)
-        self._load = load or (lambda digest: graphs.get(digest, row.id))
+        self.load = load or (lambda digest: graphs.get(digest, row.id))
 
     @cached_property
     def graph(self) -> Graph:
-        return self._load(self.row.digest)
+        return self.load(self.row.digest)
 
     @cached_property
     def outline(self) -> Outline:
@@ -89,7 +89,7 @@ class StoredRun:
     def metrics(self) -> RunMetrics:
         """The run in numbers. Reads its whole journal."""
         history = reader.get_history(self.store, self.row.id)
-        return measure(history.row, self._load, history.counts, history.journal, history.now)
+        return measure(history.row, self.load, history.counts, history.journal, history.now)
 
     def why(self, node: str | None = None) -> Why:
         """Why the run, or one of its nodes, has the status it has."""
@@ -200,16 +200,25 @@ class StoredRun:
         self._follow(row)
         return found
 
+    def node_columns(self) -> NodeColumns:
+        """All its nodes; `seq` is that of the first page."""
+        whole: NodeColumns = self._columns(queries.GetNodeColumns(self.row.id, limit=_ALL))
+        return whole
+
     def attempt_columns(self, query: queries.GetAttemptColumns) -> AttemptColumns:
-        """All that is asked for, page by page where a store answers with less; `seq` is that of the first page."""
+        """The attempts that are asked for; `seq` is that of the first page."""
+        whole: AttemptColumns = self._columns(query)
+        return whole
+
+    def _columns(self, query: queries.ColumnQuery) -> Any:
+        """All that is asked for, page by page where a store answers with less."""
         (page,) = self.read(query)
         pages, size = [page], len(page.indexes)
         while page.cursor is not None and size < query.limit:
             (page,) = self.store.read([query._replace(after=page.cursor, limit=query.limit - size)])
             pages.append(page)
             size += len(page.indexes)
-        whole: AttemptColumns = reader.joined(pages)
-        return whole._replace(seq=pages[0].seq)
+        return reader.joined(pages)._replace(seq=pages[0].seq)
 
     def present_graph(self) -> tuple[Graph, dict[str, NodeStatus]]:
         """Its graph without nodes that only earlier versions had, and the status of each node."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...base.words import iso
 from ...core.model import AttemptColumns, AttemptStatus, GetAttemptColumns
-from ..reports.grouping import Grouping
+from ..reports.graphs import FindGrouping
 from .stored import StoredRun
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ _DONE = (AttemptStatus.COMPLETED, AttemptStatus.SUPERSEDED)
 
 
 def attempt_table(
-    run: StoredRun, group: Callable[[StoredRun], Grouping], after: Place = (-1, 0), limit: int = 10_000
+    run: StoredRun, group: FindGrouping, after: Place = (-1, 0), limit: int = 10_000
 ) -> tuple[AttemptTable, Place | None]:
     """Attempts of a run, without `next`, and the last of them if there may be more. `group` gives the groups of its graph."""
     columns = run.attempt_columns(GetAttemptColumns(run.row.id, after, limit, details=True))
     waiting = _Waits(run, columns)
-    graph, row, grouping = run.graph, run.row, group(run)
+    graph, row, grouping = run.graph, run.row, group(run.row.digest, run.row.id)
     nodes, workers = list(dict.fromkeys(columns.indexes)), list(dict.fromkeys(columns.workers))
     place_of = {index: place for place, index in enumerate(nodes)}
     worker_of = {worker: place for place, worker in enumerate(workers)}

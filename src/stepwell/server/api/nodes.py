@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
+from pydantic import Field
 from starlette.requests import Request
 
 from ...answers.attempts import AttemptTable
+from ...answers.graphs import GraphRecord
 from ...answers.nodes import (
     AttemptRecord,
     FrozenGraph,
-    GraphRecord,
     JournalRecord,
     LineRecord,
     NodeDetail,
@@ -27,10 +28,10 @@ from ...core.model import JournalKind, ListJournal, ListLines, ListNodes, NodeSt
 from ...core.model.lines import LOG, in_order_of_time
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
+from ...engine.reports.graphs import run_graph
 from ...engine.runs.records import (
     INLINE_BYTES,
     attempt_record,
-    graph_record,
     journal_record,
     line_record,
     node_detail,
@@ -52,6 +53,10 @@ LinePlace = tuple[paging.Text, paging.Number]
 """The attempt and the number of a line."""
 AttemptPlace = tuple[paging.Number, paging.Number]
 """The node and the number of an attempt."""
+OpenGroups = Annotated[
+    list[Annotated[str, Field(max_length=4_000)]] | None,
+    Query(max_length=200, description="Show what is in these groups, as long as there is room."),
+]
 MAX_ATTEMPTS = 10_000
 """Attempts on one page of columns."""
 Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
@@ -215,11 +220,18 @@ def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], servic
     response_model=GraphRecord,
     responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
 )
-def get_run_graph(run_id: str, service: Given, format: Annotated[Format, Query()] = "json") -> Any:
-    """The graph of a run with the status of each node."""
+def get_run_graph(
+    run_id: str,
+    service: Given,
+    format: Annotated[Format, Query()] = "json",
+    open: OpenGroups = None,
+    at: Annotated[int | None, Query(ge=0, lt=2**53, description="As it was after this entry of the journal.")] = None,
+) -> Any:
+    """The graph of a run with the status of each node, in groups where there are many. Drawn, it has all as they are now."""
     run = service.stored(run_id)
-    graph, statuses = run.present_graph()
-    return graph_record(run.row.workflow, graph, statuses) if format == "json" else drawn(graph, statuses, format)
+    if format == "json":
+        return run_graph(run, service.grouping, open or (), at)
+    return drawn(*run.present_graph(), format)
 
 
 _FROZEN: dict[int | str, dict[str, Any]] = {200: {"model": FrozenGraph}}

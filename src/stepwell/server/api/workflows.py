@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ...answers.nodes import GraphRecord
+from ...answers.graphs import GraphRecord
 from ...answers.page import PageOf
 from ...answers.workflows import CheckedDocument, SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
 from ...core.model import ListNames, ListVersions, VersionRow
@@ -18,7 +18,7 @@ from ...define.document import Document
 from ...define.document.text import Form
 from ...engine.code.registering import registered_workflow, registered_workflows
 from ...engine.documents import version_record, workflow_record
-from ...engine.runs.records import graph_record
+from ...engine.reports.graphs import workflow_graph
 from ...errors import DocumentError, InputError
 from .. import paging
 from ..bodies import Body
@@ -27,6 +27,7 @@ from ..responses import Format, drawn
 from ..routes import Routes, described_body
 from ..service import Given, ServerProcess
 from ..starting import unknown_workflow
+from .nodes import OpenGroups
 
 routes = Routes("workflows")
 
@@ -156,6 +157,7 @@ def get_workflow_graph(
     service: Given,
     version: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
     format: Annotated[Format, Query(description="json, or drawn.")] = "json",
+    open: OpenGroups = None,
 ) -> Any:
     """The graph of a workflow: as data, as text for Mermaid or Graphviz, or as a picture."""
     known = registered_workflow(service.store, name)
@@ -163,4 +165,4 @@ def get_workflow_graph(
         graph = service.graph(known.digest)
     else:
         graph = service.engine.documents.document(_version(service, name, version)).graph
-    return graph_record(name, graph, None) if format == "json" else drawn(graph, None, format)
+    return workflow_graph(name, graph, open or ()) if format == "json" else drawn(graph, None, format)
