@@ -102,7 +102,7 @@ def test_a_provider_that_fails_shows_nothing_of_what_it_says():
     assert caught.value.__cause__ is None
     with pytest.raises(InputError, match=r"get\(name\)"):
         Secrets(provider=7)  # type: ignore[arg-type]
-    assert "text is needed" in str(Secrets(provider={"A": 7}).problem(SecretRef("A")))  # type: ignore[dict-item]
+    assert "expected text" in str(Secrets(provider={"A": 7}).problem(SecretRef("A")))  # type: ignore[dict-item]
 
 
 def test_references_are_found_and_resolved_wherever_they_are():

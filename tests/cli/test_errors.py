@@ -21,7 +21,7 @@ def test_a_missing_name_is_named(shop: Shop) -> None:
 def test_what_is_no_target_is_refused(shop: Shop) -> None:
     assert "package.module:Name" in shop("run", "shop", code=2).err
     assert "a target names a module: shop:Order" in shop("run", "shop.py:Order", code=2).err
-    assert "a Workflow class is needed" in shop("run", "shop:Path", code=2).err
+    assert "expected a Workflow class" in shop("run", "shop:Path", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_workflow_that_is_written_wrongly_shows_every_problem_on_a_line(shop: 
 
 
 def test_a_function_that_makes_no_builder_is_refused(shop: Shop) -> None:
-    assert "shop:no_builder returned 7, but a Builder is needed" in shop("run", "shop:no_builder", code=2).err
+    assert "shop:no_builder: expected it to return a Builder, got 7" in shop("run", "shop:no_builder", code=2).err
     raised = shop("run", "shop:raising", "-i", "width=3", code=2).err
     assert raised.startswith("error: shop:raising raised RuntimeError: cannot build 3\n  raised at shop.py:")
     assert "the graph has 1 problem" in shop("run", "shop:crooked", code=2).err
@@ -79,7 +79,7 @@ def test_wrong_values_of_options_are_exit_code_2(shop: Shop) -> None:
     assert "use memory://, sqlite:///" in shop("ls", "--store", "mysql://x", code=2).err
     assert "is not allowed" in shop("run", "shop:Again", "--run-id", "a b", code=2).err
     assert "a positive number of seconds" in shop("run", "shop:Again", "--deadline", "-1", code=2).err
-    assert "is not an age" in shop("gc", "--older-than", "soon", code=2).err
+    assert "expected an age" in shop("gc", "--older-than", "soon", code=2).err
     assert "only one of" in shop("graph", "shop:Order", "--dot", "--json", code=2).err
 
 

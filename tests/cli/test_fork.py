@@ -52,9 +52,9 @@ def test_a_failed_run_goes_on_with_other_input(shop: Shop) -> None:
 def test_what_cannot_be_forked_is_told(ordered: Shop) -> None:
     assert "has no node 'boat'; " in ordered("fork", "order-7", "--at", "boat", code=2).err.replace(":", ";")
     assert "has no checkpoint 99; there are 1 to 6" in ordered("fork", "order-7", "--at", "99", code=2).err
-    assert "order_id: int is needed" in ordered("fork", "order-7", "-i", "order_id=x", code=2).err
+    assert "order_id: expected int" in ordered("fork", "order-7", "-i", "order_id=x", code=2).err
     assert "there is no such input" in ordered("fork", "order-7", "-i", "nothing=1", code=2).err
-    assert "the form name=value is needed" in ordered("fork", "order-7", "-i", "order_id", code=2).err
+    assert "expected NAME=VALUE" in ordered("fork", "order-7", "-i", "order_id", code=2).err
     assert "is no fork" in ordered("fork", "order-7", "--run-id", "order-7", code=6).err
     ordered("fork", "nobody", code=3)
     assert len(ordered("ls", "--json").json) == 1

@@ -172,11 +172,14 @@ def test_what_the_class_asks_for_now_is_given_with_resume(shop: Shop) -> None:
     shop.write("gift.py", head + "    ribbons: int\n" + pack + send)
     shop.touch("go")
     told = shop("resume", "gift", code=6).err
-    assert "error: run gift is paused: its input does not fit its class: ribbons: is missing; int is needed." in told
+    assert (
+        "error: run gift is paused: its input does not fit its class: ribbons: this input is missing, expected int."
+        in told
+    )
     assert "stepwell resume gift --input NAME=VALUE  gives the missing input, and goes on" in told
     assert "its input does not fit" in shop("ls").out
     assert "--input NAME=VALUE" in shop("why", "gift").out
-    assert "ribbons: int is needed, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err
+    assert "ribbons: expected int, got 'many'" in shop("resume", "gift", "-i", "ribbons=many", code=2).err
     assert "knots: resume and retry take only what" in shop("resume", "gift", "-i", "knots=2", code=2).err
     shop("resume", "gift", "--input", "ribbons=3")
     assert shop("show", "gift", "--json").json["input"] == {"ribbons": 3}

@@ -75,10 +75,10 @@ def test_all_problems_are_told_at_once_and_nothing_is_stored(shop: Shop) -> None
     given = ["order_id=seven", "express=maybe", "nonsense=1", "no-equals-sign", "factor=1", "factor=2"]
     refused = shop("run", "shop:Order", *[word for pair in given for word in ("-i", pair)], code=2)
     for problem in (
-        "--input 'no-equals-sign': the form name=value is needed",
+        "--input 'no-equals-sign': expected NAME=VALUE",
         "--input factor: it is given twice",
-        "order_id: int is needed, got 'seven' (str)",
-        "express: bool is needed, got 'maybe' (str)",
+        "order_id: expected int, got 'seven' (str)",
+        "express: expected bool, got 'maybe' (str)",
         "nonsense: there is no such input; there are order_id,",
     ):
         assert problem in refused.err
@@ -86,14 +86,22 @@ def test_all_problems_are_told_at_once_and_nothing_is_stored(shop: Shop) -> None
 
 
 def test_a_missing_input_is_named_with_its_type(shop: Shop) -> None:
-    assert "order_id: is missing; int is needed" in shop("run", "shop:Order", code=2).err
+    assert "order_id: this input is missing, expected int" in shop("run", "shop:Order", code=2).err
 
 
 def test_the_parameters_of_a_function_are_its_inputs(shop: Shop) -> None:
     refused = shop("run", "shop:fan", "-i", "width=wide", "-i", "depth=3", code=2)
-    assert "width: int is needed, got 'wide' (str)" in refused.err
+    assert "width: expected int, got 'wide' (str)" in refused.err
     assert "depth: there is no such input; there are width, join" in refused.err
-    assert "width: is missing; int is needed" in shop("run", "shop:raising", code=2).err
+    assert "width: this input is missing, expected int" in shop("run", "shop:raising", code=2).err
+
+
+def test_an_input_that_begins_as_json_and_is_none_says_where_it_ends_to_be(shop: Shop) -> None:
+    refused = shop("run", "shop:Order", "-i", "order_id=7", "-i", "address={'street': 3}", code=2).err
+    assert (
+        "--input address: it is not JSON: Expecting property name enclosed in double quotes at character 2" in refused
+    )
+    assert shop("run", "shop:Order", "-i", "order_id=7", "-i", "note=[draft").json["shipped"]["note"] == "[draft"
 
 
 @pytest.mark.parametrize(
@@ -101,8 +109,8 @@ def test_the_parameters_of_a_function_are_its_inputs(shop: Shop) -> None:
     [
         (None, "it cannot be read"),
         ("{", "it is not JSON"),
-        ("[1]", "a JSON object is needed, got list"),
-        ('{"order_id": "7"}', "order_id: int is needed, got '7' (str)"),
+        ("[1]", "expected a JSON object, got"),
+        ('{"order_id": "7"}', "order_id: expected int, got '7' (str)"),
     ],
 )
 def test_an_input_file_that_is_wrong_is_refused(shop: Shop, content: str | None, problem: str) -> None:

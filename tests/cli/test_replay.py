@@ -56,7 +56,7 @@ def test_a_cassette_runs_only_what_is_allowed(shop: Shop) -> None:
     refused = shop("replay", "books.cassette.json", code=2).err
     assert "books:Books is not registered here" in refused
     assert "--jobs books" in refused
-    assert "the name of a module is needed" in shop("replay", "books.cassette.json", "--jobs", "a:b", code=2).err
+    assert "expected the name of a module" in shop("replay", "books.cassette.json", "--jobs", "a:b", code=2).err
     shop.write("stepwell.toml", 'jobs = ["books"]\n')
     assert "1 node executed" in shop("replay", "books.cassette.json").out
 
@@ -70,7 +70,7 @@ def test_files_and_runs_that_are_not_there_or_no_cassettes(shop: Shop) -> None:
     assert "no run 'order-9'" in shop("replay", "order-9", code=3).err
     assert "cannot be read" in shop("replay", "none.cassette.json", code=2).err
     shop.write("odd.json", json.dumps({"version": 1}))
-    assert "it is no cassette" in shop("replay", "odd.json", code=2).err
+    assert "expected a cassette" in shop("replay", "odd.json", code=2).err
     write(shop)
     shop("run", "books:Books", "--run-id", "books-1")
     assert "cannot be written" in shop("export", "books-1", "no/such/folder.json", code=2).err

@@ -300,8 +300,8 @@ def test_values_of_inputs() -> None:
     assert named_values(pairs, lambda name, text: text, problems) == {"a": "1=2", "d": ""}
     assert problems == [
         "--input a: it is given twice",
-        "--input 'b': the form name=value is needed",
-        "--input '=c': the form name=value is needed",
+        "--input 'b': expected NAME=VALUE",
+        "--input '=c': expected NAME=VALUE",
     ]
     assert named_values(None, lambda name, text: text, problems) == {}
     for text, kind, value in (

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_told_all_at_once(shop: Shop) -> None:
     assert "3 problems" in told
     assert "did you mean 'Europe/Berlin'?" in told
     assert "name a workflow, as" in shop("trigger", "add", "nightly", code=2).err
-    assert "a time is needed" in shop("trigger", "backfill", "nightly", "soon", "later", code=2).err
+    assert "expected a time" in shop("trigger", "backfill", "nightly", "soon", "later", code=2).err
 
 
 def test_the_orchestrator_fires_and_backfills_what_others_added(shop: Shop) -> None:

@@ -130,7 +130,7 @@ def test_a_fan_out_that_raises_leaves_no_trace() -> None:
 
 
 def test_args_of_a_fan_out_are_made_from_the_item() -> None:
-    with pytest.raises(DefinitionError, match="a function is needed that makes the args of one item") as caught:
+    with pytest.raises(DefinitionError, match="expected a function that makes the args of one item") as caught:
         Builder("w").fan_out("x", job=charge, args={"a": 1})  # dict
     assert caught.value.where == place(__file__, "dict")
 

@@ -44,11 +44,11 @@ def test_everything_wrong_is_said_at_once() -> None:
         "Order refuses its input:\n"
         "  - colour: there is no such input; there are order_id, amount, note, lines\n"
         "  - LIMIT: there is no such input; there are order_id, amount, note, lines\n"
-        "  - order_id: int is needed, got '7' (str)\n"
-        "  - amount: is missing; float is needed\n"
-        "  - note: str or None is needed, got 3 (int)\n"
-        "  - lines[1]['sku']: int is needed, got 'x' (str)\n"
-        "  - lines[2]: dict[str, int] is needed, got 4 (int)\n"
+        "  - order_id: expected int, got '7' (str)\n"
+        "  - amount: this input is missing, expected float\n"
+        "  - note: expected str or None, got 3 (int)\n"
+        "  - lines[1]['sku']: expected int, got 'x' (str)\n"
+        "  - lines[2]: expected dict[str, int], got 4 (int)\n"
         f"  defined at {place(__file__, 'order')}"
     )
 
@@ -144,7 +144,7 @@ def test_all_wrong_annotations_and_defaults_are_said_at_once_with_the_line_of_th
             count: int = "three"
 
     assert "day: an input cannot be complex: it is kept as JSON" in str(caught.value)
-    assert "count: its default: int is needed, got 'three' (str)" in str(caught.value)
+    assert "count: its default: expected int, got 'three' (str)" in str(caught.value)
     assert caught.value.where == place(__file__, "wrong")
 
 
@@ -162,7 +162,7 @@ def test_a_name_of_the_class_machinery_is_a_fine_input() -> None:
         @step
         def work(self) -> None: ...
 
-    with pytest.raises(InputError, match="register: is missing"):
+    with pytest.raises(InputError, match="register: this input is missing"):
         Cash()
     assert Cash(register="left").register == "left"
 

@@ -61,14 +61,14 @@ def test_all_that_is_wrong_with_a_state_is_said_at_once_with_the_line() -> None:
             def begin(self) -> None: ...
 
     assert [str(problem) for problem in caught.value.problems] == [
-        "Wrong.missing: a default is needed: what the field is before any node has run",
-        "Wrong.text: its default: list[str] is needed, got 'x' (str)",
+        "Wrong.missing: expected a default: what the field is before any node has run",
+        "Wrong.text: its default: expected list[str], got 'x' (str)",
         "Wrong.words: append is for lists, for example list[str]",
         "Wrong.sums: add is for int, float, Decimal and timedelta",
         "Wrong.either: maximum is for numbers, for str, Decimal, and for dates and times",
         "Wrong.mixed: union sorts its items, so it is for set[...], list[str], list[int] or list[float]",
         "Wrong.keys: merge is for objects, for example dict[str, int]",
-        "Wrong.two: one reducer is needed, got 2: add, maximum",
+        "Wrong.two: expected one reducer, got 2: add, maximum",
         "Wrong.nameless: a lambda cannot be a reducer, because no message could name it: write a function",
         "Wrong.triple: tests.define.test_state:three(one: 'int', two: 'int', three: 'int') -> 'int' cannot be a reducer: it "
         "is called with two values, what the field is and what a node returned",
@@ -127,7 +127,7 @@ def test_a_builder_needs_a_state_that_other_processes_find() -> None:
 
     with pytest.raises(DefinitionError, match="move it to the top level of its module"):
         Builder("x", state=Local)
-    with pytest.raises(DefinitionError, match="a class that declares a state is needed"):
+    with pytest.raises(DefinitionError, match="expected a class that declares a state"):
         Builder("x", state="states:Notes")  # type: ignore[arg-type]
 
 
@@ -283,13 +283,13 @@ def test_all_that_is_wrong_with_a_delta_is_said_at_once() -> None:
         encoded(Delta(items="x", lists=[1], title=3, name=None, note="?", anything={1: 2}, low=float("nan")))
     assert str(caught.value) == (
         "node 'search' returned a Delta that Kinds refuses:\n"
-        "  - items: list[int] or int is needed, got 'x' (str)\n"
-        "  - lists[0]: list[int] is needed, got 1 (int)\n"
-        "  - title: str is needed, got 3 (int)\n"
-        "  - name: str is needed, got None (NoneType)\n"
+        "  - items: expected list[int] or int, got 'x' (str)\n"
+        "  - lists[0]: expected list[int], got 1 (int)\n"
+        "  - title: expected str, got 3 (int)\n"
+        "  - name: expected str, got None (NoneType)\n"
         "  - note: there is no such field; there are items, lists, low, anything, title, name\n"
         "  - anything: the key 1 is not a string (at $)\n"
-        "  - low: float or None is needed, got nan (float)"
+        "  - low: expected float or None, got nan (float)"
     )
     assert caught.value.node == "search"
 

@@ -73,7 +73,7 @@ def test_a_wrong_retry_policy_shows_its_own_line() -> None:
 
 
 def test_a_builtin_method_of_a_value_is_no_job() -> None:
-    with pytest.raises(GraphError, match="a function of a module is needed"):
+    with pytest.raises(GraphError, match="expected a function of a module"):
 
         class Order(Workflow):
             shout = step(job="text".upper)

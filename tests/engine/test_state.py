@@ -130,7 +130,7 @@ def test_a_long_chain_that_looks_at_every_node_is_not_quadratic() -> None:
         (
             "wrong",
             "StateError",
-            r"(?s)totl: there is no such field; there are notes, total.*total: int is needed, got 'x'",
+            r"(?s)totl: there is no such field; there are notes, total.*total: expected int, got 'x'",
         ),
         ("not json", "NotJson", "node 'spoil' returned what cannot be stored"),
     ],

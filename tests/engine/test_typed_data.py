@@ -25,11 +25,11 @@ CART = Cart([Line("a", Decimal("1.5")), Line("b", Decimal(2))], date(2026, 2, 3)
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("thread", "list[Line]: str is needed, got 3 (int) (at $[1].sku)"),
-        ("loop", 'dict[str, Line]: is missing (at $["x y"].sku)'),
-        ("process", "Cart: a date in ISO 8601, like '2026-01-31', is needed, got 'today' (str) (at $.day)"),
-        ("plain", "dict[str, list[int]]: int is needed, got '2' (str) (at $.a[1])"),
-        ("nothing", "None: None is needed, got 3 (int) (at $)"),
+        ("thread", "list[Line]: expected str, got 3 (int) (at $[1].sku)"),
+        ("loop", 'dict[str, Line]: this field is missing (at $["x y"].sku)'),
+        ("process", "Cart: expected a date in ISO 8601, like '2026-01-31', got 'today' (str) (at $.day)"),
+        ("plain", "dict[str, list[int]]: expected int, got '2' (str) (at $.a[1])"),
+        ("nothing", "None: expected None, got 3 (int) (at $)"),
     ],
 )
 def test_an_output_that_does_not_fit_fails_the_attempt_with_its_path(engine: Engine, how: str, message: str) -> None:
@@ -80,7 +80,7 @@ def test_a_delta_that_does_not_fit_is_refused(engine: Engine) -> None:
             return Delta(best=typed_jobs.Best("x"))  # type: ignore[arg-type]
 
     error = str(engine.run(Wrong(), check=False).node("spoil").error)
-    assert "best.line: Line or None is needed, got 'x' (str)" in error
+    assert "best.line: expected Line or None, got 'x' (str)" in error
 
 
 def returning_lines(sku: str) -> type[Workflow]:
@@ -125,7 +125,7 @@ def test_what_is_stored_and_does_not_fit_pauses_the_run_and_says_which(sqlite_ur
             engine.run(older(), run_id="shop", wait=60)
         assert (
             "what is stored does not fit the code: node 'ship': its parameter 'load' asks for Line, and what is stored does "
-            "not fit: $.sku: is missing"
+            "not fit: $.sku: this field is missing"
         ) in str(caught.value)
         run = engine.get("shop")
         assert run.status == "PAUSED"
@@ -154,7 +154,7 @@ def test_an_input_whose_type_has_grown_pauses_the_run_until_it_is_given(sqlite_u
     with Engine(sqlite_url, runner=None) as engine:
         engine.start(version(Line)(line=Line("a")), run_id="shop")
     with Engine(sqlite_url, workflows=[version(Longer)]) as engine:
-        with pytest.raises(Exception, match=r"line\.weight: is missing"):
+        with pytest.raises(Exception, match=r"line\.weight: this field is missing"):
             engine.adopt("shop")
         run = engine.get("shop").resume(input={"line": Longer("a", Decimal(2))}).wait(60)
         assert "weight=Decimal('2')" in run.result
@@ -178,7 +178,7 @@ def test_forks_take_typed_input(engine: Engine) -> None:
     assert fork.result == (date(2026, 1, 1), date(2026, 1, 2))
     again = run.fork("second", input={"day": "2026-01-03"}).wait(60)  # as the command line gives it
     assert again.result[1] == date(2026, 1, 3)
-    with pytest.raises(InputError, match="day: a date in ISO 8601"):
+    with pytest.raises(InputError, match="day: expected a date in ISO 8601"):
         run.fork("second", input={"day": "tomorrow"})
 
 
@@ -191,8 +191,8 @@ def test_an_input_is_checked_when_it_is_given_and_copied() -> None:
     assert Sold(**sold.input()).input() == sold.input()
     with pytest.raises(InputError) as caught:
         Sold(carts=[{"lines": [{"price": "x"}]}])
-    assert "carts[0].lines[0].sku: is missing" in str(caught.value)
-    assert "carts[0].lines[0].price: a decimal number as text" in str(caught.value)
+    assert "carts[0].lines[0].sku: this field is missing" in str(caught.value)
+    assert "carts[0].lines[0].price: expected a decimal number as text" in str(caught.value)
 
 
 def test_a_skipped_parent_gives_none_whatever_the_annotation_says() -> None:
@@ -232,10 +232,14 @@ def test_jobs_of_a_builder_take_and_return_types(engine: Engine, isolation: Any)
             {"cart": CART, "colour": 1},
             "the args of 'n' contain 'colour', but tests.engine.typed_jobs:total takes",
         ),
-        (total, {"cart": {"lines": [{"sku": 3}]}}, "do not fit tests.engine.typed_jobs:total: cart.lines[0].sku: str"),
+        (
+            total,
+            {"cart": {"lines": [{"sku": 3}]}},
+            "do not fit tests.engine.typed_jobs:total: cart.lines[0].sku: expected str",
+        ),
         ("tests.engine.typed_jobs:total", {"basket": 1}, "contain 'basket', but"),
-        (tell, {"of": 3}, "of: str is needed, got 3 (int)"),
-        (tell, {"loud": "very"}, "loud: bool is needed, got 'very' (str)"),
+        (tell, {"of": 3}, "of: expected str, got 3 (int)"),
+        (tell, {"loud": "very"}, "loud: expected bool, got 'very' (str)"),
     ],
 )
 def test_args_are_held_against_the_signature_of_their_job(job: Any, args: dict[str, Any], message: str) -> None:
@@ -423,7 +427,7 @@ def test_a_job_that_is_given_as_text_is_held_against_its_args_when_it_is_started
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"counts": 1}, "the args of 'pack' contain 'counts', but late_jobs:pack takes count, note"),
         ({}, "the args of 'pack' lack 'count'"),
-        ({"count": "1"}, "count: int is needed, got '1'"),
+        ({"count": "1"}, "count: expected int, got '1'"),
     ]
     for args, told in wrong:
         sys.modules.pop("late_jobs", None)

@@ -265,7 +265,7 @@ class Fragile:
     ("field", "problem"),
     [
         ("fussy", r"raised ValueError: three is too many \(.*test_visible_state.py:\d+\)"),
-        ("forgetful", r"gave what the field cannot be: forgetful: int is needed, got None \(NoneType\)"),
+        ("forgetful", r"gave what the field cannot be: forgetful: expected int, got None \(NoneType\)"),
     ],
 )
 def test_a_reducer_that_breaks_is_named_with_the_delta_it_broke_on(field: str, problem: str) -> None:

@@ -291,7 +291,7 @@ def test_an_event(looking: Engine, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, True, 5, NAN, object(), HUGE], ids=range(6))
 def test_what_is_fanned_out(value: Any) -> None:
-    with pytest.raises(DefinitionError, match="items are needed, one for each node"):
+    with pytest.raises(DefinitionError, match="expected items, one for each node"):
         Builder("wide").fan_out(value, job=dict)
 
 

@@ -140,10 +140,10 @@ def test_too_many_requests_are_told_to_wait():
         ({"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, "either prompt or messages"),
         ({"messages": [{"role": "user", "content": "b"}], "system": "c"}, "as the first of them"),
         ({"messages": []}, "at least 1"),
-        ({"messages": [{"role": "wizard", "content": "b"}]}, "Input should be"),
+        ({"messages": [{"role": "wizard", "content": "b"}]}, "expected one of"),
         ({"prompt": "a", "options": {"stream": True}}, "set by the handler"),
         ({"prompt": "a", "schema": {"type": "wizard"}}, "schema.type: there is no type 'wizard'"),
-        ({"prompt": "a", "temperature": 3}, "less than"),
+        ({"prompt": "a", "temperature": 3}, "expected at most 2"),
     ],
 )
 def test_a_wrong_config_is_told(config, told):

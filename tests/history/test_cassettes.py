@@ -133,22 +133,22 @@ def test_a_node_of_another_graph_is_one_of_the_run() -> None:
     [
         (set_at("cassette", 2), r"\$\.cassette: it has form 2"),
         (set_at("cassette", True), r"\$\.cassette: it has form True"),
-        (set_at("run", 7), r"\$\.run: an object is needed"),
-        (set_at("run", "seed", 7), r"\$\.run\.seed: a string is needed"),
-        (set_at("run", "seed", "-7"), r"\$\.run\.seed: a whole number"),
-        (set_at("run", "seed", "9" * 5_000), r"\$\.run\.seed: a whole number"),
+        (set_at("run", 7), r"\$\.run: expected an object"),
+        (set_at("run", "seed", 7), r"\$\.run\.seed: expected a string"),
+        (set_at("run", "seed", "-7"), r"\$\.run\.seed: expected a whole number"),
+        (set_at("run", "seed", "9" * 5_000), r"\$\.run\.seed: expected a whole number"),
         (set_at("run", "status", "DONE"), r"no status 'DONE'"),
         (set_at("run", "graph", "0"), r"\$\.run\.graph: this graph is not among"),
         (set_at("graphs", GRAPH, 0, "id", "other"), r"\$\.graphs.*it was changed"),
-        (set_at("nodes", 0, 3), r"\$\.nodes\[0\]: an object is needed"),
+        (set_at("nodes", 0, 3), r"\$\.nodes\[0\]: expected an object"),
         (set_at("nodes", 0, "index", 99), r"\$\.nodes\[0\]\.index: the graph has no node"),
-        (set_at("nodes", 0, "attempt", 0), r"\$\.nodes\[0\]\.attempt: at least 1"),
-        (set_at("nodes", 0, "attempt", True), r"\$\.nodes\[0\]\.attempt: a whole number"),
+        (set_at("nodes", 0, "attempt", 0), r"\$\.nodes\[0\]\.attempt: expected at least 1"),
+        (set_at("nodes", 0, "attempt", True), r"\$\.nodes\[0\]\.attempt: expected a whole number"),
         (set_at("nodes", 0, "output", {"cents": 1}), r"\$\.nodes\[0\]\.output: it was changed"),
-        (set_at("nodes", 0, "effects", None), r"\$\.nodes\[0\]\.effects: a list"),
+        (set_at("nodes", 0, "effects", None), r"\$\.nodes\[0\]\.effects: expected a list"),
         (set_at("nodes", 1, "effects", [{}]), r"\$\.nodes\[1\]\.effects\[0\]\.index: it is missing"),
-        (set_at("nodes", 1, "given", {}), r"\$\.nodes\[1\]\.given: a list"),
-        (set_at("nodes", 1, "given", [3]), r"\$\.nodes\[1\]\.given\[0\]: an object is needed"),
+        (set_at("nodes", 1, "given", {}), r"\$\.nodes\[1\]\.given: expected a list"),
+        (set_at("nodes", 1, "given", [3]), r"\$\.nodes\[1\]\.given\[0\]: expected an object"),
         (set_at("nodes", 1, "given", [GIVEN | {"index": 99}]), r"\.given\[0\]\.index: the graph has no node"),
         (set_at("nodes", 1, "given", [GIVEN | {"output": 2}]), r"\.given\[0\]\.output: it was changed"),
         (set_at("nodes", []), None),
@@ -269,7 +269,7 @@ def check_field(at: tuple[Any, ...], field: str, right: Any, wrong: Any, is_opti
 
     assert ("it is missing" in told(changed(without))) is not is_optional
     if wrong is not ...:
-        assert "needed" in told(changed(set_at(*at, field, wrong)))
+        assert "expected" in told(changed(set_at(*at, field, wrong)))
         assert told(changed(set_at(*at, field, right))) == ""
 
 

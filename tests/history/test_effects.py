@@ -144,7 +144,7 @@ def test_rubbish_is_refused(engine: Engine, name: Any, function: Any) -> None:
 
 @pytest.mark.parametrize("name", ["", None, 7])
 def test_a_decorator_without_a_name_is_refused_with_its_line(name: Any) -> None:
-    with pytest.raises(stepwell.DefinitionError, match=r"a name is needed.*\n.*test_effects.py"):
+    with pytest.raises(stepwell.DefinitionError, match=r"expected a name.*\n.*test_effects.py"):
         effect(name)
 
 

@@ -184,7 +184,7 @@ def test_it_sends_with_the_transport_it_is_given() -> None:
 
 @pytest.mark.parametrize("headers", ["accept", b"accept", None, 5, [5], [None]])
 def test_headers_are_a_list_of_names(headers: Any) -> None:
-    with pytest.raises(InputError, match=r'headers=.*: a list of names is needed, as in \["accept"\]'):
+    with pytest.raises(InputError, match=r'headers=.*: expected a list of names, as in \["accept"\]'):
         RecordingTransport(headers=headers)
 
 

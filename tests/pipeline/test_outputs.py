@@ -44,7 +44,7 @@ def test_a_wrong_input_fails_with_its_path(root: Path, engine: Engine) -> None:
     write(root, "in/a.json", '{"b": "two"}')
     write(root, "in/b.json", "no json")
     failed = pipeline.build(engine=engine).failed
-    assert "in/a.json['b']: int is needed" in failed["take a"]
+    assert "in/a.json['b']: expected int" in failed["take a"]
     assert "in/b.json is no JSON" in failed["take b"]
 
 

@@ -33,7 +33,7 @@ def secret(value: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"a secret must be a string, not {type(value).__name__}")
     if value and len(value) < SHORTEST:
-        raise InputError(f"a secret of {len(value)} characters cannot be masked: at least {SHORTEST} are needed")
+        raise InputError(f"a secret of {len(value)} characters cannot be masked: expected at least {SHORTEST}")
     if value:
         hide([value])
     return value
@@ -49,7 +49,7 @@ def hide(values: Iterable[str]) -> None:
 
 
 def _compiled() -> _Patterns | None:
-    """The pattern of all values; None while there are none. Made when it is needed: many are named one after another."""
+    """The pattern of all values; None while there are none. Made at its first use: many are named one after another."""
     global _longest, _pattern  # noqa: PLW0603
     if _pattern is not None or not _values:
         return _pattern
@@ -178,7 +178,7 @@ _PARTS = re.compile(r"(\\*)([^\\]?)")
 
 
 def _read_once(text: str) -> str:
-    """The text with characters in place of escapes where none is needed, as in `\\u0053` for S: any JSON, URL or HTML may be
+    """The text with characters in place of escapes that nothing requires, as in `\\u0053` for S: any JSON, URL or HTML may be
     written so. The same object if there are none.
     """
     if "\\" not in text and "%" not in text and "&" not in text:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from .forms.refusals import EXPECTED
 from .words import shown
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class SecretRef:
         """In a config only an instance is one. Data that looks like one is data."""
         from pydantic_core import core_schema
 
-        return core_schema.is_instance_schema(cls)
+        return core_schema.custom_error_schema(
+            core_schema.is_instance_schema(cls), custom_error_type=EXPECTED, custom_error_message=f"{PREFIX}NAME"
+        )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:

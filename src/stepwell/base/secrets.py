@@ -61,7 +61,7 @@ class Secrets:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         if provider is not None and not callable(getattr(provider, "get", None)):
-            raise InputError(f"secrets={shown(provider)}: an object with get(name) is needed, or a mapping")
+            raise InputError(f"secrets={shown(provider)}: expected an object with get(name), or a mapping")
         self._sources = sources
         self._provider = provider
         self._folder = None if folder is None else Path(folder)
@@ -80,7 +80,7 @@ class Secrets:
         """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
         found = self._look_up(ref.name, service)
         if len(found) < SHORTEST:
-            needed = f"at least {SHORTEST} are needed, or it could not be kept out of logs"
+            needed = f"expected at least {SHORTEST}, or it could not be kept out of logs"
             raise MissingSecret(ref.name, f"{ref} has {len(found)} characters: {needed}")
         hide([found])
         return found
@@ -144,7 +144,7 @@ class Secrets:
             raised = f"{type(self._provider).__name__}.get raised {type(error).__name__}"
             raise TransientError(f"{PREFIX}{name} could not be read: {raised}") from None
         if found is not None and not isinstance(found, str):
-            raise MissingSecret(name, f"{PREFIX}{name} is a {type(found).__name__}; text is needed")
+            raise MissingSecret(name, f"{PREFIX}{name}: expected text, got {type(found).__name__}")
         return found
 
 

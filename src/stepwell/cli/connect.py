@@ -124,7 +124,7 @@ def allowed_modules(given: Sequence[str]) -> tuple[str, ...]:
     names = tuple(name for each in given for name in each.split(","))
     for name in names:
         if not all(map(str.isidentifier, name.split("."))):
-            raise InputError(f"--jobs {name}: the name of a module is needed, as in shop.jobs")
+            raise InputError(f"--jobs {name}: expected the name of a module, as in shop.jobs")
     return names
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.forms.problems import shown
 from ..base.schemas import problems_of
 from ..core.model import parted
 from ..core.store import Store, reader
@@ -67,11 +68,15 @@ def named_values(pairs: Pairs, meant: Callable[[str, str], Any], problems: list[
     for pair in pairs or ():
         name, separator, text = pair.partition("=")
         if not separator or not name:
-            problems.append(f"--input {pair!r}: the form name=value is needed")
+            problems.append(f"--input {pair!r}: expected NAME=VALUE")
         elif name in values:
             problems.append(f"--input {name}: it is given twice")
         else:
-            values[name] = meant(name, text)
+            try:
+                values[name] = meant(name, text)
+            except json.JSONDecodeError as error:
+                problems.append(f"--input {name}: it is not JSON: {error.msg} at character {error.pos + 1}")
+                values[name] = text
     return values
 
 
@@ -96,7 +101,7 @@ def json_object(option: str, file: str | None, problems: list[str]) -> dict[str,
     else:
         if isinstance(found, dict):
             return found
-        problems.append(f"{option} {file}: a JSON object is needed, got {type(found).__name__}")
+        problems.append(f"{option} {file}: expected a JSON object, got {shown(found)}")
     return {}
 
 
@@ -112,13 +117,15 @@ def likeliest(text: str, fits: Callable[[Any], bool]) -> Any:
     """The value that a text means: the first that fits.
 
     If none does, an object or a list stays what it is, so that the error names the field in it, and anything else a text.
+    A JSONDecodeError says what is wrong with one that was begun and is no JSON.
 
     >>> likeliest("7", lambda value: value == "7"), likeliest('{"a": 7}', lambda value: False)
     ('7', {'a': 7})
     """
-    found = list(meanings(text))
-    otherwise = found[0] if isinstance(found[0], dict | list) else text
-    return next(filter(fits, found), otherwise)
+    for value in meanings(text):
+        if fits(value):
+            return value
+    return json.loads(text) if text.lstrip().startswith(("{", "[")) else text
 
 
 def meanings(text: str) -> Iterator[Any]:

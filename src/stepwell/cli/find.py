@@ -46,7 +46,7 @@ def tag_of(typed: str) -> tuple[str, str]:
     """
     name, equals, value = typed.partition("=")
     if not (name and equals and value):
-        raise InputError(f"--tag {typed}: a name and a value are needed, as in --tag customer=7")
+        raise InputError(f"--tag {typed}: expected NAME=VALUE, as in --tag customer=7")
     return name, value
 
 

@@ -107,7 +107,7 @@ def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any])
     except BaseException as error:  # also SystemExit: it is code of the user, and no end of this command
         raise DefinitionError(f"{target} raised {error_text(error)}") from error
     if not isinstance(built, Builder):
-        raise DefinitionError(f"{target} returned {built!r}, but a Builder is needed", where=place_of(function))
+        raise DefinitionError(f"{target}: expected it to return a Builder, got {built!r}", where=place_of(function))
     return built
 
 

@@ -130,10 +130,10 @@ class Builder:
         known = self._job(job, place)
         if args is not None and not callable(args):
             raise DefinitionError(
-                f"args={shown(args)}: a function is needed that makes the args of one item", where=place
+                f"args={shown(args)}: expected a function that makes the args of one item", where=place
             )
         if not isinstance(items, Iterable):
-            raise DefinitionError(f"fan_out({shown(items)}): items are needed, one for each node", where=place)
+            raise DefinitionError(f"fan_out({shown(items)}): expected items, one for each node", where=place)
         naming: Callable[[Item], str] | None = name if callable(name) else None
         prefix = known.short_name if name is None else name
         named = (
@@ -263,7 +263,7 @@ class Builder:
                 waiting += reversed(each.parents if isinstance(each, FanOut) and not each else list(each))
             else:
                 raise DefinitionError(
-                    f"depends_on={shown(each)}: names, ids, what fan_out returned, or a list of these is needed",
+                    f"depends_on={shown(each)}: expected names, ids, what fan_out returned, or a list of these",
                     where=place,
                 )
         return tuple(found)
@@ -283,7 +283,7 @@ class Builder:
 
 def _checked_state(declared: object, place: SourceLine) -> StateType:
     if not isinstance(declared, type):
-        raise DefinitionError(f"state={shown(declared)}: a class that declares a state is needed", where=place)
+        raise DefinitionError(f"state={shown(declared)}: expected a class that declares a state", where=place)
     if not is_address(address_of(declared)):
         raise DefinitionError(
             f"state={declared.__qualname__}: only its name is stored, and no other process finds a class inside a function "
@@ -298,7 +298,7 @@ def _checked_args(
 ) -> Mapping[str, Any]:
     """A copy of the args as JSON, which later changes by the caller do not affect."""
     if not isinstance(args, Mapping):
-        raise DefinitionError(f"the args of {name!r} are {shown(args)}, but a dict is needed", where=place)
+        raise DefinitionError(f"the args of {name!r}: expected a dict, got {shown(args)}", where=place)
     for word in own:
         if word in args:
             raise DefinitionError(

@@ -7,14 +7,14 @@ from functools import cache
 from itertools import islice
 from typing import Any, TypeAlias
 
-from ..base.forms.problems import Problem
+from ..base.forms.problems import Path, Problem
+from ..base.forms.refusals import MISSING, UNKNOWN, ModelRefusal, refusals
 from ..base.secret_refs import SecretRef, leaves
 from ..base.words import suggestion
 from ..errors import PermanentError
 
 MAX_PROBLEMS = 100
 """Unknown keys of one config that are reported."""
-Path: TypeAlias = tuple[str | int, ...]
 Later: TypeAlias = Callable[[str], bool]
 """Whether a text is known only later: it holds a template."""
 
@@ -29,14 +29,15 @@ def fields_of(model: Any) -> frozenset[str] | None:
 def problems_of(model: Any, config: object, later: Later | None = None) -> list[Problem]:
     """All problems of a config under a model, except with values that are known only later."""
     if not isinstance(config, Mapping):
-        return [Problem((), f"an object is needed, not {kind_of(config)}")]
+        return [Problem((), f"expected an object, got {kind_of(config)}")]
     if model is None:
         return []
     found = dict.fromkeys(islice(_unknown_keys(model, config), MAX_PROBLEMS))
-    for path, message, is_certain in _refusals(model, config):
-        if is_certain or not is_known_later(config, path, later):
-            place, value = _existing(config, path)
-            found[Problem(place, "no secret can be used here" if isinstance(value, SecretRef) else message)] = None
+    for refusal in _refusals(model, config):
+        place = refusal.place
+        if refusal.kind in (MISSING, UNKNOWN) or not is_known_later(config, place, later):
+            has_secret = isinstance(_value_at(config, place), SecretRef)
+            found[Problem(place, "no secret can be used here" if has_secret else refusal.message)] = None
     return [*found]
 
 
@@ -56,18 +57,16 @@ def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
     raise PermanentError(f"{name} cannot work with its config:\n{lines}")
 
 
-def _refusals(model: Any, config: Mapping[str, Any]) -> Iterator[tuple[Path, str, bool]]:
-    """Path, message, and whether it holds for any values."""
+def _refusals(model: Any, config: Mapping[str, Any]) -> list[ModelRefusal]:
+    """What the model refuses, besides the unknown keys of the config itself."""
     from pydantic import ValidationError
 
     try:
         model.model_validate(config)
     except ValidationError as error:
-        for each in error.errors(include_url=False, include_context=False, include_input=False):
-            if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
-                continue  # reported by `_unknown_keys`
-            is_certain = each["type"] in ("missing", "extra_forbidden")
-            yield each["loc"], each["msg"].removeprefix("Value error, "), is_certain
+        found = refusals(error.errors(include_url=False, include_input=False), config)
+        return [each for each in found if each.kind != UNKNOWN or len(each.place) > 1]
+    return []
 
 
 def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
@@ -77,7 +76,7 @@ def _unknown_keys(model: Any, config: Mapping[str, Any]) -> Iterator[Problem]:
     known = _names(model)
     for key in config:
         if key not in known:
-            yield Problem((key,), f"there is no such field{f'; {suggestion(key, known)}' if known else ''}")
+            yield Problem((key,), f"unknown field{f'; {suggestion(key, known)}' if known else ''}")
 
 
 @cache
@@ -94,25 +93,20 @@ def is_known_later(config: object, path: Path, later: Later | None) -> bool:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            continue  # the name of a member of a union, which is no step into the value
+            break  # a field that is missing
     texts = (leaf for _, leaf in leaves(value) if isinstance(leaf, str))
     return any(SecretRef.of(each) is not None or (later is not None and later(each)) for each in texts)
 
 
-def _existing(config: Any, path: Path) -> tuple[Path, Any]:
-    """A path without the steps that pydantic adds for members of a union, and the value there."""
-    found: list[str | int] = []
+def _value_at(config: Any, place: Path) -> Any:
+    """The value at a place; None for a field that is missing."""
     value = config
-    for step in path:
+    for step in place:
         try:
             value = value[step]
         except (KeyError, IndexError, TypeError):
-            is_item = isinstance(step, int) and isinstance(value, list | tuple)
-            if step != path[-1] or not (is_item or isinstance(value, Mapping)):  # else something that is missing
-                continue
-            value = None
-        found.append(step)
-    return tuple(found), value
+            return None
+    return value
 
 
 def kind_of(value: object) -> str:

@@ -107,13 +107,13 @@ def handler(
     """
     where = str(caller())
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise DefinitionError(f"@handler({shown(name)}): a name of letters, digits, _ . and - is needed", where=where)
+        raise DefinitionError(f"@handler({shown(name)}): expected a name of letters, digits, _ . and -", where=where)
 
     def make(function: Callable[..., Any]) -> Handler:
         takes = list(inspect.signature(function).parameters)
         if len(takes) != 2:
             raise DefinitionError(
-                f"handler {name!r}: a function (ctx, config) is needed; this takes ({', '.join(takes)})", where=where
+                f"handler {name!r}: expected a function (ctx, config); this takes ({', '.join(takes)})", where=where
             )
         hints = _hints(function, needed=config is None)
         return Handler(

@@ -34,14 +34,12 @@ class DescribedHandler(Handler):
 
     def check_config(self, config: object, later: Later | None = None) -> list[Problem]:
         if not isinstance(config, Mapping):
-            return [Problem((), f"an object is needed, not {kind_of(config)}")]
+            return [Problem((), f"expected an object, got {kind_of(config)}")]
         known = list(self.config_schema().get("properties", {}))
         found = [*self._secrets_not_taken(references_of(config))]
         for name in () if self.is_open else config:
             if name not in known:
-                found.append(
-                    Problem((name,), f"there is no such field{f'; {suggestion(name, known)}' if known else ''}")
-                )
+                found.append(Problem((name,), f"unknown field{f'; {suggestion(name, known)}' if known else ''}"))
         for problem in problems_of(self.config_schema(), dict(config)):
             path = problem.place
             is_missing = bool(path) and _lacks(config, path)
@@ -51,7 +49,7 @@ class DescribedHandler(Handler):
 
 
 def _lacks(config: Any, path: tuple[str | int, ...]) -> bool:
-    """Whether a field that is needed is missing: its object is there, and it is not."""
+    """Whether a required field is missing: its object is there, and it is not."""
     for step in path[:-1]:
         config = config[step]
     return isinstance(config, Mapping) and path[-1] not in config

@@ -50,7 +50,7 @@ class LlmService(Strict):
     @model_validator(mode="after")
     def _asks_one_thing(self) -> LlmService:
         if (self.prompt is None) == (self.messages is None):
-            raise ValueError("either prompt or messages is needed")
+            raise ValueError("expected either prompt or messages")
         if self.system is not None and self.messages is not None:
             raise ValueError("with messages, say system as the first of them")
         own = {"model", "messages", "temperature", "max_tokens", "stream", "n"} & set(self.options)

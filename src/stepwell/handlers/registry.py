@@ -219,7 +219,7 @@ def _loaded_point(name: str, point: Any) -> Handler:
     except Exception as error:
         raise DefinitionError(f"handler {name!r} cannot be loaded from {point.value}: {error}") from error
     if not isinstance(found, Handler) or found.name != name:
-        raise DefinitionError(f'{point.value} is no handler {name!r}: a function with @handler("{name}") is needed')
+        raise DefinitionError(f'{point.value}: expected the handler {name!r}, a function with @handler("{name}")')
     return found
 
 

@@ -176,4 +176,4 @@ def _header_names(headers: Any) -> tuple[str, ...]:
         names = list(headers)
         if all(isinstance(name, str) for name in names):
             return tuple(sorted({name.lower() for name in names}))
-    raise InputError(f'headers={shown(headers)}: a list of names is needed, as in ["accept"]')
+    raise InputError(f'headers={shown(headers)}: expected a list of names, as in ["accept"]')

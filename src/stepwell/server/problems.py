@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from .. import errors
 from ..base.codec import clean, encode_checked
+from ..base.forms.refusals import words_of
 from ..base.words import message_of, short_name
 from ..define.document.problems import problem_place
 from ..errors import DocumentError, TriggerError
@@ -84,7 +85,7 @@ def problem_of(error: BaseException) -> HttpProblem:
     if isinstance(error, DocumentError | errors.GraphError):
         return HttpProblem(422, clean(error.public_message), problems=_listed(error.problems))
     if isinstance(error, ValidationError):  # of what a route made of its parameters
-        message = "; ".join(f"{_path(each['loc'])}: {each['msg']}" for each in error.errors()[:3])
+        message = "; ".join(f"{_path(each['loc'])}: {words_of(each)[0]}" for each in error.errors()[:3])
         return HttpProblem(422, clean(f"the request is refused: {message}"))
     if isinstance(error, errors.RunNotFound):
         message = f"{error.public_message}; GET /api/v1/runs lists those there are"
@@ -134,7 +135,7 @@ def add_problems(app: FastAPI) -> None:
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         found = [
-            {"path": _path(each.get("loc", ())), "message": clean(str(each.get("msg", "it is refused")))}
+            {"path": _path(each.get("loc", ())), "message": clean(words_of(each)[0])}
             for each in error.errors()[:MAX_PROBLEMS]
         ]
         told = "; ".join(f"{each['path']}: {each['message']}" for each in found[:3])

@@ -88,7 +88,7 @@ def test_a_taught_type_needs_no_annotation_to_be_stored() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3, str, str), "a class is needed"),
+        ((3, str, str), "expected a class"),
         ((Temperature, "x", str), "encode='x' cannot be called"),
         ((Temperature, str, None), "decode=None cannot be called"),
     ],

@@ -102,22 +102,26 @@ def test_what_json_does_tell_apart_is_kept(annotation: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "value", "problems"),
     [
-        (Line, {"sku": "a"}, ["$.price: is missing"]),
-        (Line, {"sku": 1, "price": "x"}, ["$.sku: int", "$.price: a decimal number as text"]),
-        (list[Line], [{"sku": "a", "price": "1"}, 3], ["$[1]: Line is needed, got 3 (int)"]),
-        (dict[str, list[Line]], {"a b": [{"sku": "a", "price": None}]}, ['$["a b"][0].price: a decimal']),
-        (Order, Line("a", Decimal(1)), ["$.id: is missing", "$.placed: is missing", "$.lines: is missing"]),
-        (Card | Bank, {"colour": "red"}, ["$: Card or Bank is needed"]),
-        (dict[int, str], {"x": "a"}, ["$: a key that is int is needed, got 'x'"]),
+        (Line, {"sku": "a"}, ["$.price: this field is missing"]),
+        (Line, {"sku": 1, "price": "x"}, ["$.sku: expected str, got 1", "$.price: expected a decimal number as text"]),
+        (list[Line], [{"sku": "a", "price": "1"}, 3], ["$[1]: expected Line, got 3 (int)"]),
+        (dict[str, list[Line]], {"a b": [{"sku": "a", "price": None}]}, ['$["a b"][0].price: expected a decimal']),
+        (Order, Line("a", Decimal(1)), [f"$.{name}: this field is missing" for name in ("id", "placed", "lines")]),
+        (Card | Bank, {"colour": "red"}, ["$: expected Card or Bank"]),
+        (dict[int, str], {"x": "a"}, ["$: expected a key that is int, got 'x'"]),
         (dict[str, date], {1: date(2026, 1, 1)}, ["$: the key 1 is not a string"]),
-        (tuple[int, date], [1], ["$: tuple[int, date], which has 2 items, is needed"]),
-        (Point, [], ["$: Point is needed, whose item 'x' is missing"]),
-        (Address, {"street": 7, "inner": [{}]}, ["$.street: Input should be", "$.inner[0].street: Field required"]),
-        (Options, {}, ["$.when: is missing"]),
+        (tuple[int, date], [1], ["$: expected tuple[int, date], which has 2 items"]),
+        (Point, [], ["$: expected Point, and its item 'x' is missing"]),
+        (
+            Address,
+            {"street": 7, "inner": [{}]},
+            ["$.street: expected text, got 7 (int)", "$.inner[0].street: this field is missing"],
+        ),
+        (Options, {}, ["$.when: this field is missing"]),
         (Money, 3, ["$: Money refuses it: AttributeError"]),
-        (Line, object(), ["$: Line is needed, got <object"]),
-        (set[int], "abc", ["$: set[int] is needed, got 'abc' (str)"]),
-        (list[int], {"a": 1}, ["$: list[int] is needed"]),
+        (Line, object(), ["$: expected Line, got <object"]),
+        (set[int], "abc", ["$: expected set[int], got 'abc' (str)"]),
+        (list[int], {"a": 1}, ["$: expected list[int]"]),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_every_place(
@@ -127,10 +131,7 @@ def test_a_value_that_does_not_fit_is_refused_with_every_place(
         Codec(annotation).encode(value)
     found = [problem.below("$") for problem in caught.value.problems]
     assert len(found) == len(problems), found
-    for one, needed in zip(found, problems, strict=True):
-        place = needed.partition(":")[0]
-        assert one.startswith(place + ":"), found
-        assert needed.removeprefix(f"{place}: int") in one or needed in one
+    assert all(map(str.startswith, found, problems)), found
 
 
 def test_what_contains_itself_is_refused() -> None:

@@ -189,7 +189,7 @@ BAD: list[tuple[str, bytes, str, int]] = [
     ("x.yaml", b"b: *a", "aliases are not read", 1),
     ("x.yaml", b"a: !!python/object/apply:os.system [id]", "tags are not read", 1),
     ("x.yaml", b"a: !!set {x}", "tags are not read", 1),
-    ("x.yaml", b"a: 1\n---\nb: 2", "one document is needed", 2),
+    ("x.yaml", b"a: 1\n---\nb: 2", "expected one document", 2),
     ("x.yaml", b"1: a", 'a key must be a text: write "1"', 1),
     ("x.yaml", b"? [a]\n: b", "a key must be a text", 1),
     ("x.json", b'{"a": "' + b"x" * (33 * 1024 * 1024) + b'"}', "at most 33,554,432 are allowed", 1),

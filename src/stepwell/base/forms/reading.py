@@ -33,21 +33,21 @@ from pydantic import (
     create_model,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from ..clock import MAX_SECONDS, POSITIVE_SECONDS_NEEDED, SECONDS_NEEDED
-from .problems import Misfit, Path, Problems, shown
+from .problems import Path, Problems, shown
+from .refusals import EXPECTED, MISSING, SECRET, UNKNOWN, ModelRefusal, refusals
 
 MAX_REPORTED = 1_000
 """Problems of one form."""
-_EXPECTED, _SECRET = "expected", "expected_secret"
 
 
 class Expected:
     """Metadata of a field: what it expects, in words. `secret`: a wrong value is not shown."""
 
     def __init__(self, words: str, *, secret: bool = False) -> None:
-        self.words, self._kind = words, _SECRET if secret else _EXPECTED
+        self.words, self._kind = words, SECRET if secret else EXPECTED
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.custom_error_schema(
@@ -121,14 +121,13 @@ def read_form(form: type[AnyForm], data: Any, problems: Problems, path: Path = (
             read: AnyForm = (_lenient(form) if is_lenient else form).model_validate(fields)
             return read
         except ValidationError as error:
-            refused = error.errors(include_url=False)
-        order = {name: place for place, name in enumerate(fields)}
-        refused.sort(key=lambda each: order.get(str(each["loc"][0]), -1) if each["loc"] else -1)
+            refused = refusals(error.errors(include_url=False), fields)
+        order = {name: position for position, name in enumerate(fields)}
+        refused.sort(key=lambda each: order.get(str(each.place[0]), -1) if each.place else -1)
         for each in islice(refused, MAX_REPORTED):
-            loc = each["loc"]
-            place = (names.get(str(loc[0]), loc[0]), *loc[1:]) if loc else ()
-            _report(form, each, _existing(data, place), problems, path)
-        wrong = {each["loc"][0] for each in refused if each["loc"]}
+            first, rest = each.place[:1], each.place[1:]
+            _report(form, each, (*(names.get(str(name), name) for name in first), *rest), problems, path)
+        wrong = {each.place[0] for each in refused if each.place}
         if not wrong:
             break
         fields = {name: value for name, value in fields.items() if name not in wrong}
@@ -172,72 +171,26 @@ def _lenient(form: type[AnyForm]) -> type[AnyForm]:
 _EMPTY: dict[Any, Any] = {str: "", dict: {}, list: [], int: 0}
 
 
-def _existing(data: Any, loc: tuple[str | int, ...]) -> Path:
-    """The place of an error, without the steps that pydantic adds for members of a union."""
-    place: list[str | int] = []
-    value = data
-    for number, step in enumerate(loc):
-        if step == "[key]":  # of a dictionary, which its place before names
-            continue
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            if number < len(loc) - 1 or not isinstance(value, dict):  # else a field that is missing
-                continue
-        place.append(step)
-    return tuple(place)
-
-
-def _report(form: type[BaseModel], error: ErrorDetails, place: Path, problems: Problems, path: Path) -> None:
-    kind, context, at = error["type"], error.get("ctx", {}), (*path, *place)
-    owner = _form_at(form, place[:-1])
-    shows_value = kind != _SECRET and getattr(_form_at(form, place), "shows_values", True)
-    value = error["input"] if shows_value else ...
-    if kind in (_EXPECTED, _SECRET):
-        problems.expected(at, error["msg"], value)
-    elif kind == "missing":
+def _report(form: type[BaseModel], refusal: ModelRefusal, place: Path, problems: Problems, path: Path) -> None:
+    at = (*path, *place)
+    target, owner = _form_at(form, place), _form_at(form, place[:-1])
+    shows_value = refusal.kind != SECRET and getattr(target, "shows_values", True)
+    value = refusal.value if shows_value else ...
+    if refusal.kind == MISSING:
         problems.add(at[:-1], f"{_noun(owner)} needs its {place[-1]}", expected=str(place[-1]))
-    elif kind == "extra_forbidden":
+    elif refusal.kind == UNKNOWN:
         name = str(place[-1])
         names = [*_names(owner), *getattr(owner, "other_names", ())]
         problems.unknown(at, f"{_noun(owner)} has no field {shown(name)}", name, names)
-    elif isinstance(misfit := context.get("error"), Misfit):
-        for problem in misfit.problems:
+    elif refusal.misfit is not None:
+        for problem in refusal.misfit.problems:
             problems.add((*at, *problem.place), problem.message, expected=problem.expected, nearest=problem.nearest)
-    elif kind in ("value_error", "assertion_error"):
-        problems.add(at, error["msg"].partition(", ")[2], found=value)
-    elif kind in ("model_type", "model_attributes_type"):
-        problems.expected(at, getattr(_form_at(form, place), "contents", "an object"), value)
-    elif kind == "literal_error":
-        problems.expected(at, "one of " + context["expected"].replace(" or ", ", ").replace("'", ""), value)
-    elif kind in _WORDS:
-        problems.expected(at, _WORDS[kind].format(**context), value)
+    elif refusal.kind in ("model_type", "model_attributes_type"):
+        problems.expected(at, getattr(target, "contents", "an object"), value)
+    elif refusal.expected is not None:
+        problems.expected(at, refusal.expected, value)
     else:
-        problems.add(at, error["msg"], found=value)
-
-
-_WORDS = {
-    "string_type": "text",
-    "string_too_long": "at most {max_length} characters",
-    "string_too_short": "at least {min_length} characters",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a number that JSON has",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "an object",
-    "mapping_type": "an object",
-    "none_required": "null",
-    "too_long": "at most {max_length} items",
-    "too_short": "at least {min_length} items",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
-}
-"""What each error of pydantic says was expected, for fields without words of their own."""
+        problems.add(at, refusal.message, found=value)
 
 
 def _noun(form: Any) -> str:

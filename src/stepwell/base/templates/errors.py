@@ -31,7 +31,7 @@ class TemplateError(DefinitionError, PermanentError):
 
 
 class Missing(TemplateError):
-    """A name or a field is not there, or is null where a value is needed. `default` catches it.
+    """A name or a field is not there, or is null in place of a value. `default` catches it.
 
     `advice` makes the end of the message when somebody reads it: a loop may raise thousands that nobody reads.
     """

@@ -119,7 +119,7 @@ class Expressions:
             for key, value in pairs:
                 name = key(frame)
                 if type(name) is not str:
-                    raise TemplateError(f"{shown(name)} cannot be a key; a text is needed")
+                    raise TemplateError(f"{shown(name)} cannot be a key; expected a text")
                 made[name] = value(frame)
             return made
 

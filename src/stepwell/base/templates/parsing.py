@@ -58,7 +58,7 @@ def parse_expression(text: str) -> nodes.Expr:
         found = body[0].nodes[0]
         if not isinstance(found, nodes.TemplateData):
             return found
-    raise TemplateError("one expression is needed, without {{ }}", line=1, column=1)
+    raise TemplateError("expected one expression, without {{ }}", line=1, column=1)
 
 
 def check_length(text: str) -> None:

@@ -65,7 +65,7 @@ def item(value: Any, key: Any, shown: str) -> Any:
     if type(key) is str:
         return field(value, key, shown)
     if not is_whole(key):
-        raise TemplateError(f"{shown}: {described(key)} cannot be looked up; a name or a whole number is needed")
+        raise TemplateError(f"{shown}: {described(key)} cannot be looked up; expected a name or a whole number")
     if type(value) is NodeOutput:
         value = value.value
     if type(value) is TextWithFields:
@@ -80,7 +80,7 @@ def item(value: Any, key: Any, shown: str) -> Any:
 def part(value: Any, start: Any, stop: Any, step: Any, budget: Budget) -> Any:
     """`value[start:stop:step]` of a list or a text."""
     if type(value) is not list and type(value) is not str:
-        raise TemplateError(f"{described(value)} cannot be sliced; a list or a text is needed")
+        raise TemplateError(f"{described(value)} cannot be sliced; expected a list or a text")
     for each in (start, stop, step):
         if each is not None and not is_whole(each):
             raise TemplateError(f"a slice needs whole numbers, not {described(each)}")
@@ -186,7 +186,7 @@ def multiply(left: Any, right: Any, budget: Budget) -> Any:
 def calculated(sign: str, left: Any, right: Any) -> Any:
     """Of two numbers."""
     if not is_number(left) or not is_number(right):
-        raise TemplateError(f"cannot calculate {described(left)} {sign} {described(right)}: two numbers are needed")
+        raise TemplateError(f"cannot calculate {described(left)} {sign} {described(right)}: expected two numbers")
     try:
         return checked_number(_CALCULATIONS[sign](left, right))
     except ZeroDivisionError:
@@ -222,7 +222,7 @@ def compared(sign: str, left: Any, right: Any, budget: Budget) -> bool:
         return contains(right, left, budget) == (sign == "in")
     if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
         both = f"{described(left)} with {described(right)}"
-        raise TemplateError(f"cannot compare {both}: two numbers or two texts are needed")
+        raise TemplateError(f"cannot compare {both}: expected two numbers or two texts")
     if type(left) is str:
         budget.for_text(len(left))
     return bool(_COMPARISONS[sign](left, right))
@@ -237,14 +237,14 @@ def contains(whole: Any, sought: Any, budget: Budget) -> bool:
     if type(whole) is list:
         budget.for_all_of(whole)
         return any(same(each, sought) for each in whole)
-    raise TemplateError(f"{described(sought)} cannot be in {described(whole)}: a list, an object or a text is needed")
+    raise TemplateError(f"{described(sought)} cannot be in {described(whole)}: expected a list, an object or a text")
 
 
 def order_key(value: Any) -> Any:
     """What numbers, or texts, are sorted by."""
     if is_number(value) or type(value) is str:
         return value
-    raise TemplateError(f"{described(value)} cannot be put in order; numbers or texts are needed")
+    raise TemplateError(f"{described(value)} cannot be put in order; expected numbers or texts")
 
 
 def _nearest(name: str, fields: dict[str, Any]) -> str:

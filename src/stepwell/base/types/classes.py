@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_origin
 
 from ..codec import encode_checked
+from ..forms.problems import Misfit, Problem
+from ..forms.refusals import ModelRefusal, refusals
 from .containers import as_list, in_order
 from .fields import fields_of
 from .kinds import shown
@@ -85,7 +87,7 @@ def read_named_tuple(annotation: Any, made: Converter) -> Read:
         items: list[Any] = []
         errors: list[Exception] = []
         if len(as_list(data, words)) < required:
-            raise Wrong(f"{words} is needed, whose item {fields[len(data)].name!r} is missing")
+            raise Wrong(f"expected {words}, and its item {fields[len(data)].name!r} is missing")
         for place, (read_item, each) in enumerate(zip(readers, data, strict=False)):
             try:
                 items.append(read_item(each))
@@ -112,7 +114,20 @@ def write_named_tuple(annotation: Any, made: Converter) -> Write:
 
 def read_model(annotation: Any, made: Converter) -> Read:
     """By pydantic, from JSON: what its own settings say of bytes, aliases and unknown fields counts."""
-    return lambda data, _: annotation.model_validate_json(encode_checked(data))
+    from pydantic import ValidationError
+
+    def read(data: Any, _: Any) -> Any:
+        try:
+            return annotation.model_validate_json(encode_checked(data))
+        except ValidationError as error:
+            raise Misfit([_problem(each) for each in refusals(error.errors(include_url=False), data)]) from None
+
+    return read
+
+
+def _problem(refusal: ModelRefusal) -> Problem:
+    expected, message = refusal.expected, refusal.message
+    return Problem(refusal.place, message if expected is None else str(needed(expected, refusal.value)))
 
 
 def write_model(annotation: Any, made: Converter) -> Write:

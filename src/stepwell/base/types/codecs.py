@@ -95,12 +95,11 @@ def _problems(error: BaseException, path: tuple[str | int, ...]) -> Iterator[Pro
         if isinstance(inner, ExceptionGroup):
             yield from _problems(inner, at)
         elif isinstance(inner, KeyError) and where is not None:
-            yield Problem(at, "is missing")
+            yield Problem(at, "this field is missing")
         elif isinstance(inner, Wrong):
             yield Problem(at, str(inner))
-        elif hasattr(inner, "errors") and hasattr(inner, "title"):  # of a pydantic model
-            for each in inner.errors(include_url=False):
-                yield Problem((*at, *each["loc"]), each["msg"])
+        elif isinstance(inner, Misfit):
+            yield from (each._replace(place=(*at, *each.place)) for each in inner.problems)
         else:
             yield Problem(at, f"{type(inner).__name__}: {inner}")
 

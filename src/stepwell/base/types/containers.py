@@ -131,7 +131,7 @@ def read_set(annotation: Any, made: Converter) -> Read:
         try:
             return make(read(data, None))
         except TypeError:
-            raise Wrong(f"{words} is needed, and an item of what was found cannot be in a set") from None
+            raise Wrong(f"expected {words}, and an item of it cannot be in a set") from None
 
     return read_items
 
@@ -170,7 +170,7 @@ def read_tuple(annotation: Any, made: Converter) -> Read:
 
     def read_items(data: Any, _: Any) -> Any:
         if len(as_list(data, words)) != len(arguments):
-            raise needed(f"{words}, which has {len(arguments)} items,", data)
+            raise needed(f"{words}, which has {len(arguments)} items", data)
         return read(data, annotation)
 
     return read_items
@@ -238,7 +238,7 @@ def _key_reader(annotation: Any, made: Converter) -> Callable[[str], Any]:
 
 
 def _wrong_key(annotation: Any, key: Any) -> str:
-    return f"a key that is {examine(annotation).text} is needed, got {key!r}"
+    return f"expected a key that is {examine(annotation).text}, got {key!r}"
 
 
 def _written_key(key: Any, read: Callable[[str], Any]) -> Any:

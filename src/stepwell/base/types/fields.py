@@ -87,7 +87,7 @@ def _hints(annotation: Any) -> dict[str, Any]:
     except Exception as error:
         raise Unsupported(
             f"{cls.__qualname__}: an annotation of it cannot be read ({type(error).__name__}: {error}); what fields are "
-            f"annotated with is needed at run time too, so import it at the top of the module"
+            f"annotated with is read at run time too, so import it at the top of the module"
         ) from None
     variables = _variables(annotation)
     return {name: filled_in(hint, variables) for name, hint in hints.items()}

@@ -36,7 +36,7 @@ def register(cls: type[Value], encode: Callable[[Value], Any], decode: Callable[
     was said before.
     """
     if not isinstance(cls, type):
-        raise DefinitionError(f"types.register({cls!r}, ...): a class is needed")
+        raise DefinitionError(f"types.register({cls!r}, ...): expected a class")
     for name, function in (("encode", encode), ("decode", decode)):
         if not callable(function):
             raise DefinitionError(f"types.register({cls.__qualname__}, ...): {name}={function!r} cannot be called")

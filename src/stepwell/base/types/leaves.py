@@ -76,14 +76,14 @@ LEAVES: dict[type, Leaf] = {
 LEAVES |= {PosixPath: LEAVES[Path], WindowsPath: LEAVES[Path]}
 
 _FORMS = {
-    datetime: "a datetime in ISO 8601, like '2026-01-31T12:00:00+00:00',",
-    date: "a date in ISO 8601, like '2026-01-31',",
-    time: "a time in ISO 8601, like '12:30:00',",
-    timedelta: "a duration in ISO 8601, like 'P1DT90S',",
-    Decimal: "a decimal number as text, like '12.50',",
+    datetime: "a datetime in ISO 8601, like '2026-01-31T12:00:00+00:00'",
+    date: "a date in ISO 8601, like '2026-01-31'",
+    time: "a time in ISO 8601, like '12:30:00'",
+    timedelta: "a duration in ISO 8601, like 'P1DT90S'",
+    Decimal: "a decimal number as text, like '12.50'",
     UUID: "a UUID as text",
-    bytes: "bytes, in JSON as base64 text,",
-    bytearray: "bytes, in JSON as base64 text,",
+    bytes: "bytes, in JSON as base64 text",
+    bytearray: "bytes, in JSON as base64 text",
 }
 
 
@@ -98,7 +98,7 @@ def read_leaf(kind: type, value: Any) -> Any:
 
 
 def needed(what: str, value: object) -> Wrong:
-    return Wrong(f"{what} is needed, got {briefly(value)} ({type(value).__name__})")
+    return Wrong(f"expected {what}, got {briefly(value)} ({type(value).__name__})")
 
 
 # Keys of JSON objects are texts. Numbers, booleans and types that are one text can be keys, too.

@@ -1,7 +1,7 @@
 """What annotations allow, and whether a value is that. Values are checked here, never changed.
 
 >>> shape_of(list[int]).problems([1, "2"], "ids")
-["ids[1]: int is needed, got '2' (str)"]
+["ids[1]: expected int, got '2' (str)"]
 
 Plain JSON (numbers, texts, lists and dicts of these) is held against closures; everything else has a codec, which converts.
 """
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
     def misfits(self, value: Any) -> Sequence[Problem]:
         """What is wrong with a value, by its place in JSON."""
         found = codec_of(self.annotation).problems(value)
-        return found or [Problem((), f"{self.text} is needed, got {briefly(value)} ({type(value).__name__})")]
+        return found or [Problem((), f"expected {self.text}, got {briefly(value)} ({type(value).__name__})")]
 
     def received(self, data: Any) -> Any:
         """Stored data, converted for a receiver with this annotation."""
@@ -187,4 +187,4 @@ def not_json(value: Any, path: str) -> Sequence[str]:
 
 
 def _refusal(path: str, text: str, value: object) -> str:
-    return f"{path}: {text} is needed, got {briefly(value)} ({type(value).__name__})"
+    return f"{path}: expected {text}, got {briefly(value)} ({type(value).__name__})"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...base.clock import SECOND
-from ...base.words import one_line
+from ...base.words import one_line, shown
 from ...client.triggers import RemoteTrigger, RemoteTriggers
 from ...engine.triggers import EngineTriggers, load_triggers
 from ...errors import InputError
@@ -127,7 +127,7 @@ def _given(inputs: Pairs) -> dict[str, Any] | None:
     for each in inputs:
         name, equals, text = each.partition("=")
         if not (name and equals):
-            raise InputError(f"--input {each}: a name and a value are needed, as in --input day=7")
+            raise InputError(f"--input {each}: expected NAME=VALUE, as in --input day=7")
         try:
             found[name] = json.loads(text)
         except ValueError:
@@ -175,7 +175,7 @@ def _time(text: str) -> int:
         found = None
     named = None if found is None else moment((found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat())
     if named is None:
-        raise InputError(f"{text}: a time is needed, as 2026-03-01 or 2026-03-01T06:00:00+01:00")
+        raise InputError(f"expected a time, as 2026-03-01 or 2026-03-01T06:00:00+01:00, got {shown(text)}")
     return named
 
 

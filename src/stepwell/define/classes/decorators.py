@@ -135,7 +135,7 @@ def step(
         )
     for option, anchor in (("before_step", before_step), ("after_step", after_step)):
         if anchor is not None and not isinstance(anchor, str) and not callable(anchor):
-            raise DefinitionError(f"{option}={anchor!r}: one step is needed, its name or its method", where=place)
+            raise DefinitionError(f"{option}={anchor!r}: expected one step, by its name or its method", where=place)
     depends = _dependencies(depends_on, place)
     if also_depends_on is not None:
         depends += _dependencies(also_depends_on, place)

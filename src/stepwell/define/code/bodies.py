@@ -74,7 +74,7 @@ class Bodies:
         if isinstance(self._state, str):
             address, found = self._state, self._finder.find(self._state)
             if not isinstance(found, type):
-                raise DefinitionError(f"{address} is {found!r}, but a class that declares a state is needed")
+                raise DefinitionError(f"{address}: expected a class that declares a state, got {found!r}")
             self._state = checked_state(found, address)
         return self._state
 
@@ -284,7 +284,7 @@ def load_target(target: str, finder: Finder = ANYTHING) -> Target:
     if callable(found) and not isinstance(found, type):
         made: Callable[..., Builder] = found
         return made
-    raise DefinitionError(f"{target} is {found!r}; a Workflow class is needed, or a function that returns a Builder")
+    raise DefinitionError(f"{target}: expected a Workflow class or a function that returns a Builder, got {found!r}")
 
 
 def load_class(target: str, finder: Finder = ANYTHING) -> type[Workflow]:

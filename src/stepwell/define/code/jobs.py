@@ -26,7 +26,7 @@ class NamedJob(NamedTuple):
 
 def refuse_workflow(job: object) -> None:
     """A node runs a function; a DefinitionError if it is given a workflow instead."""
-    if hasattr(job, "workflow_name"):  # the class itself is defined above this module
+    if hasattr(job, "graph"):  # Workflow is defined above this module, and Pipeline in another room
         name = getattr(job, "__name__", None) or shown(job)
         raise DefinitionError(
             f"job={name}: it is a workflow, and a node runs a function. Start the workflow as a run of its own: "
@@ -40,15 +40,13 @@ def named_job(job: Callable[..., Any] | str) -> NamedJob:
     """
     if isinstance(job, str):
         if not is_address(job):
-            raise DefinitionError(
-                f"job={shown(job)}: the form package.module:function is needed, or the function itself"
-            )
+            raise DefinitionError(f"job={shown(job)}: expected package.module:function, or the function itself")
         refuse_workflow(loaded(job))
         return NamedJob(job, None, False)
     refuse_workflow(job)
     if not callable(job) or not hasattr(job, "__qualname__") or not isinstance(getattr(job, "__module__", None), str):
         raise DefinitionError(
-            f"job={shown(job)}: a function of a module is needed, or its address package.module:function; "
+            f"job={shown(job)}: expected a function of a module, or its address package.module:function; "
             f"fixed arguments go into args="
         )
     address = address_of(job)

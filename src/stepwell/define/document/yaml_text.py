@@ -90,7 +90,7 @@ class _YamlReader:
             elif kind is yaml.DocumentStartEvent:
                 self._documents += 1
                 if self._documents > 1:
-                    raise _unreadable(event, "one document is needed; a second begins here")
+                    raise _unreadable(event, "expected one document, and a second begins here")
         return self._root, self._mark
 
     def _begin(self, value: Any, event: Any) -> None:

@@ -51,7 +51,7 @@ def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str,
         if name in values:
             problems = list(each.shape.problems(values[name], name))
         else:
-            problems = [f"{name}: is missing; {each.shape.text} is needed"] if each.required else []
+            problems = [f"{name}: this input is missing, expected {each.shape.text}"] if each.required else []
         if problems:
             found[name] = problems
     return found

@@ -114,7 +114,7 @@ def _second_parameter(reducer: Reducer) -> Any:
     if name and "<lambda>" in name:
         raise ReducerMisfit("a lambda cannot be a reducer, because no message could name it: write a function")
     if isinstance(reducer, type) or not name or not isinstance(getattr(reducer, "__module__", None), str):
-        raise ReducerMisfit(f"{reducer!r} cannot be a reducer: a function of a module is needed")
+        raise ReducerMisfit(f"expected a reducer, a function of a module, got {reducer!r}")
     if inspect.iscoroutinefunction(reducer) or inspect.isgeneratorfunction(reducer):
         raise ReducerMisfit(f"{address_of(reducer)} cannot be a reducer: it must return its result at once")
     try:

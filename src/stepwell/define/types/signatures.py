@@ -147,7 +147,7 @@ def _shape(
         annotation = evaluated(function, written, scope)
     except Exception as error:
         report(
-            f"the annotation of {what} cannot be read ({type(error).__name__}: {error}); it is needed at run time too, so "
+            f"the annotation of {what} cannot be read ({type(error).__name__}: {error}); it is read at run time too, so "
             f"import what it names at the top of the module, and not only for type checkers"
         )
         return None
@@ -201,7 +201,7 @@ def hints_of(cls: type, what: str, report: Report) -> dict[str, Any] | None:
             return get_type_hints(cls, localns=names_where_written(cls), include_extras=True)
     except Exception as error:
         report(
-            f"an annotation cannot be read ({type(error).__name__}: {error}); what {what} are annotated with is needed at run "
+            f"an annotation cannot be read ({type(error).__name__}: {error}); what {what} are annotated with is read at run "
             f"time too, so import it at the top of the module"
         )
         return None

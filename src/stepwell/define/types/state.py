@@ -115,7 +115,7 @@ def state_type(declared: type, report: Report) -> StateType | None:
     if annotations is None:
         return None
     if issubclass(declared, tuple | dict):  # NamedTuple, TypedDict
-        report(prefix, "a plain class is needed, its annotations are the fields")
+        report(prefix, "expected a plain class, whose annotations are the fields")
         return None
     fields: dict[str, StateField] = {}
     for name, annotation, default in fields_of(declared, annotations):
@@ -127,7 +127,7 @@ def state_type(declared: type, report: Report) -> StateType | None:
     try:
         return StateType(declared, fields) if fields else None
     except TypeError as error:  # an Enum, a final class ...
-        report(prefix, f"a plain class is needed, and this one cannot be subclassed: {error}")
+        report(prefix, f"expected a plain class, and this one cannot be subclassed: {error}")
         return None
 
 
@@ -147,7 +147,7 @@ def _field(name: str, annotation: Any, default: Any, report: Callable[[str], Non
         reducers = [each for each in rest if callable(each)]
         if len(reducers) > 1:
             named = ", ".join(getattr(each, "__name__", None) or repr(each) for each in reducers)
-            report(f"one reducer is needed, got {len(reducers)}: {named}")
+            report(f"expected one reducer, got {len(reducers)}: {named}")
             return None
         reducer = reducers[0] if reducers else last
     if name.startswith("_"):
@@ -156,7 +156,7 @@ def _field(name: str, annotation: Any, default: Any, report: Callable[[str], Non
     if default is MISSING:
         default = starts_at(reducer, plain)
     if default is MISSING:
-        report("a default is needed: what the field is before any node has run")
+        report("expected a default: what the field is before any node has run")
         return None
     try:
         shape = shape_of(plain)

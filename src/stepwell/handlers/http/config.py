@@ -28,7 +28,7 @@ def _checked_url(url: str) -> str:
     except ValueError as error:
         raise ValueError(f"this is no URL: {error}") from None
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise ValueError("a URL that begins with http:// or https:// and names a host is needed")
+        raise ValueError("expected a URL that begins with http:// or https:// and names a host")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL may hold no user and password: `basic` takes them, as secret:NAME")
     return url

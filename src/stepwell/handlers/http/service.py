@@ -32,7 +32,7 @@ def checked_path(path: str) -> str:
         if plain == before:
             break
     if path.startswith("//") or "://" in path.partition("/")[0] + path[:12]:
-        raise ValueError("a path below the base URL of the service is needed, not a URL")
+        raise ValueError("expected a path below the base URL of the service, got a URL")
     return path
 
 

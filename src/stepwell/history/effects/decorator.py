@@ -33,7 +33,7 @@ def effect(
     """
     where = str(caller())
     if not isinstance(name, str) or not name.strip():
-        raise DefinitionError(f'@effect({name!r}): a name is needed, as in @effect("exchange rate")', where=where)
+        raise DefinitionError(f'@effect({name!r}): expected a name, as in @effect("exchange rate")', where=where)
 
     def decorated(function: Function) -> Function:
         if not callable(function):

@@ -242,8 +242,8 @@ def masked_text(plain: str) -> str:
     """The same for its text."""
     if not holds_secret(plain):
         return plain
-    # Value by value: a masked text need not be JSON any more. The text is enough to tell whether that is needed, because
-    # escaped forms of a secret are looked for, too.
+    # Value by value: a masked text need not be JSON any more. The text is enough to tell whether there is anything to mask,
+    # because escaped forms of a secret are looked for, too.
     masked_json = text(masked_value(decode(plain)))
     return plain if masked_json == plain else masked_json
 

@@ -125,7 +125,7 @@ class Repeatable:
         """
         self._check_effects_allowed(name)
         if not callable(function):
-            raise InputError(f"effect {name!r}: a function is needed and then its arguments, not {function!r}")
+            raise InputError(f"effect {name!r}: expected a function and then its arguments, got {function!r}")
         identity = _arguments(args, kwargs) if request is _FROM_ARGUMENTS else request
         return self._environment().effect(Call(_masked_name(name), function, args, kwargs, identity, durable))
 

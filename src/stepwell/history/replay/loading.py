@@ -75,7 +75,7 @@ class _Fields:
                 self.report("it is missing", field)
             return other
         if kind is not None and (not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)):
-            self.report(f"{_NAMES.get(kind, 'a number')} is needed, got {type(value).__name__}", field)
+            self.report(f"expected {_NAMES.get(kind, 'a number')}, got {type(value).__name__}", field)
             return other
         return value
 
@@ -85,7 +85,7 @@ class _Fields:
     def number(self, field: str, *, least: int = 0) -> int:
         number: int = self.take(field, int, least)
         if number < least:
-            self.report(f"at least {least} is needed", field)
+            self.report(f"expected at least {least}", field)
         return max(number, least)
 
     def encoded(self, field: str, kind: Any = None) -> bytes:
@@ -107,14 +107,14 @@ class _Fields:
             if isinstance(value, dict):
                 found.append(form)
             else:
-                form.report("an object is needed")
+                form.report("expected an object")
         return found
 
 
 def _read(data: Any, problems: list[str]) -> RecordedRun | None:
     form = _Fields(data if isinstance(data, dict) else {}, (), problems)
     if "cassette" not in form.data:
-        form.report("it is no cassette: an object with `cassette`, `run`, `graphs` and `nodes` is needed")
+        form.report("expected a cassette, an object with `cassette`, `run`, `graphs` and `nodes`")
         return None
     if form.data["cassette"] != FORMAT or type(form.data["cassette"]) is not int:
         form.report(f"it has form {form.data['cassette']!r}; this version of Stepwell reads {FORMAT}", "cassette")
@@ -125,7 +125,7 @@ def _read(data: Any, problems: list[str]) -> RecordedRun | None:
         run.report(f"there is no status {status!r}", "status")
     # Check the length first: Python refuses to read too many digits.
     if not (seed.isascii() and seed.isdigit() and len(seed) <= 20 and int(seed) < 2**64):
-        run.report("a whole number from 0 to 2**64 - 1 is needed, as a string", "seed")
+        run.report("expected a whole number from 0 to 2**64 - 1, as a string", "seed")
     target, workflow = run.take("target", str, optional=True), run.text("workflow")
     input, graph = run.encoded("input", dict), graphs.get(run.text("graph"))
     if graph is None:
@@ -200,10 +200,10 @@ def _effect(form: _Fields, node: str, attempt: int) -> Effect:
     raised = form.take("raised", dict, optional=True)
     is_open = form.take("open", bool, False, optional=True)
     if (raised is not None) + ("response" in effect) + is_open != 1:
-        form.report("either a response, raised or open is needed")
+        form.report("expected a response, raised or open")
     times = effect.get("response")
     if effect.get("name") == CLOCK and not (isinstance(times, list) and all(type(each) is int for each in times)):
-        form.report("a list of whole numbers is needed: microseconds", "response")
+        form.report("expected a list of whole numbers: microseconds", "response")
     return Effect(
         node,
         attempt,
@@ -227,7 +227,7 @@ def _effect(form: _Fields, node: str, attempt: int) -> Effect:
 def _error(form: _Fields, groups: int = MAX_GROUPS) -> EffectError:
     bases = form.take("bases", list, [])
     if not all(isinstance(each, str) for each in bases):
-        form.report("a list of strings is needed", "bases")
+        form.report("expected a list of strings", "bases")
     members = form.forms("exceptions", optional=True)
     if members and not groups:
         form.report("there are too many groups within groups", "exceptions")

@@ -330,7 +330,7 @@ def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | 
 
 
 def _module(detail: Mapping[str, Any]) -> str:
-    """The module to start a worker with, after a space; empty if none is needed."""
+    """The module to start a worker with, after a space; empty if it needs none."""
     module = detail.get("module")
     return " MODULE" if module is None else f" {module}" if module else ""
 
