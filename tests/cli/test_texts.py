@@ -158,7 +158,7 @@ def test_a_node(capsys: pytest.CaptureFixture[str]) -> None:
     error = {"type": "E", "message": "no\nway"}
     node: dict[str, Any] = {
         **{"id": "n", "status": "FAILED", "job": "m:f", "reason": "late", "config": {"a": "{{ x }}"}, "output": None},
-        "attempts": [
+        "attempt_list": [
             attempt | {"error": error},
             attempt | {"number": 2, "status": "COMPLETED", "config": {"a": 2}, "outcome": {}, "error": None},
         ],
@@ -173,11 +173,11 @@ def test_a_node(capsys: pytest.CaptureFixture[str]) -> None:
         'outcome {"b":2}',
         "attempt 2 COMPLETED 2.0 s",
     ]
-    bare = node | {"job": None, "reason": None, "config": {}, "attempts": [], "output": "x" * MAX_SHOWN}
+    bare = node | {"job": None, "reason": None, "config": {}, "attempt_list": [], "output": {"value": "x" * MAX_SHOWN}}
     head, output = printed(lambda: print_node(bare), capsys)
     assert head == "n FAILED"
     assert output.endswith("x... (2,002 characters; --json has all)")
-    _, output = printed(lambda: print_node(bare | {"output": "x" * (MAX_SHOWN - 2)}), capsys)
+    _, output = printed(lambda: print_node(bare | {"output": {"value": "x" * (MAX_SHOWN - 2)}}), capsys)
     assert output == f'output "{"x" * (MAX_SHOWN - 2)}"'
 
 
