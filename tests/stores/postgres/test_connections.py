@@ -1,5 +1,7 @@
 """Connections that break, and copies of a batch that cross: nothing lost, nothing twice."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -194,3 +196,32 @@ def test_a_batch_that_the_server_cancelled_is_told_and_can_be_sent_again(postgre
     assert isinstance(settled, Settled)
     assert not settled.repeated
     store.close()
+
+
+FORKS = """
+import os, sys
+from stepwell.core.model import ListRuns, Sweep
+from stepwell.errors import StoreError
+from stepwell.stores.postgres.store import PostgresStore
+
+store = PostgresStore(sys.argv[1])
+forked = os.fork()
+if forked == 0:
+    refusals = 0
+    hint = lambda: store.wait_for_hint(None, (), "w", 0)
+    for use in (lambda: store.commit([Sweep()]), lambda: store.read([ListRuns()]), hint):
+        try:
+            use()
+        except StoreError as error:
+            refusals += "forked" in str(error)
+    store.close()
+    os._exit(refusals)
+_, status = os.waitpid(forked, 0)
+store.commit([Sweep()])
+print(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_forked_child_cannot_use_the_store_and_leaves_it_to_its_parent(url: str) -> None:
+    parent = subprocess.run([sys.executable, "-c", FORKS, url], check=True, capture_output=True, text=True, timeout=120)
+    assert parent.stdout.split() == ["3"]

@@ -88,11 +88,11 @@ def _claimed(op: ops.Claim, answer: Any, payloads: Bytes) -> Receipt:
 
 def _taken(op: ops.Claim, taken: Any, inputs: Mapping[int, list[tuple[int, bytes]]]) -> tuple[receipts.Grant, ...]:
     """What a claim took now: nearly all of it nodes that have never run."""
-    claim, places = op.claim_id, list(map(int, taken["idxs"].split(",")))
-    runs = [taken["run"]] * len(places) if "run" in taken else taken["ids"]
+    claim, ids, runs = op.claim_id, taken["ids"], taken["runs"].split(",")
+    places = map(int, taken["idxs"].split(","))
     # Not by the class, which takes twice as long: a wide run is granted hundreds at a time.
     grants = [
-        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", run, idx, 1, 0, 0, (), 0, 0, 0))
+        tuple.__new__(receipts.Grant, (f"{claim}.{ordinal}", ids[run], idx, 1, 0, 0, (), 0, 0, 0))
         for ordinal, (run, idx) in enumerate(zip(runs, places, strict=True))
     ]
     for ordinal, number, failures, losses, generation, postponed in taken["past"] or ():
@@ -102,7 +102,7 @@ def _taken(op: ops.Claim, taken: Any, inputs: Mapping[int, list[tuple[int, bytes
         grants[ordinal] = grants[ordinal]._replace(inputs=tuple(given))
     if taken["heals"]:
         heals = taken["heals"]
-        grants = [grant._replace(heals=heals.get(grant.run_id, 0)) for grant in grants]
+        grants = [grant._replace(heals=heals.get(run, 0)) for grant, run in zip(grants, runs, strict=True)]
     return tuple(grants)
 
 

@@ -14,7 +14,7 @@ from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.values import refuse_values
 from ...core.store.rules.verdicts import illegal_move
-from .payloads import ArrayPacker, graph_columns, storable
+from .payloads import ArrayPacker, graph_columns, storable, texts
 from .receipts import read
 from .restoring import restored_rows
 
@@ -169,9 +169,10 @@ class BatchCall:
         self._lock_name("claim", storable(op.claim_id))
         self._watched[storable(op.worker)] = None
         lanes = [(*map(storable, lane[:2]), *map(bool, lane[2:]), limit) for lane, limit in dict(op.lanes).items()]
-        scope: dict[str, Any] = {"runs": [*map(storable, op.runs)]}
+        scope = {"runs": texts([*map(storable, op.runs)])}
         if op.serves is not None:
-            scope = {"serves": [[*map(storable, pair)] for pair in dict.fromkeys(op.serves)]}
+            pairs = [tuple(map(storable, pair)) for pair in dict.fromkeys(op.serves)]
+            scope = {"workflows": texts([pair[0] for pair in pairs]), "digests": texts([pair[1] for pair in pairs])}
         return {"claim": storable(op.claim_id), "worker": storable(op.worker), "lanes": lanes, **scope}
 
     def _enlist(self, op: ops.Enlist) -> dict[str, Any]:

@@ -5,12 +5,11 @@
 
 -- The runs that a claim takes from, locked, in order. `p_mine` are locked already. `o_contended`: others hold some.
 -- If others hold some of what is found, it is looked again without those.
-CREATE FUNCTION lock_claimed(p_lanes integer[], p_limits integer[], p_runs text[], p_workflows text[], p_digests text[],
-                               p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION lock_claimed(p_lanes integer[], p_limits integer[], p_most integer, p_runs text[], p_workflows text[], p_digests text[],
+                             p_mine bigint[], OUT o_runs bigint[], OUT o_contended boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_room integer := (SELECT max(l) FROM unnest(p_limits) u(l));
-  v_mine bigint[] := coalesce(p_mine, '{}');
+  v_mine bigint[] := p_mine;
   v_theirs bigint[] := '{}';
   v_graphs bigint[];   -- those that are served
   v_new bigint[];
@@ -46,7 +45,7 @@ BEGIN
                                                              WHERE y.run = r.key AND y.lane = l.lane
                                                                AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank
                                                                                              ELSE {LOWEST} END
-                                                             LIMIT v_room) y) AS ready
+                                                             LIMIT p_most) y) AS ready
                                 FROM run r CROSS JOIN unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                WHERE r.id = ANY(p_runs) AND r.gate = {G_OPEN} AND r.key <> ALL(v_theirs)) f
                        WHERE f.ready > 0) g
@@ -58,7 +57,7 @@ BEGIN
                         FROM (SELECT o.run, o.urgency, o.passed, l.place, l.most,
                                      (SELECT count(*) FROM (SELECT FROM ready y
                                                              WHERE y.run = o.run AND y.lane = l.lane AND y.rank >= o.low
-                                                             LIMIT v_room) y) AS ready
+                                                             LIMIT p_most) y) AS ready
                                 FROM unnest(p_lanes, p_limits) WITH ORDINALITY l(lane, most, place)
                                      CROSS JOIN unnest(p_workflows, p_digests) s(workflow, digest)
                                      JOIN graph g ON g.digest = s.digest
@@ -68,16 +67,16 @@ BEGIN
                                                 FROM offer o
                                                WHERE o.lane = l.lane AND o.graph = g.key AND o.workflow = s.workflow
                                                  AND o.run <> ALL(v_theirs)
-                                               ORDER BY o.urgency, o.run LIMIT v_room + {STALE}) q
+                                               ORDER BY o.urgency, o.run LIMIT p_most + {STALE}) q
                                              CROSS JOIN LATERAL
                                              (SELECT CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END AS low FROM run r
                                                WHERE r.key = q.run AND r.gate = {G_OPEN} AND r.graph = g.key OFFSET 0) r
                                        WHERE EXISTS (SELECT FROM ready y WHERE y.run = q.run AND y.lane = l.lane AND y.rank >= r.low
                                                      OFFSET 0)
-                                       LIMIT v_room) o) f) g
+                                       LIMIT p_most) o) f) g
                WHERE g.before < g.most
                GROUP BY g.run, g.urgency) h;
-      IF v_found IS NULL OR v_found < v_room OR v_passed > {STALE} / 4 THEN
+      IF v_found IS NULL OR v_found < p_most OR v_passed > {STALE} / 4 THEN
         SELECT o_found, o_forgotten INTO v_stale, v_forgotten FROM forget_offers(p_lanes, p_workflows, p_digests, v_mine);
         CONTINUE WHEN v_stale = {STALE} AND v_forgotten > 0;   -- there may be more, and others behind them
         v_behind := v_stale = {STALE};
@@ -90,6 +89,7 @@ BEGIN
       v_theirs := array_remove(v_theirs, v_mine[1]);
       CONTINUE WHEN cardinality(v_mine) > 0;
     END IF;
+    EXIT WHEN o_runs <@ v_mine;
     v_new := array(SELECT run FROM unnest(o_runs) u(run) WHERE run <> ALL(v_mine));
     EXIT WHEN cardinality(v_new) = 0;
     SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(key) FILTER (WHERE changed), '{}') INTO v_locked, v_changed
@@ -150,10 +150,10 @@ BEGIN
 END $$;
 
 -- Which nodes of these runs a claim takes, lane by lane; the limits are cumulative.
-CREATE FUNCTION choose_ready(p_lanes integer[], p_limits integer[], p_runs bigint[]) RETURNS chosen[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION choose_ready(p_lanes integer[], p_limits integer[], p_most integer, p_total bigint, p_runs bigint[])
+RETURNS chosen[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_most integer := (SELECT max(l) FROM unnest(p_limits) u(l));
   v_found chosen[];
   v_chosen chosen[] := '{}';
 BEGIN
@@ -164,8 +164,8 @@ BEGIN
            CROSS JOIN LATERAL (SELECT y.ctid, y.run, y.lane, y.rank, y.idx FROM ready y
                                 WHERE y.run = k.run AND y.lane = l.lane
                                   AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
-                                ORDER BY y.rank LIMIT v_most) y
-     ORDER BY l.place, k.place, y.rank LIMIT (SELECT sum(m) FROM unnest(p_limits) u(m)));
+                                ORDER BY y.rank LIMIT p_most) y
+     ORDER BY l.place, k.place, y.rank LIMIT p_total);
   IF v_found[1].turn = v_found[cardinality(v_found)].turn THEN   -- one lane, as nearly always
     RETURN v_found[:p_limits[v_found[1].turn]];
   END IF;
@@ -177,27 +177,22 @@ BEGIN
   RETURN v_chosen;
 END $$;
 
--- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs", with commas; "run", or "ids" if they
--- are of several; "heals" of the runs that were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
+-- The nodes become RUNNING, in the order of their ordinals. What their claim is answered: "idxs" and "runs", with commas; "ids" and
+-- "heals" of the runs, by key, as far as they were healed; "past" of the nodes that have one: [ordinal, number, failures, losses,
 -- generation, postponed]. `o_needs`: in some of the runs bodies take outputs as parameters. (Rows in JSON took longer than all writing.)
 CREATE FUNCTION start_nodes(p_claim bigint, p_worker text, p_chosen chosen[], p_now bigint,
                             OUT o_taken jsonb, OUT o_needs boolean, OUT o_runs bigint[]) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_size integer := cardinality(p_chosen);
-  v_first bigint := p_claim * {ORDINALS} - 1;   -- the attempts have the numbers after this one
-  v_seq bigint;
-  v_seqs bigint[];
-  v_ids jsonb;
-  v_heals jsonb;
-  v_past jsonb;
   v_started bigint;
 BEGIN
-  DELETE FROM ready WHERE ctid = ANY(array(SELECT place FROM unnest(p_chosen)));
-
-  WITH taken AS (
-    SELECT run, count(*)::int AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank
-      FROM unnest(p_chosen) GROUP BY run),
+  WITH picked AS (
+    SELECT place, run, lane, rank, idx, ordinal, row_number() OVER (PARTITION BY run ORDER BY ordinal) AS nth
+      FROM unnest(p_chosen) WITH ORDINALITY u(turn, place, run, lane, rank, idx, ordinal)),
+  emptied AS (
+    DELETE FROM ready WHERE ctid = ANY(array(SELECT place FROM picked))),
+  taken AS (
+    SELECT run, count(*)::int AS started, min(lane) AS lane, max(lane) AS last_lane, max(rank) AS rank FROM picked GROUP BY run),
   holding AS (
     INSERT INTO held (worker, claim, run, running) SELECT p_worker, p_claim, run, started FROM taken),
   counted AS (
@@ -205,35 +200,29 @@ BEGIN
                      status = CASE r.status WHEN {R_PENDING} THEN {R_RUNNING} ELSE r.status END,
                      low_lane = CASE WHEN t.lane = t.last_lane THEN t.lane END, low_rank = t.rank
       FROM taken t WHERE r.key = t.run
-    RETURNING r.key, r.id, r.graph, r.seq, r.heals)
-  SELECT bool_or(g.has_needs), array_agg(c.key), max(c.seq), to_jsonb(max(c.id)), jsonb_object_agg(c.id, c.heals) FILTER (WHERE c.heals > 0)
-    INTO o_needs, o_runs, v_seq, v_ids, v_heals FROM counted c JOIN graph g ON g.key = c.graph;
-  IF cardinality(o_runs) = 1 THEN
-    v_seqs := array(SELECT generate_series(v_seq - v_size + 1, v_seq));
-  ELSE
-    SELECT array_agg(seq), jsonb_agg(id) INTO v_seqs, v_ids
-      FROM (SELECT r.id, r.seq + 1 - row_number() OVER (PARTITION BY u.run ORDER BY u.place DESC) AS seq
-              FROM unnest(p_chosen) WITH ORDINALITY u(turn, at, run, lane, rank, idx, place) JOIN run r ON r.key = u.run
-             ORDER BY u.place) s;
-  END IF;
-
-  WITH started AS (
+    RETURNING r.key, r.id, r.graph, r.heals),
+  started AS (
     UPDATE node n SET status = {N_RUNNING}, attempt = n.attempt + 1
-      FROM ROWS FROM (unnest(p_chosen), unnest(v_seqs)) WITH ORDINALITY u(turn, at, run, lane, rank, idx, seq, place)
-     WHERE n.run = u.run AND n.idx = u.idx
-    RETURNING u.place, u.seq, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
+      FROM picked p WHERE n.run = p.run AND n.idx = p.idx
+    RETURNING p.ordinal, p.nth, n.run, n.idx, n.attempt, n.failures, n.losses, n.generation, n.postponed),
   attempts AS (
     INSERT INTO attempt (key, run, idx, number, status, worker, started_at)
-    SELECT v_first + place, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
+    SELECT p_claim * {ORDINALS} + ordinal - 1, run, idx, attempt, {A_RUNNING}, p_worker, p_now FROM started),
   noted AS (
-    INSERT INTO journal (run, seq, at, kind, idx, number) SELECT run, seq, p_now, {K_CLAIMED}, idx, attempt FROM started)
-  SELECT count(*), jsonb_agg(jsonb_build_array(place - 1, attempt, failures, losses, generation, postponed))
-                   FILTER (WHERE attempt > 1 OR failures + losses + generation + postponed > 0)
-    INTO v_started, v_past FROM started;
-  ASSERT v_started = v_size, 'a READY node is not there';
-
-  o_taken := jsonb_build_object('idxs', array_to_string(array(SELECT idx FROM unnest(p_chosen)), ','), CASE cardinality(o_runs) WHEN 1 THEN 'run' ELSE 'ids' END, v_ids,
-                                'heals', v_heals, 'past', v_past);
+    INSERT INTO journal (run, seq, at, kind, idx, number)
+    SELECT s.run, r.seq + s.nth, p_now, {K_CLAIMED}, s.idx, s.attempt FROM started s JOIN run r ON r.key = s.run)
+  SELECT n.started, c.has_needs, c.keys, jsonb_build_object('ids', c.ids, 'heals', c.heals, 'past', n.past)
+    INTO v_started, o_needs, o_runs, o_taken
+    FROM (SELECT count(*) AS started,
+                 jsonb_agg(jsonb_build_array(ordinal - 1, attempt, failures, losses, generation, postponed))
+                   FILTER (WHERE attempt > 1 OR failures + losses + generation + postponed > 0) AS past FROM started) n
+         CROSS JOIN
+         (SELECT bool_or(g.has_needs) AS has_needs, array_agg(c.key) AS keys, jsonb_object_agg(c.key, c.id) AS ids,
+                 jsonb_object_agg(c.key, c.heals) FILTER (WHERE c.heals > 0) AS heals
+            FROM counted c JOIN graph g ON g.key = c.graph) c;
+  ASSERT v_started = cardinality(p_chosen), 'a READY node is not there';
+  SELECT o_taken || jsonb_build_object('idxs', string_agg(idx::text, ','), 'runs', string_agg(run::text, ','))
+    INTO o_taken FROM unnest(p_chosen);
 END $$;
 
 -- The payload that a row of a run holds or refers to.
@@ -253,6 +242,11 @@ DECLARE
   v_claim bigint;
   v_lanes integer[];
   v_limits integer[];
+  v_most integer;
+  v_total bigint;
+  v_named text[] := (p_op ->> 'runs')::text[];
+  v_locked record;
+  v_started record;
   v_runs bigint[];
   v_contended boolean := false;
   v_alive boolean;
@@ -265,8 +259,8 @@ DECLARE
   v_more bytea[];
 BEGIN
   SELECT EXISTS (SELECT FROM worker WHERE id = p_op ->> 'worker' AND lease_until > p_now),
-         (SELECT key FROM claim WHERE id = p_op ->> 'claim'), array_agg(key), array_agg(most)
-    INTO v_alive, v_claim, v_lanes, v_limits
+         (SELECT key FROM claim WHERE id = p_op ->> 'claim'), array_agg(key), array_agg(most), max(most), sum(most)
+    INTO v_alive, v_claim, v_lanes, v_limits, v_most, v_total
     FROM (SELECT l.key, least((a.lane ->> 4)::int, {NODES}) AS most
             FROM jsonb_array_elements(p_op -> 'lanes') WITH ORDINALITY a(lane, place)
                  JOIN lane l ON l.queue = a.lane ->> 0 AND l.body = a.lane ->> 1 AND l.careful = (a.lane ->> 2)::boolean
@@ -278,32 +272,32 @@ BEGIN
   END IF;
   IF v_claim IS NULL THEN
     IF v_lanes IS NOT NULL THEN
-      SELECT o_runs, o_contended INTO v_runs, v_contended
-        FROM lock_claimed(v_lanes, v_limits,
-                            CASE WHEN p_op ? 'runs' THEN array(SELECT jsonb_array_elements_text(p_op -> 'runs')) END,
-                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 0 FROM jsonb_array_elements(p_op -> 'serves') s) END,
-                            CASE WHEN p_op ? 'serves' THEN array(SELECT s ->> 1 FROM jsonb_array_elements(p_op -> 'serves') s) END,
-                            p_mine);
+      v_locked := lock_claimed(v_lanes, v_limits, v_most, v_named, (p_op ->> 'workflows')::text[], (p_op ->> 'digests')::text[], p_mine);
+      v_runs := v_locked.o_runs;
+      v_contended := v_locked.o_contended;
     END IF;
     IF cardinality(v_runs) > 0 THEN
-      v_chosen := choose_ready(v_lanes, v_limits, v_runs);
-      -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
-      v_contended := v_contended OR cardinality(v_chosen) < (SELECT max(l) FROM unnest(v_limits) u(l))
-        AND EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
-                     WHERE u.run <> ALL(coalesce(p_mine, '{}'))
-                       AND NOT EXISTS (SELECT FROM unnest(v_lanes) l(lane)
-                                        WHERE EXISTS (SELECT FROM ready y
-                                                       WHERE y.run = r.key AND y.lane = l.lane
-                                                         AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
-                                                      OFFSET 0)));
+      v_chosen := choose_ready(v_lanes, v_limits, v_most, v_total, v_runs);
+      IF NOT v_contended AND cardinality(v_chosen) < v_most AND NOT v_runs <@ p_mine THEN
+        -- Others may have emptied a run after it was found and before it was locked: then there may be more behind it.
+        v_contended := EXISTS (SELECT FROM unnest(v_runs) u(run) JOIN run r ON r.key = u.run
+                                WHERE u.run <> ALL(p_mine)
+                                  AND NOT EXISTS (SELECT FROM unnest(v_lanes) l(lane)
+                                                   WHERE EXISTS (SELECT FROM ready y
+                                                                  WHERE y.run = r.key AND y.lane = l.lane
+                                                                    AND y.rank >= CASE r.low_lane WHEN l.lane THEN r.low_rank ELSE {LOWEST} END
+                                                                 OFFSET 0)));
+      END IF;
     END IF;
     IF coalesce(cardinality(v_chosen), 0) = 0 THEN
       o_receipt := jsonb_build_object('grants', '[]'::jsonb, 'contended', v_contended);
       RETURN;
     END IF;
     INSERT INTO claim (id) VALUES (p_op ->> 'claim') RETURNING key INTO v_claim;
-    SELECT o_taken, o_needs, o_runs INTO v_taken, v_needs, v_runs
-      FROM start_nodes(v_claim, p_op ->> 'worker', v_chosen, p_now);
+    v_started := start_nodes(v_claim, p_op ->> 'worker', v_chosen, p_now);
+    v_taken := v_started.o_taken;
+    v_needs := v_started.o_needs;
+    v_runs := v_started.o_runs;
   ELSE
     SELECT coalesce(jsonb_agg(jsonb_build_array(a.key % {ORDINALS}, r.id, a.idx, a.number, n.failures, n.losses, n.generation,
                                                 r.heals, n.postponed) ORDER BY a.key), '[]'),
@@ -323,7 +317,7 @@ BEGIN
              WHERE a.key BETWEEN v_claim * {ORDINALS} AND v_claim * {ORDINALS} + {ORDINALS} - 1 AND a.status = {A_RUNNING}
                AND p.output IS NOT NULL) i;
   END IF;
-  IF p_op ? 'serves' AND v_runs IS NOT NULL THEN
+  IF v_named IS NULL AND v_runs IS NOT NULL THEN
     SELECT o_rows, o_bytes INTO v_rows, v_more FROM run_rows(v_runs);
     o_bytes := coalesce(o_bytes, '{}') || v_more;
   END IF;

@@ -7,20 +7,6 @@
 --   4. the runs that are named or settled, by key. All of these are waited for.
 -- What a claim or a sweep finds for itself is locked after that, and never waited for (SKIP LOCKED).
 
--- Workers, in order: [id, how] with how 0 claims for it, 1 renews it, 2 ends or begins it.
-CREATE FUNCTION lock_workers(p_workers jsonb) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_worker jsonb;
-BEGIN
-  FOR v_worker IN SELECT jsonb_array_elements(p_workers) LOOP
-    CASE v_worker ->> 1
-      WHEN '0' THEN PERFORM FROM worker WHERE id = v_worker ->> 0 FOR KEY SHARE;
-      WHEN '1' THEN PERFORM FROM worker WHERE id = v_worker ->> 0 FOR NO KEY UPDATE;
-      ELSE PERFORM FROM worker WHERE id = v_worker ->> 0 FOR UPDATE;
-    END CASE;
-  END LOOP;
-END $$;
-
 -- Lanes that are not there yet, and those of their suspects: [queue, body, careful].
 CREATE FUNCTION add_lanes(p_lanes jsonb) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -37,35 +23,6 @@ BEGIN
       ON CONFLICT DO NOTHING;
 END $$;
 
--- The attempts of a batch, once more: one of its own claims may have made them.
-CREATE FUNCTION find_attempts(p_claims text[], p_ordinals integer[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN (SELECT array_agg(c.key * {ORDINALS} + s.ordinal ORDER BY s.place)
-            FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place) LEFT JOIN claim c ON c.id = s.claim);
-END $$;
-
--- The runs that are named, or have these attempts, or attempts of these workers; and the keys of the attempts, in order.
-CREATE FUNCTION lock_runs(p_ids jsonb, p_claims text[], p_ordinals integer[], p_dismissed jsonb,
-                            OUT o_runs bigint[], OUT o_attempts bigint[]) LANGUAGE plpgsql AS $$
-BEGIN
-  IF p_claims IS NOT NULL THEN
-    SELECT array_agg(key), array_remove(array_agg(run), NULL) INTO o_attempts, o_runs
-      FROM (SELECT a.key, a.run
-              FROM unnest(p_claims, p_ordinals) WITH ORDINALITY s(claim, ordinal, place)
-                   LEFT JOIN claim c ON c.id = s.claim LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
-             ORDER BY s.place) found;
-  END IF;
-  IF p_ids IS NOT NULL THEN
-    o_runs := o_runs || array(SELECT r.key FROM jsonb_array_elements_text(p_ids) i(id) JOIN run r ON r.id = i.id);
-  END IF;
-  IF p_dismissed IS NOT NULL THEN
-    o_runs := o_runs || array(SELECT DISTINCT h.run FROM jsonb_array_elements_text(p_dismissed) w(id) JOIN held h ON h.worker = w.id);
-  END IF;
-  IF cardinality(o_runs) > 0 THEN
-    PERFORM FROM run WHERE key = ANY(o_runs) ORDER BY key FOR NO KEY UPDATE;
-  END IF;
-END $$;
-
 CREATE FUNCTION commit_batch(p_batch jsonb, p_claims text[], p_ordinals integer[], p_codes integer[], p_numbers bigint[], p_kinds text[],
                          p_first bytea[], p_second bytea[], p_third bytea[], p_large bytea[], p_time bigint, p_shift bigint,
                          OUT o_receipts jsonb, OUT o_now bigint, OUT o_bytes bytea[], OUT o_stop jsonb)
@@ -80,17 +37,21 @@ AS $$
 DECLARE
   v_op jsonb;
   v_receipt jsonb;
+  v_answer record;
   v_bytes bytea[];
-  v_mine bigint[];   -- the runs that are locked
-  v_attempts bigint[];
-  v_stale boolean := false;   -- attempts were made since they were looked up
+  v_mine bigint[] := '{}';   -- the runs that are locked
   v_lost bytea := convert_to('{WORKER_LOST_ERROR}', 'UTF8');
   f integer;   -- the rows of a set are the elements f to t of the arrays
   t integer;
 BEGIN
-  IF p_batch ? 'workers' THEN
-    PERFORM lock_workers(p_batch -> 'workers');
-  END IF;
+  FOR i IN 0 .. coalesce(jsonb_array_length(p_batch -> 'workers'), 0) - 1 LOOP   -- [id, how], in order
+    v_op := p_batch -> 'workers' -> i;
+    CASE v_op ->> 1
+      WHEN '0' THEN PERFORM FROM worker WHERE id = v_op ->> 0 FOR KEY SHARE;            -- claims for it
+      WHEN '1' THEN PERFORM FROM worker WHERE id = v_op ->> 0 FOR NO KEY UPDATE;        -- renews it
+      ELSE PERFORM FROM worker WHERE id = v_op ->> 0 FOR UPDATE;                        -- ends or begins it
+    END CASE;
+  END LOOP;
   IF p_batch ? 'names' THEN
     PERFORM CASE WHEN (n ->> 1)::boolean THEN pg_advisory_xact_lock_shared(hashtextextended(current_schema(), (n ->> 0)::bigint))
                  ELSE pg_advisory_xact_lock(hashtextextended(current_schema(), (n ->> 0)::bigint)) END
@@ -99,34 +60,42 @@ BEGIN
   IF p_batch ? 'lanes' THEN
     PERFORM add_lanes(p_batch -> 'lanes');
   END IF;
-  IF p_claims IS NOT NULL OR p_batch ? 'runs' OR p_batch ? 'dismissed' THEN
-    SELECT o_runs, o_attempts INTO v_mine, v_attempts
-      FROM lock_runs(p_batch -> 'runs', p_claims, p_ordinals, p_batch -> 'dismissed');
+  IF p_batch ? 'runs' THEN
+    v_mine := array(SELECT r.key FROM jsonb_array_elements_text(p_batch -> 'runs') i(id) JOIN run r ON r.id = i.id);
+  END IF;
+  IF p_batch ? 'dismissed' THEN
+    v_mine := v_mine || array(SELECT h.run FROM jsonb_array_elements_text(p_batch -> 'dismissed') w(id) JOIN held h ON h.worker = w.id);
+  END IF;
+  IF p_claims IS NOT NULL OR cardinality(v_mine) > 0 THEN
+    v_mine := array(SELECT key FROM run
+                     WHERE key = ANY(v_mine || array(SELECT a.run FROM unnest(p_claims, p_ordinals) s(claim, ordinal)
+                                                            JOIN claim c ON c.id = s.claim
+                                                            JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal))
+                     ORDER BY key FOR NO KEY UPDATE);
   END IF;
   o_now := coalesce(p_time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) + p_shift;
   o_receipts := '[]';
-  FOR v_op IN SELECT jsonb_array_elements(p_batch -> 'ops') LOOP
+  FOR i IN 0 .. jsonb_array_length(p_batch -> 'ops') - 1 LOOP
+    v_op := p_batch -> 'ops' -> i;
     f := (v_op ->> 'from')::int;
     t := (v_op ->> 'to')::int;
     v_bytes := NULL;
-    IF v_stale AND v_op ->> 'op' IN ('settle', 'append') THEN
-      v_attempts := find_attempts(p_claims, p_ordinals);
-      v_stale := false;
-    ELSIF v_op ->> 'op' IN ('claim', 'share', 'restore') THEN
-      v_stale := true;
-    END IF;
     CASE v_op ->> 'op'
       WHEN 'settle' THEN
-        v_receipt := settle(v_attempts[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
-                              p_third[f:t], o_now);
+        v_receipt := settle(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
+                            p_third[f:t], o_now);
       WHEN 'claim' THEN
-        SELECT c.o_receipt, c.o_bytes INTO v_receipt, v_bytes FROM claim_nodes(v_op, v_mine, o_now) c;
+        v_answer := claim_nodes(v_op, v_mine, o_now);
+        v_receipt := v_answer.o_receipt;
+        v_bytes := v_answer.o_bytes;
       WHEN 'append' THEN
-        v_receipt := append_lines(v_attempts[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
+        v_receipt := append_lines(p_claims[f:t], p_ordinals[f:t], p_numbers[f:t], p_kinds[f:t], p_first[f:t], o_now);
       WHEN 'renew' THEN
         v_receipt := renew(v_op, o_now);
       WHEN 'sweep' THEN
-        SELECT s.o_receipt, s.o_bytes INTO v_receipt, v_bytes FROM sweep(v_op, v_lost, o_now) s;
+        v_answer := sweep(v_op, v_lost, o_now);
+        v_receipt := v_answer.o_receipt;
+        v_bytes := v_answer.o_bytes;
       WHEN 'create' THEN
         v_receipt := create_runs(v_op -> 'rows', p_first[f:t], p_second[f:t], o_now);
       WHEN 'add_nodes' THEN

@@ -21,8 +21,8 @@ BEGIN
   IF v_first IS NOT NULL THEN
     v_attempts := array(SELECT key FROM attempt WHERE run = v_run.key AND idx >= v_first);
     DELETE FROM line WHERE attempt = ANY(v_attempts);
-    PERFORM let_go(array_agg(worker), array_agg(key / {ORDINALS}), array_agg(run))
-       FROM attempt WHERE key = ANY(v_attempts) AND status = {A_RUNNING};
+    DELETE FROM held WHERE run = v_run.key AND (worker, claim) IN (
+      SELECT worker, key / {ORDINALS} FROM attempt WHERE key = ANY(v_attempts) AND status = {A_RUNNING});
     DELETE FROM attempt WHERE key = ANY(v_attempts);
     DELETE FROM claim c WHERE c.key = ANY(array(SELECT DISTINCT a / {ORDINALS} FROM unnest(v_attempts) u(a)))
        AND NOT EXISTS (SELECT FROM attempt a WHERE a.key BETWEEN c.key * {ORDINALS} AND c.key * {ORDINALS} + {ORDINALS} - 1);

@@ -26,9 +26,6 @@ DECLARE
   v_ended bigint[];
   v_changed bigint[];
 BEGIN
-  IF NOT EXISTS (SELECT FROM run WHERE key = ANY(p_runs) AND (gate <> {G_OPEN} OR open = 0 OR active = 0 OR failed > 0)) THEN
-    RETURN;
-  END IF;
   WITH verdict AS (
     SELECT r.key,
            CASE WHEN r.gate = {G_OPEN} THEN
@@ -78,20 +75,6 @@ BEGIN
   INSERT INTO journal (run, seq, at, kind, detail) SELECT key, seq, p_now, {K_GATE}, p_purpose FROM closed;
 END $$;
 
--- Workers hold these attempts no longer, which have ended or are to be deleted.
-CREATE FUNCTION let_go(p_workers text[], p_claims bigint[], p_runs bigint[]) RETURNS void LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-BEGIN
-  WITH gone AS (
-    SELECT h.ctid AS place, h.running - e.ended AS running
-      FROM (SELECT worker, claim, run, count(*)::int AS ended FROM unnest(p_workers, p_claims, p_runs) u(worker, claim, run)
-             GROUP BY worker, claim, run) e
-           CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h),
-  fewer AS (
-    UPDATE held SET running = g.running FROM gone g WHERE held.ctid = g.place AND g.running > 0)
-  DELETE FROM held WHERE ctid = ANY(array(SELECT place FROM gone WHERE running = 0));
-END $$;
-
 -- The RUNNING attempts of a worker.
 CREATE FUNCTION attempts_held(p_worker text) RETURNS SETOF attempt LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -102,33 +85,36 @@ BEGIN
      WHERE a.status = {A_RUNNING};
 END $$;
 
--- Attempts end, their nodes move, children are lowered; runs are counted and noted.
-CREATE FUNCTION end_attempts(p_ending ending[], p_now bigint)
-RETURNS void LANGUAGE plpgsql AS $$
+-- Attempts end, and what follows: workers hold them no longer, their nodes move, children are lowered; runs are counted, noted
+-- and concluded. Answers the runs.
+CREATE FUNCTION end_attempts(p_ending ending[], p_now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_released bigint[];   -- the run of every child that became READY
-  v_lanes    integer[];
-  v_ranks    integer[];
-  v_workers  text[];
-  v_claims   bigint[];
-  v_runs     bigint[];
+  v_runs bigint[];
+  v_again boolean;     -- some node is to run again
+  v_turning boolean;   -- some run may be at its end, or is not moving
 BEGIN
   WITH ended AS (
     UPDATE attempt a
        SET status = e.status, ended_at = p_now, output = e.output, error = e.error, outcome = e.outcome
       FROM unnest(p_ending) e
      WHERE a.key = e.attempt
-    RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run)
-  SELECT array_agg(worker), array_agg(claim), array_agg(run) INTO v_workers, v_claims, v_runs FROM ended;
-  PERFORM let_go(v_workers, v_claims, v_runs);
-
+    RETURNING a.worker, a.key / {ORDINALS} AS claim, a.run),
+  gone AS (
+    SELECT h.ctid AS place, h.running - e.ended AS running
+      FROM (SELECT worker, claim, run, count(*)::int AS ended FROM ended GROUP BY worker, claim, run) e
+           CROSS JOIN LATERAL (SELECT ctid, running FROM held WHERE worker = e.worker AND claim = e.claim AND run = e.run OFFSET 0) h),
+  fewer AS (
+    UPDATE held SET running = g.running FROM gone g WHERE held.ctid = g.place AND g.running > 0),
+  dropped AS (
+    DELETE FROM held WHERE ctid = ANY(array(SELECT place FROM gone WHERE running = 0)))
   UPDATE node n
      SET status = e.node, due_at = e.due_at, reason = e.reason, losses = n.losses + e.loss, lane = coalesce(e.lane, n.lane),
          failures = n.failures + (e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND NOT e.postponed)::int,
          postponed = n.postponed + (e.status IN ({A_FAILED}, {A_TIMED_OUT}) AND e.postponed)::int
     FROM unnest(p_ending) e WHERE n.run = e.run AND n.idx = e.idx;
 
+  -- In a statement of its own: a heal may have made one of these nodes the child of another.
   WITH lowered AS (
     SELECT e.run, c.child, count(*)::int AS by
       FROM unnest(p_ending) e
@@ -140,40 +126,44 @@ BEGIN
        SET waiting = n.waiting - l.by,
            status = CASE WHEN n.waiting = l.by AND n.status = {N_PENDING} THEN {N_READY} ELSE n.status END
       FROM lowered l WHERE n.run = l.run AND n.idx = l.child
-    RETURNING n.run, n.lane, n.rank, n.idx, n.status, n.waiting),
+    RETURNING n.run, n.lane, n.rank, n.idx, n.status = {N_READY} AND n.waiting = 0 AS released),
   marked AS (
     INSERT INTO ready (run, lane, rank, idx)
     SELECT run, lane, rank, idx FROM moved m
-     WHERE status = {N_READY} AND waiting = 0   -- asked, because ON CONFLICT writes twice, and no other transaction has the run
-       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0))
-  SELECT array_agg(run), array_agg(lane), array_agg(rank) INTO v_released, v_lanes, v_ranks
-    FROM moved WHERE status = {N_READY} AND waiting = 0;
-
-  WITH total AS (
-    SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at,
-           min(rank) AS lowest
-      FROM (SELECT run, 1 AS ended, (node >= {N_TERMINAL})::int AS closed, (node IN ({N_FAILED}, {N_INTERRUPTED}))::int AS failed,
-                   0 AS released, due_at, NULL::integer AS rank FROM unnest(p_ending)
-            UNION ALL SELECT run, 0, 0, 0, 1, NULL, rank FROM unnest(v_released, v_ranks) r(run, rank)) t
-     GROUP BY run)
-  UPDATE run r
-     SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
-         due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
-    FROM total t WHERE r.key = t.run;
-
-  INSERT INTO journal (run, seq, at, kind, idx, number, status)
-  SELECT e.run, r.seq + 1 - row_number() OVER (PARTITION BY e.run ORDER BY e.place DESC), p_now, e.status + {ENDS}, e.idx,
-         e.number, e.node
-    FROM unnest(p_ending) WITH ORDINALITY
-         AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome, place)
-         JOIN run r ON r.key = e.run;
-
-  IF v_released IS NOT NULL THEN
+     WHERE released   -- asked, because ON CONFLICT writes twice, and no other transaction has the run
+       AND NOT EXISTS (SELECT FROM ready y WHERE y.run = m.run AND y.lane = m.lane AND y.rank = m.rank AND y.idx = m.idx OFFSET 0)),
+  offered AS (
     INSERT INTO offer (lane, graph, workflow, urgency, run)
-    SELECT DISTINCT u.lane, r.graph, r.workflow, r.urgency, r.key
-      FROM unnest(v_released, v_lanes) u(run, lane) JOIN run r ON r.key = u.run
-        ON CONFLICT DO NOTHING;
+    SELECT DISTINCT m.lane, r.graph, r.workflow, r.urgency, r.key FROM moved m JOIN run r ON r.key = m.run WHERE m.released
+        ON CONFLICT DO NOTHING),
+  noted AS (
+    INSERT INTO journal (run, seq, at, kind, idx, number, status)
+    SELECT e.run, r.seq + row_number() OVER (PARTITION BY e.run ORDER BY e.place), p_now, e.status + {ENDS}, e.idx, e.number, e.node
+      FROM unnest(p_ending) WITH ORDINALITY
+           AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome, place)
+           JOIN run r ON r.key = e.run),
+  total AS (
+    SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at,
+           min(rank) AS lowest, bool_or(again) AS again
+      FROM (SELECT run, 1 AS ended, (node >= {N_TERMINAL})::int AS closed, (node IN ({N_FAILED}, {N_INTERRUPTED}))::int AS failed,
+                   0 AS released, due_at, NULL::integer AS rank, node IN ({N_READY}, {N_WAITING}) AS again FROM unnest(p_ending)
+            UNION ALL SELECT run, 0, 0, 0, 1, NULL, rank, false FROM moved WHERE released) t
+     GROUP BY run),
+  counted AS (
+    UPDATE run r
+       SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
+           due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
+      FROM total t WHERE r.key = t.run
+    RETURNING r.key, t.again, r.gate <> {G_OPEN} OR r.open = 0 OR r.active = 0 OR r.failed > 0 AS turning)
+  SELECT array_agg(key), bool_or(again), bool_or(turning) INTO v_runs, v_again, v_turning FROM counted;
+
+  IF v_again THEN
+    PERFORM run_again(p_ending);
   END IF;
+  IF v_again OR v_turning THEN
+    PERFORM conclude(v_runs, p_now);
+  END IF;
+  RETURN v_runs;
 END $$;
 
 -- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait are

@@ -19,10 +19,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
   o_count := coalesce(cardinality(p_ending), 0);
   IF o_count > 0 THEN
-    PERFORM end_attempts(p_ending, p_now);
-    PERFORM run_again(p_ending);
-    o_runs := array(SELECT DISTINCT run FROM unnest(p_ending));
-    PERFORM conclude(o_runs, p_now);
+    o_runs := end_attempts(p_ending, p_now);
   END IF;
 END $$;
 

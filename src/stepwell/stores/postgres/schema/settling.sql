@@ -1,7 +1,7 @@
 -- The hot ops: settle and append. The runs are locked already.
 
 -- Lines of attempts. What is there is not changed; a mark (below 0) takes the place of the one before.
-CREATE FUNCTION append_lines(p_attempts bigint[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
+CREATE FUNCTION append_lines(p_claims text[], p_ordinals integer[], p_indexes bigint[], p_kinds text[], p_data bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -9,7 +9,8 @@ DECLARE
   v_runs bigint[];
 BEGIN
   SELECT array_agg(a.key ORDER BY l.place), array_agg(a.run ORDER BY l.place) INTO v_attempts, v_runs
-    FROM unnest(p_attempts) WITH ORDINALITY l(attempt, place) LEFT JOIN attempt a ON a.key = l.attempt AND a.status = {A_RUNNING};
+    FROM unnest(p_claims, p_ordinals) WITH ORDINALITY l(claim, ordinal, place) LEFT JOIN claim c ON c.id = l.claim
+         LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + l.ordinal AND a.status = {A_RUNNING};
   INSERT INTO line (attempt, idx, at, kind, data)
   SELECT attempt, idx, p_now, kind, data
     FROM unnest(v_attempts, p_indexes, p_kinds, p_data) l(attempt, idx, kind, data) WHERE attempt IS NOT NULL AND idx >= 0
@@ -23,13 +24,14 @@ END $$;
 
 -- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
 -- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
-CREATE FUNCTION settle(p_attempts bigint[], p_codes integer[], p_delays bigint[],
-                         p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
+CREATE FUNCTION settle(p_claims text[], p_ordinals integer[], p_codes integer[], p_delays bigint[],
+                       p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_verdicts integer[];   -- 0 fenced, 1 accepted, 2 repeated
   v_runs bigint[];
+  v_changed bigint[];
   v_ending ending[];
 BEGIN
   -- Sorted once, below, and not by each aggregate; that holds as long as none of them has an ORDER BY or a DISTINCT.
@@ -51,18 +53,15 @@ BEGIN
                   WHEN s.code >> 4 & 15 <> {N_WAITING} THEN s.code >> 4 & 15
                   WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
                   ELSE {N_FAILED} END AS node
-        FROM unnest(p_attempts, p_codes, p_delays, p_output, p_error, p_outcome) WITH ORDINALITY
-             s(attempt, code, delay, output, error, outcome, place)
-             LEFT JOIN attempt a ON a.key = s.attempt
+        FROM unnest(p_claims, p_ordinals, p_codes, p_delays, p_output, p_error, p_outcome) WITH ORDINALITY
+             s(claim, ordinal, code, delay, output, error, outcome, place)
+             LEFT JOIN claim c ON c.id = s.claim
+             LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
              LEFT JOIN run r ON r.key = a.run
              LEFT JOIN layout l ON l.graph = r.graph AND l.idx = a.idx AND (r.heals > 0 OR r.fork IS NOT NULL)
        ORDER BY s.place) judged;
   IF v_ending IS NOT NULL THEN
-    PERFORM end_attempts(v_ending, p_now);
-    IF EXISTS (SELECT FROM unnest(v_ending) WHERE node IN ({N_READY}, {N_WAITING})) THEN
-      PERFORM run_again(v_ending);
-    END IF;
-    PERFORM conclude(array(SELECT run FROM unnest(v_ending)), p_now);
+    v_changed := end_attempts(v_ending, p_now);
   END IF;
   RETURN jsonb_build_object('verdicts', v_verdicts, 'runs', v_runs,
                             'news', news_of(v_runs));
