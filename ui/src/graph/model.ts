@@ -1,0 +1,103 @@
+/** A graph as the API gives it, in columns, made ready to be laid out and drawn. */
+
+import type { Schemas } from "@/api/client";
+import type { NodeStatus } from "@/api/tables";
+import type { Input } from "./layout";
+
+export type GraphRecord = Schemas["GraphRecord"];
+
+export type GraphNode = {
+  kind: "node";
+  key: number;
+  id: string;
+  name: string;
+  level: number;
+  status: NodeStatus | null;
+  group: number | null;
+};
+
+export type GraphGroup = {
+  kind: "group";
+  key: number;
+  id: string;
+  name: string;
+  level: number;
+  size: number;
+  counts: Partial<Record<NodeStatus, number>>;
+  group: number | null;
+  open: boolean;
+};
+
+export type GraphItem = GraphNode | GraphGroup;
+
+export type Graph = {
+  record: GraphRecord;
+  items: GraphItem[];
+  edges: [from: number, to: number][];
+  byId: Map<string, GraphItem>;
+  /** The same for graphs that are laid out alike. */
+  topology: string;
+};
+
+export function readGraph(record: GraphRecord): Graph {
+  const { nodes, groups } = record;
+  const first = nodes.ids.length;
+  const groupKey = (place: number | null | undefined) => (place == null ? null : first + place);
+  const items: GraphItem[] = nodes.ids.map((id, place) => ({
+    kind: "node",
+    key: place,
+    id,
+    name: nodes.names[place]!,
+    level: nodes.levels[place]!,
+    status: nodes.statuses[place] ?? null,
+    group: groupKey(nodes.groups[place]),
+  }));
+  groups.ids.forEach((id, place) => {
+    items.push({
+      kind: "group",
+      key: first + place,
+      id,
+      name: groups.names[place]!,
+      level: groups.levels[place]!,
+      size: groups.sizes[place]!,
+      counts: groups.counts[place] ?? {},
+      group: groupKey(groups.groups[place]),
+      open: groups.is_open[place]!,
+    });
+  });
+  const edges: [number, number][] = [];
+  const { offsets, parents } = record.edges;
+  for (const item of items) {
+    for (let at = offsets[item.key]!; at < offsets[item.key + 1]!; at++) edges.push([parents[at]!, item.key]);
+  }
+  const opened = groups.ids.filter((_, place) => groups.is_open[place]);
+  return {
+    record,
+    items,
+    edges,
+    byId: new Map(items.map((item) => [item.id, item])),
+    topology: `${record.digest} ${opened.join(",")}`,
+  };
+}
+
+export function layoutInput(graph: Graph): Input {
+  const { orders } = graph.record.nodes;
+  return {
+    edges: graph.edges,
+    items: graph.items.map((item) => ({
+      key: item.key,
+      level: item.level,
+      order: item.kind === "node" ? orders[item.key]! : Number.MAX_SAFE_INTEGER,
+      group: item.group,
+      open: item.kind === "group" && item.open,
+    })),
+  };
+}
+
+/** The ways into and out of an item, for the keys. */
+export function neighbours(graph: Graph, key: number) {
+  return {
+    before: graph.edges.filter(([, to]) => to === key).map(([from]) => from),
+    after: graph.edges.filter(([from]) => from === key).map(([, to]) => to),
+  };
+}

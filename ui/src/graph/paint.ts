@@ -1,0 +1,118 @@
+/** Draws edges, and, from afar, the items themselves: one canvas, whatever the size of the graph. */
+
+import type { NodeStatus } from "@/api/tables";
+import type { Camera } from "./camera";
+import type { Layout, Place } from "./layout";
+import type { Graph, GraphItem } from "./model";
+
+/** From here on items are drawn as boxes without words: smaller ones could not be read. */
+export const FAR = 0.42;
+
+export type Scene = {
+  graph: Graph;
+  layout: Layout;
+  statusOf: (item: GraphItem) => NodeStatus | null;
+  isDim: (item: GraphItem) => boolean;
+  selected: string | null;
+  /** Edges of the critical path, as `from to`. */
+  path: ReadonlySet<string>;
+};
+
+let colours: Record<string, string> = {};
+let coloursOf = "";
+
+/** The colours of the theme, by their names in the style sheet. */
+function colour(name: string): string {
+  const theme = document.documentElement.dataset.theme ?? "";
+  if (theme !== coloursOf) {
+    colours = {};
+    coloursOf = theme;
+  }
+  colours[name] ??= getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return colours[name];
+}
+
+const STATUS: Partial<Record<NodeStatus, string>> = {
+  READY: "--st-ready",
+  RUNNING: "--st-running",
+  WAITING: "--st-waiting",
+  COMPLETED: "--st-completed",
+  FAILED: "--st-failed",
+  UPSTREAM_FAILED: "--st-upstream",
+  SKIPPED: "--st-skipped",
+  CANCELLED: "--st-cancelled",
+  INTERRUPTED: "--st-interrupted",
+};
+
+export const visible = (place: Place, camera: Camera, width: number, height: number, margin = 0) =>
+  place.x * camera.k + camera.x < width + margin &&
+  (place.x + place.w) * camera.k + camera.x > -margin &&
+  place.y * camera.k + camera.y < height + margin &&
+  (place.y + place.h) * camera.k + camera.y > -margin;
+
+export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
+  const ratio = window.devicePixelRatio || 1;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (canvas.width !== width * ratio || canvas.height !== height * ratio) {
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+  }
+  const pen = canvas.getContext("2d")!;
+  const { graph, layout, path } = scene;
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.setTransform(ratio * camera.k, 0, 0, ratio * camera.k, ratio * camera.x, ratio * camera.y);
+  const from = { x: -camera.x / camera.k, y: -camera.y / camera.k };
+  const to = { x: (width - camera.x) / camera.k, y: (height - camera.y) / camera.k };
+
+  const line = (a: Place, b: Place) => {
+    const [x1, y1, x2, y2] = [a.x + a.w, a.y + a.h / 2, b.x, b.y + b.h / 2];
+    if (Math.max(x1, x2) < from.x || Math.min(x1, x2) > to.x) return;
+    if (Math.max(y1, y2) < from.y || Math.min(y1, y2) > to.y) return;
+    const bend = Math.max(24, (x2 - x1) / 2);
+    pen.moveTo(x1, y1);
+    pen.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
+  };
+  const draw = (edges: [number, number][], style: string, thickness: number) => {
+    pen.beginPath();
+    for (const [a, b] of edges) {
+      const [one, other] = [layout.places.get(a), layout.places.get(b)];
+      if (one && other) line(one, other);
+    }
+    pen.strokeStyle = style;
+    pen.lineWidth = thickness;
+    pen.stroke();
+  };
+  const chosen = graph.byId.get(scene.selected ?? "")?.key;
+  draw(graph.edges, colour("--line-strong"), Math.max(1, 0.8 / camera.k));
+  if (path.size) {
+    const critical = graph.edges.filter(([a, b]) => path.has(`${a} ${b}`));
+    draw(critical, colour("--st-waiting"), Math.max(2.5, 2 / camera.k));
+  }
+  if (chosen !== undefined) {
+    const own = graph.edges.filter(([a, b]) => a === chosen || b === chosen);
+    draw(own, colour("--accent"), Math.max(2, 1.5 / camera.k));
+  }
+  if (camera.k >= FAR) return;
+  for (const item of graph.items) {
+    const place = layout.places.get(item.key);
+    if (!place || !visible(place, camera, width, height)) continue;
+    const status = scene.statusOf(item);
+    const style = colour((status && STATUS[status]) || "--st-pending");
+    pen.globalAlpha = scene.isDim(item) ? 0.15 : 1;
+    if (item.kind === "group" && item.open) {
+      pen.strokeStyle = colour("--line-strong");
+      pen.lineWidth = 2 / camera.k;
+      pen.strokeRect(place.x, place.y, place.w, place.h);
+    } else {
+      pen.fillStyle = style;
+      pen.fillRect(place.x, place.y, place.w, place.h);
+    }
+    if (item.id === scene.selected) {
+      pen.strokeStyle = colour("--accent");
+      pen.lineWidth = 4 / camera.k;
+      pen.strokeRect(place.x, place.y, place.w, place.h);
+    }
+    pen.globalAlpha = 1;
+  }
+}

@@ -1,0 +1,92 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { api, ask } from "@/api/client";
+import { Button } from "@/ui/button";
+import { Command } from "@/ui/copy";
+import { Field } from "@/ui/fields";
+import { Dialog, notify } from "@/ui/overlays";
+import { Failure } from "@/ui/states";
+import type { RunDetail } from "./data";
+import { type Steered, Touched } from "./steer";
+
+type Props = { run: RunDetail; at: number | string | null; onClose: () => void };
+
+/** A new run that begins with what this one has done: the finished work is not done again. */
+export function Fork({ run, at, onClose }: Props) {
+  const navigate = useNavigate();
+  const [input, setInput] = useState("");
+  const parsed = parse(input);
+  const request = (dry_run: boolean) =>
+    ask(
+      api.POST("/api/v1/runs/{run_id}/fork", {
+        params: { path: { run_id: run.id } },
+        body: { at, dry_run, input: parsed.value ?? null },
+      }),
+    );
+  const preview = useQuery({
+    queryKey: ["preview", run.id, run.seq, "fork", at, parsed.value],
+    queryFn: () => request(true) as unknown as Promise<Steered>,
+    enabled: !parsed.error,
+    retry: false,
+  });
+  const apply = useMutation({
+    mutationFn: () => request(false),
+    onSuccess: (fork) => {
+      notify("The fork has started");
+      onClose();
+      void navigate({ to: "/runs/$runId", params: { runId: (fork as { id: string }).id }, search: {} });
+    },
+  });
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={at === null ? "Fork this run" : `Fork this run at ${at}`}
+      description="A new run that begins with what this one has done. This run stays as it is."
+      footer={
+        <>
+          <Button onClick={onClose}>Leave it</Button>
+          <Button
+            look="primary"
+            disabled={apply.isPending || preview.isError || parsed.error !== null}
+            onClick={() => apply.mutate()}
+          >
+            Fork
+          </Button>
+        </>
+      }
+    >
+      <div className="space-y-3">
+        <Field
+          label="Input that changes, as a JSON object"
+          hint="Only for what is not shared with this run. Empty: the same input."
+        >
+          <textarea
+            value={input}
+            onChange={(event) => setInput(event.target.value)}
+            rows={3}
+            placeholder='{"order_id": 7}'
+            className="w-full rounded-md border border-line-strong bg-raised p-2 font-mono text-xs"
+          />
+        </Field>
+        {parsed.error && <p className="text-xs text-danger">{parsed.error}</p>}
+        <Touched steered={preview.data} error={preview.error ?? null} />
+        {apply.error && <Failure error={apply.error} className="m-0!" />}
+        <Command text={`stepwell fork ${run.id}${at === null ? "" : ` --at ${at}`}`} />
+      </div>
+    </Dialog>
+  );
+}
+
+function parse(text: string): { value?: Record<string, unknown>; error: string | null } {
+  if (!text.trim()) return { error: null };
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === null || typeof value !== "object" || Array.isArray(value))
+      return { error: "a JSON object is meant" };
+    return { value: value as Record<string, unknown>, error: null };
+  } catch (error) {
+    return { error: String(error) };
+  }
+}

@@ -1,0 +1,205 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import clsx from "clsx";
+import { ArrowDownToLine, Download, WrapText } from "lucide-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { API, api, ask, type Schemas } from "@/api/client";
+import { hasEnded } from "@/api/tables";
+import { useKeys } from "@/shell/keys";
+import { Button, buttonClass } from "@/ui/button";
+import { SearchField, Select } from "@/ui/fields";
+import { Empty, Failure, Loading } from "@/ui/states";
+import { clockTime } from "@/ui/time";
+import type { RunDetail } from "./data";
+import { useRunSearch } from "./page";
+
+export type Line = Schemas["LineRecord"];
+
+const ROW = 20;
+const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"] as const;
+const COLOURS: Record<string, string> = {
+  WARNING: "text-warn",
+  ERROR: "text-danger",
+  CRITICAL: "text-danger font-semibold",
+  DEBUG: "text-ink-3",
+};
+
+/** What the bodies of a run, or of one node, logged and printed. Rows are of one height, so that nothing jumps. */
+export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
+  const { search, change } = useRunSearch();
+  const level = LEVELS.find((each) => each === search.level);
+  const q = search.q;
+  const attempt = node === undefined ? undefined : search.attempt;
+  const filter = { node, attempt, level, q };
+  const [follow, setFollow] = useState(!hasEnded(run.status) && search.line === undefined);
+  const [wrap, setWrap] = useState(false);
+  const active = !hasEnded(run.status);
+  const listed = useInfiniteQuery({
+    queryKey: ["logs", run.id, filter],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam, signal }) =>
+      ask(
+        api.GET("/api/v1/runs/{run_id}/logs", {
+          params: { path: { run_id: run.id }, query: { ...filter, cursor: pageParam, limit: 1_000 } },
+          signal,
+        }),
+      ),
+    getNextPageParam: (page) => page.next ?? undefined,
+    refetchInterval: active && follow ? 1_000 : false,
+  });
+  const lines = useMemo(() => listed.data?.pages.flatMap((page) => page.items) ?? [], [listed.data]);
+  const more = listed.hasNextPage && !listed.isFetching;
+  useEffect(() => {
+    if (more) void listed.fetchNextPage();
+  }, [more, listed.fetchNextPage]);
+  const download = `${API}/runs/${encodeURIComponent(run.id)}/logs?${new URLSearchParams(
+    Object.entries({ ...filter, format: "text" }).flatMap(([name, value]) =>
+      value == null ? [] : [[name, String(value)]],
+    ),
+  )}`;
+  useKeys({ w: () => setWrap(!wrap) });
+  return (
+    <div className="flex min-h-0 flex-1 flex-col">
+      <div className="flex flex-wrap items-center gap-2 border-b border-line bg-paper px-4 py-2">
+        <SearchField
+          value={q ?? ""}
+          onChange={(next) => change({ q: next || undefined })}
+          placeholder="Search in all lines"
+        />
+        <Select
+          aria-label="Level"
+          className="w-auto!"
+          value={level ?? ""}
+          onChange={(event) => change({ level: event.target.value || undefined })}
+        >
+          <option value="">Any level</option>
+          {LEVELS.map((each) => (
+            <option key={each} value={each}>
+              {each} and above
+            </option>
+          ))}
+        </Select>
+        <Button
+          small
+          look={wrap ? "primary" : "plain"}
+          aria-pressed={wrap}
+          icon={<WrapText size={13} />}
+          onClick={() => setWrap(!wrap)}
+        >
+          Wrap
+        </Button>
+        {active && (
+          <Button
+            small
+            look={follow ? "primary" : "plain"}
+            aria-pressed={follow}
+            icon={<ArrowDownToLine size={13} />}
+            onClick={() => setFollow(!follow)}
+          >
+            Follow
+          </Button>
+        )}
+        <a href={download} download={`${run.id}.log`} className={buttonClass("plain", true)}>
+          <Download size={13} /> Download
+        </a>
+      </div>
+      {listed.isPending ? (
+        <Loading />
+      ) : listed.isError && lines.length === 0 ? (
+        <Failure error={listed.error} retry={() => void listed.refetch()} />
+      ) : lines.length === 0 ? (
+        <Empty title={q || level ? "No line matches" : "Nothing was logged"}>
+          {!(q || level) && "What bodies print, and log with logging, is kept here."}
+        </Empty>
+      ) : (
+        <LineRows
+          lines={lines}
+          follow={follow}
+          onScrollUp={() => setFollow(false)}
+          wrap={wrap}
+          named={node === undefined}
+        />
+      )}
+    </div>
+  );
+}
+
+type RowsProps = { lines: Line[]; follow: boolean; onScrollUp: () => void; wrap: boolean; named: boolean };
+
+function LineRows({ lines, follow, onScrollUp, wrap, named }: RowsProps) {
+  const { search, change } = useRunSearch();
+  const scroller = useRef<HTMLDivElement>(null);
+  const chosen = search.line === undefined ? -1 : Number(search.line);
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 30,
+  });
+  useEffect(() => {
+    if (follow && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
+  }, [follow, lines.length]);
+  const addressed = useRef(false);
+  useEffect(() => {
+    if (addressed.current || chosen < 0 || chosen >= lines.length) return;
+    addressed.current = true;
+    virtual.scrollToIndex(chosen, { align: "center" });
+  }, [chosen, lines.length, virtual]);
+  return (
+    <div
+      ref={scroller}
+      role="log"
+      aria-label="Log lines"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the log is scrolled by keys
+      tabIndex={0}
+      className="min-h-0 flex-1 overflow-auto bg-canvas font-mono text-xs leading-5 outline-offset-[-2px]"
+      onWheel={(event) => event.deltaY < 0 && onScrollUp()}
+      onKeyDown={(event) => ["PageUp", "ArrowUp", "Home"].includes(event.key) && onScrollUp()}
+    >
+      <div className="relative min-w-full" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => {
+          const line = lines[item.index]!;
+          return (
+            <div
+              key={item.key}
+              ref={wrap ? virtual.measureElement : undefined}
+              data-index={item.index}
+              className={clsx(
+                "absolute flex gap-3 px-4 hover:bg-hover",
+                wrap ? "w-full break-all whitespace-pre-wrap" : "w-max min-w-full whitespace-pre",
+                item.index === chosen && "bg-accent-soft",
+              )}
+              style={{ top: item.start, minHeight: ROW }}
+            >
+              <button
+                type="button"
+                tabIndex={-1}
+                title={`${line.time}, line ${item.index + 1}: make this the address`}
+                className="shrink-0 text-ink-3 select-none hover:text-accent"
+                onClick={() => change({ line: String(item.index) })}
+              >
+                {clockTime(line.time)}
+              </button>
+              {named && (
+                <button
+                  type="button"
+                  tabIndex={-1}
+                  className="w-32 shrink-0 truncate text-left text-ink-2 select-none hover:text-accent"
+                  onClick={() => change({ node: line.node_id, tab: "logs" })}
+                >
+                  {line.node}
+                </button>
+              )}
+              <span className={clsx("w-14 shrink-0 select-none", COLOURS[line.level] ?? "text-ink-2")}>
+                {line.level}
+              </span>
+              <span className={COLOURS[line.level]}>
+                {line.message.length > 4_000 && !wrap ? `${line.message.slice(0, 4_000)}…` : line.message}
+              </span>
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
+}

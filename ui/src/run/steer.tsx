@@ -1,0 +1,214 @@
+/** Requests to a run: first what each would touch, then the doing, and the command that does the same. */
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { api, ask, type Schemas } from "@/api/client";
+import { VERBS } from "@/api/tables";
+import { Button } from "@/ui/button";
+import { Command } from "@/ui/copy";
+import { Dialog, notify } from "@/ui/overlays";
+import { Failure, Loading } from "@/ui/states";
+import { Status } from "@/ui/status";
+import type { RunDetail } from "./data";
+
+export type Steered = Schemas["SteeredRun"];
+export type RunVerb = "retry" | "cancel" | "pause" | "resume";
+
+const SHOWN = 200;
+
+/** One request to a run, or to one of its nodes. */
+export function steer(
+  run_id: string,
+  verb: RunVerb | "reattempt",
+  options: Record<string, unknown>,
+  node?: string,
+) {
+  const params = { path: { run_id } };
+  if (verb === "reattempt") {
+    return ask(
+      api.POST("/api/v1/runs/{run_id}/nodes/{node}/reattempt", {
+        params: { path: { run_id, node: node! } },
+        body: options as never,
+      }),
+    );
+  }
+  return ask(api.POST(`/api/v1/runs/{run_id}/${verb}`, { params, body: options as never }));
+}
+
+type Props = {
+  run: RunDetail;
+  verb: RunVerb | "reattempt";
+  node?: string;
+  onClose: () => void;
+};
+
+export function SteerDialog({ run, verb, node, onClose }: Props) {
+  const queries = useQueryClient();
+  const [cascade, setCascade] = useState(false);
+  const [accept, setAccept] = useState(false);
+  const options = {
+    ...(verb === "reattempt" ? { cascade } : {}),
+    ...(verb === "retry" || verb === "resume" ? { accept } : {}),
+  };
+  const preview = useQuery({
+    queryKey: ["preview", run.id, run.seq, verb, node, options],
+    queryFn: () => steer(run.id, verb, { ...options, dry_run: true }, node),
+    retry: false,
+  });
+  const apply = useMutation({
+    mutationFn: () => steer(run.id, verb, options, node),
+    onSuccess: () => {
+      for (const key of ["run", "graph", "why", "nodes", "attempts", "node"]) {
+        void queries.invalidateQueries({ queryKey: [key, run.id] });
+      }
+      notify(`${verb}: requested`);
+      onClose();
+    },
+  });
+  const words = [
+    "stepwell",
+    verb,
+    run.id,
+    ...(node ? [node] : []),
+    ...(cascade ? ["--cascade"] : []),
+    ...(accept ? ["--accept"] : []),
+  ];
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={`${verb[0]!.toUpperCase()}${verb.slice(1)}${node ? ` ${node}` : ""}`}
+      description={VERBS[verb].summary}
+      footer={
+        <>
+          <Button onClick={onClose}>Leave it</Button>
+          <Button
+            look={verb === "cancel" ? "danger" : "primary"}
+            disabled={apply.isPending || preview.isError}
+            onClick={() => apply.mutate()}
+          >
+            {apply.isPending ? "Working…" : `${verb[0]!.toUpperCase()}${verb.slice(1)}`}
+          </Button>
+        </>
+      }
+    >
+      <div className="space-y-3">
+        {verb === "reattempt" && (
+          <Check checked={cascade} onChange={setCascade}>
+            Also run again what completed below it
+          </Check>
+        )}
+        {(verb === "retry" || verb === "resume") && run.reason === "maybe_renamed" && (
+          <Check checked={accept} onChange={setAccept}>
+            No node was renamed: go on with the changed code
+          </Check>
+        )}
+        <Touched steered={preview.data} error={preview.error ?? apply.error} />
+        <Command text={words.join(" ")} />
+      </div>
+    </Dialog>
+  );
+}
+
+export function Check({
+  checked,
+  onChange,
+  children,
+}: {
+  checked: boolean;
+  onChange: (on: boolean) => void;
+  children: ReactNode;
+}) {
+  return (
+    <label className="flex items-center gap-2 text-[13px]">
+      <input
+        type="checkbox"
+        checked={checked}
+        onChange={(event) => onChange(event.target.checked)}
+        className="accent-[var(--accent)]"
+      />
+      {children}
+    </label>
+  );
+}
+
+/** The nodes that a request would change, and into what. */
+export function Touched({ steered, error }: { steered: Steered | undefined; error: unknown }) {
+  if (error) return <Failure error={error} className="m-0!" />;
+  if (!steered) return <Loading rows={3} label="Asking what it would touch" />;
+  const { nodes } = steered;
+  if (nodes.length === 0) return <p className="text-[13px] text-ink-2">It touches no node.</p>;
+  return (
+    <div>
+      <p className="mb-1.5 text-[13px]">
+        It touches <b>{nodes.length === 1 ? "1 node" : `${nodes.length.toLocaleString()} nodes`}</b>
+        {steered.becomes && (
+          <>
+            , and the run becomes <Status status={steered.becomes} plain />
+          </>
+        )}
+      </p>
+      <ul className="max-h-64 divide-y divide-line overflow-auto rounded-md border border-line">
+        {nodes.slice(0, SHOWN).map((node) => (
+          <li key={node.id} className="flex items-center gap-2 px-3 py-1.5 text-xs">
+            <span className="min-w-0 flex-1 truncate font-medium">{node.name}</span>
+            <Status status={node.status} plain />
+            <span className="text-ink-3">→</span>
+            <Status status={node.becomes} plain />
+          </li>
+        ))}
+      </ul>
+      {nodes.length > SHOWN && (
+        <p className="mt-1 text-xs text-ink-3">and {(nodes.length - SHOWN).toLocaleString()} more</p>
+      )}
+    </div>
+  );
+}
+
+/** Deleting is for good: it asks for the words. */
+export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => void }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const [typed, setTyped] = useState("");
+  const remove = useMutation({
+    mutationFn: () => ask(api.DELETE("/api/v1/runs/{run_id}", { params: { path: { run_id: run.id } } })),
+    onSuccess: () => {
+      notify(`${run.workflow} ${run.id} is deleted`);
+      void queries.invalidateQueries({ queryKey: ["runs"] });
+      void navigate({ to: "/runs" });
+    },
+  });
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Delete this run"
+      description="Its nodes, attempts, outputs, logs and history are deleted for good."
+      footer={
+        <>
+          <Button onClick={onClose}>Leave it</Button>
+          <Button
+            look="danger"
+            disabled={typed !== "delete" || remove.isPending}
+            onClick={() => remove.mutate()}
+          >
+            Delete
+          </Button>
+        </>
+      }
+    >
+      <label className="block space-y-1 text-[13px]">
+        <span>
+          Write <b>delete</b> to do it
+        </span>
+        <input
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+          className="h-8 w-full rounded-md border border-line-strong bg-raised px-2.5"
+        />
+      </label>
+      {remove.error && <Failure error={remove.error} className="mx-0!" />}
+    </Dialog>
+  );
+}

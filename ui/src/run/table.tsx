@@ -1,0 +1,104 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { api, ask, type Schemas } from "@/api/client";
+import { NODE_STATUSES, type NodeStatus, words } from "@/api/tables";
+import { Select } from "@/ui/fields";
+import { type Column, Rows } from "@/ui/rows";
+import { Empty, Failure, Loading } from "@/ui/states";
+import { Status } from "@/ui/status";
+import { Time } from "@/ui/time";
+import type { RunDetail } from "./data";
+import { useRunSearch } from "./page";
+
+type NodeRow = Schemas["NodeRecord"];
+
+const COLUMNS: Column<NodeRow>[] = [
+  { name: "Status", width: "8.5rem", cell: (node) => <Status status={node.status} /> },
+  { name: "Node", width: "minmax(0,2fr)", cell: (node) => <span className="font-medium">{node.name}</span> },
+  {
+    name: "Id",
+    width: "minmax(0,1fr)",
+    wideOnly: true,
+    cell: (node) => <span className="font-mono text-xs text-ink-2">{node.id}</span>,
+  },
+  {
+    name: "Why",
+    width: "minmax(0,1fr)",
+    wideOnly: true,
+    cell: (node) => <span className="text-ink-2">{node.reason ? words(node.reason) : ""}</span>,
+  },
+  {
+    name: "Queue",
+    width: "6rem",
+    wideOnly: true,
+    cell: (node) => <span className="text-ink-2">{node.queue}</span>,
+  },
+  {
+    name: "Due",
+    width: "5rem",
+    wideOnly: true,
+    align: "right",
+    cell: (node) => (node.due_at ? <Time at={node.due_at} /> : ""),
+  },
+  { name: "Tries", width: "3.5rem", align: "right", cell: (node) => node.attempts.toLocaleString() },
+];
+
+type Props = { run: RunDetail; selected: string | null; onSelect: (node: string) => void };
+
+/** The nodes as a table, in the order of the graph. */
+export function TableView({ run, selected, onSelect }: Props) {
+  const { search, change } = useRunSearch();
+  const status = NODE_STATUSES.find((each) => each === search.status);
+  const listed = useInfiniteQuery({
+    queryKey: ["nodes", run.id, status ?? ""],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam, signal }) =>
+      ask(
+        api.GET("/api/v1/runs/{run_id}/nodes", {
+          params: {
+            path: { run_id: run.id },
+            query: { cursor: pageParam, limit: 500, status: status ? [status] : undefined },
+          },
+          signal,
+        }),
+      ),
+    getNextPageParam: (page) => page.next ?? undefined,
+  });
+  const rows = listed.data?.pages.flatMap((page) => page.items) ?? [];
+  return (
+    <>
+      <div className="flex items-center gap-2 border-b border-line bg-paper px-4 py-2">
+        <Select
+          aria-label="Status"
+          className="w-auto!"
+          value={status ?? ""}
+          onChange={(event) => change({ status: event.target.value || undefined })}
+        >
+          <option value="">Any status ({run.nodes_total.toLocaleString()})</option>
+          {NODE_STATUSES.filter((each) => run.counts[each] || each === status).map((each: NodeStatus) => (
+            <option key={each} value={each}>
+              {words(each)} ({(run.counts[each] ?? 0).toLocaleString()})
+            </option>
+          ))}
+        </Select>
+      </div>
+      {listed.isPending ? (
+        <Loading />
+      ) : listed.isError ? (
+        <Failure error={listed.error} retry={() => void listed.refetch()} />
+      ) : rows.length === 0 ? (
+        <Empty title={status ? `No node is ${words(status)}` : "No nodes"} />
+      ) : (
+        <Rows
+          rows={rows}
+          columns={COLUMNS}
+          keyOf={(node) => node.id}
+          label="Nodes"
+          height={36}
+          selected={selected}
+          onOpen={(node) => onSelect(node.id)}
+          onEnd={() => listed.hasNextPage && !listed.isFetching && void listed.fetchNextPage()}
+        />
+      )}
+    </>
+  );
+}
