@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 MAX_GLOBS, MAX_GLOB = 100, 1_000
 """Each glob is compared with all paths, in time that grows with the square of its length."""
 _GLOB = frozenset("*?[")
-TRUSTED_CHANGES = 5_000
-"""With more changes, judging everything again takes no longer."""
 
 
 class StateView(NamedTuple):
@@ -140,24 +138,6 @@ class View:
         self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders, only)
         self.foreseen.enter(self.snapshot)
         self.model = self.make_model()
-        self._trust()
-        self.model.touch(self.foreseen.makers)
-
-    def _trust(self) -> None:
-        """Use what the last scan found wherever nothing has changed since."""
-        pipeline, changed = self.pipeline, self.snapshot.changed_paths
-        verdict = pipeline.store.cache.read().verdict
-        if (
-            changed is None
-            or len(changed) > TRUSTED_CHANGES
-            or not verdict
-            or verdict.get("fingerprint") != pipeline.code.fingerprint()
-            or any(stage.entities is not None for stage in pipeline.stages.values())
-        ):
-            return
-        self.model.trust(
-            changed, {f"{each['stage']} {each['entity']}".rstrip() for each in verdict["status"]["states"]}
-        )
 
     def make_model(self) -> Model:
         """Make a model of the snapshot; called again after outputs appeared that nobody could foresee."""

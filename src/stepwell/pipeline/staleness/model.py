@@ -307,14 +307,6 @@ class Model:
         newest, path = max(changed)
         return newest / 1e9 + unit.stage.quiet, path
 
-    def trust(self, changed: Iterable[str], others: Collection[str]) -> None:
-        """Mark as fresh all that the last scan found fresh: all but `others`. Then judge what `changed` concerns again."""
-        for unit in self.all_units():
-            if not others or unit.id not in others:
-                unit.standing = FRESH
-        not_fresh = (unit for unit in self.all_units() if unit.standing is None) if others else ()
-        self.touch([*changed, *(path for unit in not_fresh for path in self.paths_of(unit))])
-
     def touch(self, paths: Iterable[str]) -> list[Unit]:
         """Forget, and return, the standings that may differ now that these paths have other content or records."""
         waiting = []

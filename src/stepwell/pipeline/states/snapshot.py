@@ -21,8 +21,6 @@ class Snapshot:
         self.hashes: dict[str, str] = {}
         self.problems: list[tuple[str, str]] = []
         """Paths that are left out, and why."""
-        self.changed_paths: list[str] | None = None
-        """What is new or other than when the cache was written; None: it cannot be told, or something is gone."""
         self.is_partial = False
         """It holds some paths only."""
         self._find_hash = find_hash

@@ -53,7 +53,7 @@ class HashCache:
         found: list[str] = []
         for folder in folders:
             known = cached.folders.get(folder.path)
-            if known is None or folder.temporary or not self.same_manifest(folder, known):
+            if known is None or folder.temporary or not self._same_manifest(folder, known):
                 return None
             names = known.changed(folder)
             if names is None:
@@ -72,25 +72,16 @@ class HashCache:
     def _manifest_hash(self, folder: str) -> str:
         return "".join(self._files.hash_of(f"{folder}/{name}" if folder else name) or "-" for name in MANIFEST_FILES)
 
-    def same_manifest(self, folder: Folder, cached: Cached) -> bool:
+    def _same_manifest(self, folder: Folder, cached: Cached) -> bool:
         if cached.manifest != [None if each is None else list(each) for each in folder.manifest]:
             return False
         return not cached.manifest_hash or cached.manifest_hash == self._manifest_hash(folder.path)
 
-    def changed_paths(
-        self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp], hashes: dict[str, str]
-    ) -> list[str] | None:
-        """What changed in one directory; None if a file is gone. The hashes of what did not are added to `hashes`."""
+    def take_known(self, folder: Folder, cached: Cached, tree: Mapping[str, Stamp], hashes: dict[str, str]) -> None:
+        """Add the hashes of the files of one directory that have not changed."""
         known = self._known[folder.path] = cached.known(tree)
         prefix = f"{folder.path}/" if folder.path else ""
         hashes.update({prefix + name: digest for name, (stamp, digest) in known.items() if tree.get(name) == stamp})
-        if not set(cached.names) <= tree.keys():
-            return None
-        return [
-            prefix + name
-            for name, stamp in tree.items()
-            if (before := known.get(name)) is None or before[0] != stamp
-        ]  # fmt: skip
 
     def save(self, snapshot: Snapshot, verdict: dict[str, Any]) -> None:
         """Remember hashes and the verdict for the next scan."""

@@ -25,7 +25,7 @@ from ..port import Draft, Publication, Published, Wanted
 from ..single import Stamp
 from ..snapshot import Snapshot
 from .drafts import FileDrafts
-from .hash_cache import NO_HASH, HashCache
+from .hash_cache import HashCache
 from .lease import hold_lease, lease_number, locked
 from .local import HOME, LocalFiles
 from .manifests import FileNotes, Manifests
@@ -95,20 +95,17 @@ class FileStates:
         given = self.files.walk(wanted) if folders is None else folders
         if only is not None:
             return self._part(given, only)
-        cached = self.cache.read()
-        snapshot = Snapshot(self.cache.find_hash)
-        changed: list[str] | None = [] if len(given) >= len(cached.folders) else None
+        snapshot, cached = Snapshot(self.cache.find_hash), self.cache.read().folders
         for folder in given:
             numbers = folder.stamps
             tree: dict[str, Stamp] = {
                 name: (numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3])
                 for name, at in zip(folder.names, range(0, len(numbers), 4), strict=True)
             }
-            found = self._take_known(snapshot, folder, tree)
-            changed = None if changed is None or found is None else changed + found
+            if (known := cached.get(folder.path)) is not None:
+                self.cache.take_known(folder, known, tree, snapshot.hashes)
             self._add_records(snapshot, folder)
             snapshot.tree[folder.path] = tree
-        snapshot.changed_paths = changed
         snapshot.failures = read_failures(self.notes, self.pipeline)
         return snapshot
 
@@ -120,30 +117,9 @@ class FileStates:
             tree = {name: folder.stamp(position) for position, name in enumerate(folder.names) if prefix + name in only}
             if tree:
                 snapshot.tree[folder.path] = tree
-                self.cache.changed_paths(folder, self.cache.read().folders[folder.path], tree, snapshot.hashes)
+                self.cache.take_known(folder, self.cache.read().folders[folder.path], tree, snapshot.hashes)
         snapshot.records = self.records.find(only)
         return snapshot
-
-    def _take_known(self, snapshot: Snapshot, folder: Folder, tree: dict[str, Stamp]) -> list[str] | None:
-        """Take over the hashes that the cache knows of a directory. What is new or changed there; None if it cannot be told."""
-        known = self.cache.read().folders.get(folder.path)
-        prefix = f"{folder.path}/" if folder.path else ""
-        if known is None:
-            return [prefix + name for name in folder.names]
-        if not known.recent and known.names == folder.names and known.stamps == folder.stamps.tobytes():
-            digests = known.hashes.hex()
-            snapshot.hashes.update(
-                {
-                    prefix + name: digest
-                    for name, at in zip(folder.names, range(0, len(digests), 64), strict=True)
-                    if (digest := digests[at : at + 64]) != NO_HASH
-                }
-            )
-            changed: list[str] | None = []
-        else:
-            changed = self.cache.changed_paths(folder, known, tree, snapshot.hashes)
-        # Otherwise somebody else has recorded, accepted or invalidated something.
-        return changed if self.cache.same_manifest(folder, known) else None
 
     def _add_records(self, snapshot: Snapshot, folder: Folder) -> None:
         prefix = f"{folder.path}/" if folder.path else ""
