@@ -22,11 +22,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _with_members(named: re.Match[str]) -> str:
-    """A class that says what it offers after a dot: just that. What is made of the methods of another is looked at as it is."""
+    """What autocomplete offers of a class. What is made of the methods of another is looked at as it is."""
     found = getattr(stepwell, named[1])
-    if not isinstance(found, type) or issubclass(found, Enum) or found.__dir__ is object.__dir__:
+    if not isinstance(found, type) or issubclass(found, Enum | tuple | BaseException):
         return named[0]
-    offered = list(found.__dir__(None))
+    declared = {name for kind in found.__mro__ for name in vars(kind).get("__annotations__", ())}
+    offered = sorted(name for name in {*dir(found), *declared} if not name.startswith("_"))
     made = "\n      force_inspection: true" if named[1].startswith("Async") else ""
     return f"{named[0]}\n    options:\n      members: {json.dumps(offered)}{made}\n"
 

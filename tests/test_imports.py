@@ -79,8 +79,14 @@ def test_a_cycle_is_found() -> None:
 def test_no_module_imports_itself_by_way_of_others() -> None:
     found = modules()
     graph = {name: imported(name, path, set(found)) for name, path in found.items()}
-    assert cycles(graph) == set()
+    assert cycles(graph) == LATE
 
+
+LATE = {
+    # `async with Engine(...)` gives an AsyncEngine, which is a view of the engine: imported when that is done.
+    frozenset({"stepwell.engine.engine", "stepwell.engine.aio.engine"}),
+}
+"""A late import inside one room is allowed where it keeps a concept in one class."""
 
 SMALLEST = """
 import sys

@@ -11,10 +11,6 @@ from tests.test_imports import modules, statements
 NAMED_TWICE = {
     *(
         "Cause",
-        "Host",
-        "Job",
-        "Runner",
-        "Runs",
     ),
 }
 """Class names that still mean two things. Take out those that no longer do; add none."""

@@ -17,7 +17,7 @@ import pytest
 
 from stepwell import StepwellError
 from stepwell.celery import host as home
-from stepwell.celery.host import Host, WorkerPlan
+from stepwell.celery.host import WorkerHost, WorkerPlan
 from stepwell.celery.install import EndPipe
 from stepwell.engine.broker_app import make_app
 from stepwell.engine.reports.workers import describe_workers
@@ -40,15 +40,15 @@ def plan(fleet: Fleet) -> WorkerPlan:
 
 
 @pytest.fixture
-def host(plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def host(plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerHost]:
     monkeypatch.setattr(home, "LOOK_SECONDS", 0.05)
-    host = Host(plan, "test@here", 2, replaceable=False)
+    host = WorkerHost(plan, "test@here", 2, replaceable=False)
     assert host._opened.wait(30)
     yield host
     host.close()
 
 
-def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet, host: Host) -> None:
+def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet, host: WorkerHost) -> None:
     with fleet.engine() as engine:
         run = engine.start(work.Order(order_id=1))
         time.sleep(0.3)
@@ -59,7 +59,7 @@ def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet
 
 
 def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
-    fleet: Fleet, host: Host, caplog: pytest.LogCaptureFixture
+    fleet: Fleet, host: WorkerHost, caplog: pytest.LogCaptureFixture
 ) -> None:
     end_asked = threading.Event()
     host._ask_to_end = end_asked.set
@@ -86,7 +86,7 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     assert not end_asked.is_set()
 
 
-def test_hints_at_once_are_one_to_it(fleet: Fleet, host: Host, tmp_path: Path) -> None:
+def test_hints_at_once_are_one_to_it(fleet: Fleet, host: WorkerHost, tmp_path: Path) -> None:
     with fleet.engine() as engine:
         run = engine.start(work.naps(str(tmp_path / "ledger"), 6))
         threads = [threading.Thread(target=host.work) for _ in range(10)]
@@ -99,7 +99,9 @@ def test_hints_at_once_are_one_to_it(fleet: Fleet, host: Host, tmp_path: Path) -
 
 
 def test_it_takes_part_of_its_time_for_others(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
-    host = Host(WorkerPlan(plan.app, plan.url, jobs=plan.jobs, slice_seconds=0.5), "test@here", 1, replaceable=False)
+    host = WorkerHost(
+        WorkerPlan(plan.app, plan.url, jobs=plan.jobs, slice_seconds=0.5), "test@here", 1, replaceable=False
+    )
     with fleet.engine() as engine:
         run = engine.start(work.naps(str(tmp_path / "ledger"), 12))
         assert host._opened.wait(30)
@@ -116,7 +118,7 @@ def test_a_slice_does_not_end_before_the_body_that_it_began(fleet: Fleet, plan: 
     """Celery would take the process for free, and give it a task of its application."""
     ledger, go_on = str(tmp_path / "ledger"), tmp_path / "go_on"
     plan = replace(plan, slice_seconds=0.05)
-    with closing(Host(plan, "test@here", 1, replaceable=False)) as host, fleet.engine() as engine:
+    with closing(WorkerHost(plan, "test@here", 1, replaceable=False)) as host, fleet.engine() as engine:
         assert host._opened.wait(30)
         run = engine.start(work.Held(ledger=ledger, go_on=str(go_on)))
         with ThreadPoolExecutor(1) as threads:
@@ -136,7 +138,7 @@ def test_a_slice_does_not_end_before_the_body_that_it_began(fleet: Fleet, plan: 
 
 
 def test_a_worker_in_threads_goes_on_beside_a_body_that_overruns(
-    fleet: Fleet, host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    fleet: Fleet, host: WorkerHost, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its other threads are at work, perhaps on tasks of the application."""
     go_on = tmp_path / "go_on"
@@ -155,7 +157,7 @@ def test_a_worker_in_threads_goes_on_beside_a_body_that_overruns(
 
 
 def test_it_looks_now_and_then_and_goes_on_when_a_look_fails(
-    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    host: WorkerHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(home, "OPEN_AGAIN_SECONDS", 0.05)
     looks: list[float] = []
@@ -172,7 +174,7 @@ def test_it_looks_now_and_then_and_goes_on_when_a_look_fails(
 
 def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
     go_on = tmp_path / "go_on"
-    with closing(Host(plan, "test@here", 1, replaceable=True)) as host, fleet.engine() as engine:
+    with closing(WorkerHost(plan, "test@here", 1, replaceable=True)) as host, fleet.engine() as engine:
         assert host._opened.wait(30)
         run = engine.start(work.Overruns(go_on=str(go_on)))
         try:
@@ -183,7 +185,7 @@ def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan:
 
 
 def test_a_worker_in_threads_whose_store_was_flushed_asks_to_end(
-    fleet: Fleet, host: Host, redis_server: RedisServer
+    fleet: Fleet, host: WorkerHost, redis_server: RedisServer
 ) -> None:
     end_asked = threading.Event()
     host._ask_to_end = end_asked.set
@@ -196,7 +198,7 @@ def test_a_worker_in_threads_whose_store_was_flushed_asks_to_end(
 def test_a_process_whose_store_was_flushed_is_replaced_at_its_next_hint(
     fleet: Fleet, plan: WorkerPlan, redis_server: RedisServer
 ) -> None:
-    with closing(Host(plan, "test@here", 1, replaceable=True)) as host:
+    with closing(WorkerHost(plan, "test@here", 1, replaceable=True)) as host:
         assert host._opened.wait(30)
         with redis_server.client() as client:
             client.flushdb()
@@ -253,7 +255,7 @@ def test_a_process_can_ask_its_worker_to_end() -> None:
 
 def test_a_store_that_is_away_at_first_is_opened_later(plan: WorkerPlan, tmp_path: Path) -> None:
     folder = tmp_path / "later"
-    host = Host(WorkerPlan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
+    host = WorkerHost(WorkerPlan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
     try:
         assert not host._opened.wait(0.5)
         folder.mkdir()
@@ -264,7 +266,9 @@ def test_a_store_that_is_away_at_first_is_opened_later(plan: WorkerPlan, tmp_pat
 
 def test_a_process_that_ends_before_its_store_was_there_leaves_nothing(plan: WorkerPlan, tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    host = Host(replace(plan, url=f"sqlite:///{tmp_path}/never/deeper/runs.db"), "test@here", 1, replaceable=False)
+    host = WorkerHost(
+        replace(plan, url=f"sqlite:///{tmp_path}/never/deeper/runs.db"), "test@here", 1, replaceable=False
+    )
     host.close()
     assert host.work() == "passed on: this process is not open"
     eventually(lambda: set(threading.enumerate()) <= before, "its threads go on", show=threading.enumerate)

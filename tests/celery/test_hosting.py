@@ -102,7 +102,7 @@ def test_a_worker_hosts_what_its_queues_and_its_pool_say(
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(import_module("stepwell.celery.install"), "Host", Opened)
+    monkeypatch.setattr(import_module("stepwell.celery.install"), "WorkerHost", Opened)
     app = Celery("shop", broker="memory://")
     installed = install(app, "memory://", max_concurrent_nodes=limit)
     app.amqp.queues.select(consumed.split(","))

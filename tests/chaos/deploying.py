@@ -159,6 +159,6 @@ def check_ended(runs: list[Run], heals: int) -> None:
         show=lambda: Counter(str(run.status) for run in runs),
     )
     for run in runs:
-        journal = reader.list_journal(run._engine.store, run.id)
+        journal = reader.list_journal(run._parts.store, run.id)
         assert [entry.kind for entry in journal].count("healed") == run.row.heals == heals
         assert run.audit() == []

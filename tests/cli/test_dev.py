@@ -62,7 +62,7 @@ def test_a_run_in_flight_goes_on_with_the_code_that_was_changed(shop: Shop) -> N
 
 
 def _known(client: Client) -> bool:
-    return any(each["name"] == "Flow" for each in client.transport.get("/api/v1/workflows")["items"])
+    return any(each["name"] == "Flow" for each in client.parts.transport.get("/api/v1/workflows")["items"])
 
 
 def _ended(run: Run) -> object:

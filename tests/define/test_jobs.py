@@ -25,7 +25,7 @@ def test_a_builder_remembers_the_functions_it_was_given() -> None:
     w = Builder("w")
     w.node("a", job=shop.charge)
     w.node("b", job="elsewhere.jobs:charge")
-    assert dict(w.jobs) == {"tests.define.shop:charge": shop.charge}
+    assert dict(w._functions) == {"tests.define.shop:charge": shop.charge}
 
 
 def test_an_async_job_runs_on_the_loop() -> None:

@@ -27,7 +27,7 @@ def job(): ...
 if __name__ == "__main__":
     w = Builder("w")
     w.node("a", job=job)
-    print(Nightly.target, *w.jobs)
+    print(Nightly.target, *w._functions)
     print(load_target(Nightly.target) is Nightly)
 """
 

@@ -144,7 +144,7 @@ def test_they_can_without_one_also_if_the_job_is_imported_later(
     monkeypatch.syspath_prepend(tmp_path)
     w = Builder("x")
     w.node("a", job="job_of_later:take", args={"state": 1})
-    w.check_named_jobs()
+    w._check_named_jobs()
 
 
 def test_a_subclass_adds_to_the_state_of_its_base() -> None:

@@ -257,7 +257,7 @@ def test_the_reference_has_what_autocomplete_shows(monkeypatch: pytest.MonkeyPat
     text = hooks.on_page_markdown((ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), page)
     with Engine("memory://") as engine:
         (members,) = re.findall(r"^::: stepwell\.Engine\n    options:\n      members: (.*)$", text, re.MULTILINE)
-        assert sorted(json.loads(members)) == dir(engine)
+        assert json.loads(members) == [name for name in dir(engine) if not name.startswith("_")]
     for name in ("Run", "AsyncRun", "Client", "Context", "NodeView"):
         assert f"::: stepwell.{name}\n    options:\n      members: [" in text
 

@@ -356,8 +356,8 @@ def test_a_loop_that_is_just_closed_is_noticed_and_told_once(tmp_path: Path, cap
         loop.close()
         run = engine.get("w")
         eventually(lambda: run.node("until_the_gate_opens").status == "READY", "it was not given back")
-        assert engine._runner is not None
-        engine._runner.loop_bodies.look()
+        assert engine.parts.work.runner is not None
+        engine.parts.work.runner.loop_bodies.look()
         assert caplog.text.count("was closed before the engine") == 1
         left.get_coro().close()  # type: ignore[union-attr]
 
@@ -475,7 +475,7 @@ def test_nothing_of_the_engine_waits_for_the_store_on_the_loop(
         engine = Engine(sqlite_url, workflows=[Order])
         asked.clear()
         async with engine as served:  # it begins to work by itself
-            await until(lambda: served.sync._started)
+            await until(lambda: served.sync.parts.work.started_runner)
             await served.run(Order())
 
     run_main(main())

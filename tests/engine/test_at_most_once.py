@@ -78,8 +78,8 @@ def test_such_a_node_never_waits_in_memory(open_engine: OpenEngine) -> None:
         @step(on_lost="interrupt")
         def charge(self) -> None:
             nonlocal most
-            assert engine._runner is not None
-            most = max(most, len(engine._runner.scheduler.held))
+            assert engine.parts.work.runner is not None
+            most = max(most, len(engine.parts.work.runner.scheduler.held))
             time.sleep(0.001)
 
     engine = open_engine(max_concurrent_nodes=3)

@@ -17,9 +17,9 @@ from tests.engine.waiting import eventually
 
 def watch_the_most(engine: Engine) -> list[int]:
     """The most attempts that were ever held at once, of each kind of body."""
-    assert engine._runner is not None
+    assert engine.parts.work.runner is not None
     most = [0, 0]
-    scheduler: Any = engine._runner.scheduler
+    scheduler: Any = engine.parts.work.runner.scheduler
     hold = Scheduler._hold
 
     def counted(*args: Any, **options: Any) -> Any:

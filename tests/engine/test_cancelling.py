@@ -130,8 +130,8 @@ def test_a_body_that_does_not_listen_is_fenced_after_the_grace(engine: Engine) -
         taken = time.monotonic() - before
         release.set()
         ended.wait(30)
-        assert engine._runner is not None
-        eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
+        assert engine.parts.work.runner is not None
+        eventually(lambda: engine.parts.work.runner.idle)  # type: ignore[union-attr]
         assert (run.status, run.node("work").status, run.outputs) == ("CANCELLED", "CANCELLED", {})
         assert taken >= 0.3
         return taken

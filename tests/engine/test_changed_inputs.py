@@ -9,7 +9,7 @@ import pytest
 from stepwell import Engine, InputError, Run, RunConflict, Workflow, step
 from stepwell.core.kernel.healing import UNFIT
 from stepwell.engine.show.next_steps import next_steps
-from stepwell.engine.working import told_of_unfinished
+from stepwell.engine.work import unfinished_message
 from stepwell.errors import RunPaused
 from tests.engine.conftest import OpenEngine
 from tests.engine.waiting import eventually
@@ -108,17 +108,17 @@ def test_whoever_finds_such_a_run_is_told_to_retry_it(open_sqlite: OpenEngine) -
     for reason in ("node_failed", f"{UNFIT}express: this input is missing", "is it a rename? a or b", "paused"):
         paused = row._replace(reason=reason)
         assert next(iter(next_steps(paused))).startswith("retry r-1"), reason
-        assert "`stepwell retry r-1" in told_of_unfinished([paused], "sqlite:///x.db"), reason
+        assert "`stepwell retry r-1" in unfinished_message([paused], "sqlite:///x.db"), reason
     tolerated = row._replace(reason="paused", tolerated=row.failed)
     assert next(iter(next_steps(tolerated))) == "resume r-1"
-    assert "`stepwell resume r-1" in told_of_unfinished([tolerated], "sqlite:///x.db")
+    assert "`stepwell resume r-1" in unfinished_message([tolerated], "sqlite:///x.db")
 
 
 def test_who_adopts_the_run_is_told(open_sqlite: OpenEngine) -> None:
     run = left(open_sqlite)
     engine = open_sqlite()
-    engine.code.introduce([EXPRESS])
-    engine.code.given["Order"] = EXPRESS
+    engine.parts.code.introduce([EXPRESS])
+    engine.parts.code.given["Order"] = EXPRESS
     with pytest.raises(
         RunConflict, match="r-1 is paused: its input does not fit its class: express: this input is missing"
     ):
@@ -130,7 +130,7 @@ def test_who_adopts_the_run_is_told(open_sqlite: OpenEngine) -> None:
 def test_what_is_missing_can_be_given_before_anybody_noticed(open_sqlite: OpenEngine, runner: Any) -> None:
     run = left(open_sqlite)
     engine = open_sqlite(runner=runner)
-    engine.code.given["Order"] = EXPRESS
+    engine.parts.code.given["Order"] = EXPRESS
     engine.get("r-1").resume(input={"express": False})
     assert run.input == {"order_id": 7, "express": False}
     if runner is not None:
@@ -203,7 +203,7 @@ def test_a_large_input_is_kept_once(open_sqlite: OpenEngine) -> None:
     for number in range(2):
         open_sqlite(runner=None).start(OLD(order_id=number), run_id=f"r-{number}")
     engine: Engine = open_sqlite(runner=None)
-    engine.code.given["Order"] = notes
+    engine.parts.code.given["Order"] = notes
     for number in range(2):
         engine.get(f"r-{number}").resume(input={"note": large})
     assert engine.get("r-1").input == {"order_id": 1, "note": large}

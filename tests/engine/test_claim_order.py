@@ -128,9 +128,9 @@ def test_a_worker_forgets_graphs_whose_runs_have_ended(open_sqlite: OpenEngine) 
 
 
 def pairs_served(engine: Engine) -> list[tuple[str, str]]:
-    assert engine._runner is not None
-    engine._discover()
-    return sorted(engine._runner.scheduler.serves)
+    assert engine.parts.work.runner is not None
+    engine.parts.work.discover()
+    return sorted(engine.parts.work.runner.scheduler.serves)
 
 
 RUNS = st.integers(0, 11)

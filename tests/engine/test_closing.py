@@ -148,7 +148,7 @@ def test_a_with_block_left_by_an_error_lets_bodies_end_as_any_other(sqlite_url: 
     class Slow(Workflow):
         @step
         def work(self) -> None:
-            eventually(lambda: engines[0]._closed)
+            eventually(lambda: engines[0].parts.work.closed)
             time.sleep(0.7)
 
     def failed() -> None:
@@ -230,7 +230,7 @@ def test_what_is_asked_for_after_the_end_is_refused_at_once(open_sqlite: OpenEng
     w = Builder("one")
     w.node("same", job=jobs.same, args={"item": 1})
     engine.run(w)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     engine.close()
     with pytest.raises(EngineClosed, match="the engine is closed"):

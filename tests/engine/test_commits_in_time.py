@@ -56,7 +56,7 @@ def no_housekeeping(engine: Engine) -> Iterator[Engine]:
 
 def lead_while_it_ends(engine: Engine, workflow: Workflow, go: threading.Event) -> Any:
     """Lead a commit of nothing; while it is still led but has looked, let the body end and its thread be refused."""
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)
@@ -89,7 +89,7 @@ def test_a_body_with_a_timeout_that_ends_while_somebody_stops_leading(no_houseke
 
 def test_a_body_that_ends_while_somebody_asks_for_metrics(no_housekeeping: Engine) -> None:
     go = threading.Event()
-    runner = no_housekeeping._runner
+    runner = no_housekeeping.parts.work.runner
     assert runner is not None
 
     class Plain(Workflow):
@@ -110,7 +110,7 @@ def test_a_body_that_ends_while_somebody_asks_for_metrics(no_housekeeping: Engin
 
 
 def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: Engine) -> None:
-    engine, runner = no_housekeeping, no_housekeeping._runner
+    engine, runner = no_housekeeping, no_housekeeping.parts.work.runner
     assert runner is not None
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)
@@ -140,7 +140,7 @@ def test_a_run_that_is_started_when_a_commit_has_just_failed(no_housekeeping: En
 
 
 def test_who_starts_a_run_does_not_go_on_to_commit_what_others_start(no_housekeeping: Engine) -> None:
-    engine, runner = no_housekeeping, no_housekeeping._runner
+    engine, runner = no_housekeeping, no_housekeeping.parts.work.runner
     assert runner is not None
     refused, leading = threading.Event(), Leading()
     runner._commits._leading = cast(Any, leading)

@@ -282,11 +282,11 @@ def test_the_same_content_is_the_same_version_and_the_newest_is_active(engine: E
     assert str(engine.save(Document(changed))) == "greet@2"
     assert engine.run("greet", input={"name": "x"}).output("hello") == {"result": "Hi x"}
     assert engine.run("greet@1", input={"name": "x"}).output("hello") == {"result": "Hello x"}
-    assert engine.documents.activate("greet@1") == first._replace(is_new=False)
+    assert engine.activate("greet@1") == first._replace(is_new=False)
     assert engine.run("greet", input={"name": "x"}).output("hello") == {"result": "Hello x"}
     (stored,) = engine.workflows()
     assert (stored.name, stored.version, stored.versions) == ("greet", 1, 2)
-    engine.documents.activate("greet")
+    engine.activate("greet")
     assert engine.workflows()[0].version == 2
 
 
@@ -303,7 +303,7 @@ def test_a_run_keeps_its_version(tmp_path: Path) -> None:
         gate.touch()
         assert run.resume().wait().output("b") == {"result": "one"}
         assert run.graph.source is not None
-        assert engine.documents.version_of("test", run.graph.source.digest) == 1
+        assert engine.parts.documents.version_of("test", run.graph.source.digest) == 1
         assert engine.run("test").output("b") == {"result": "two"}
 
 
@@ -316,7 +316,7 @@ def test_a_name_that_is_not_stored_is_told_with_what_may_have_been_meant(engine:
     with pytest.raises(InputError, match="there is no version 7 of 'greet': there are 1 to 1"):
         engine.start("greet@7")
     with pytest.raises(InputError, match="there is no version 7"):
-        engine.documents.activate("greet@7")
+        engine.activate("greet@7")
     with pytest.raises(InputError, match="give a Document"):
         engine.save(GREET)  # type: ignore[arg-type]
 

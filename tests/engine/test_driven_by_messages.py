@@ -43,7 +43,7 @@ def completed(engine: Engine, run: Run) -> int:
 def test_it_works_only_when_it_is_told_to(open_sqlite: OpenEngine) -> None:
     starter = open_sqlite(runner=None)
     server = open_sqlite(workflows=[Small])
-    runner = server._runner
+    runner = server.parts.work.runner
     assert runner is not None
     runner.rest()
     runs = [starter.start(Small(number=number)) for number in range(5)]
@@ -64,7 +64,7 @@ def test_it_stops_claiming_when_its_time_is_over(open_sqlite: OpenEngine) -> Non
     builder = Builder("waits")
     builder.fan_out(range(3), job=wait_for_it, args=lambda _: {})
     run = engine.start(builder)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     begun = time.monotonic()
     assert not runner.work_off(0.3)
@@ -86,7 +86,7 @@ def test_it_ends_early_when_it_is_told_to(open_sqlite: OpenEngine) -> None:
     builder = Builder("waits")
     builder.fan_out(range(3), job=wait_for_it, args=lambda _: {})
     run = engine.start(builder)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     begun = time.monotonic()
     assert not runner.work_off(60, until=lambda: count_nodes(engine.store, run.id).get(NodeStatus.RUNNING, 0) > 0)
@@ -102,7 +102,7 @@ def test_it_ends_early_when_it_is_told_to(open_sqlite: OpenEngine) -> None:
 def test_what_it_claimed_ahead_of_a_body_that_takes_long_is_given_back(open_sqlite: OpenEngine) -> None:
     RELEASED.clear()
     engine = open_sqlite(max_concurrent_nodes=1)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     runner.rest()
     builder = Builder("queues")
@@ -130,7 +130,7 @@ def test_others_are_told_of_what_is_more_than_it_takes(open_sqlite: OpenEngine) 
     builder = Builder("wide")
     builder.fan_out(range(40), job=wait_for_it, args=lambda _: {})
     engine.start(Small(number=1)).wait(10)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     runner.on_surplus(lambda queue, count: told.append((queue, count)))
     run = engine.start(builder)

@@ -30,7 +30,7 @@ def told(run: Run, verb: str, *words: str) -> dict[str, tuple[str, str]]:
 
 def rewritten(run: Run, since: int) -> set[str]:
     """The nodes that were changed by a request since then, as the journal has it."""
-    entries = [entry for entry in reader.list_journal(run._engine.store, run.id) if entry.seq > since]
+    entries = [entry for entry in reader.list_journal(run._parts.store, run.id) if entry.seq > since]
     order = run.graph.order
     return {order[entry.index] for entry in entries if entry.kind == "rewrote" and entry.index is not None}
 

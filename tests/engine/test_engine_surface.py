@@ -207,8 +207,8 @@ def test_an_engine_refuses_limits_that_leave_nothing(option: str) -> None:
 def test_the_limits_of_an_engine_are_those_that_the_page_says() -> None:
     page = (Path(__file__).parents[2] / "docs/running.md").read_text()
     with Engine("memory://") as engine:
-        assert engine._runner is not None
-        limits = engine._runner.scheduler.limits
+        assert engine.parts.work.runner is not None
+        limits = engine.parts.work.runner.scheduler.limits
     assert f"`max_concurrent_nodes={limits.threads}` `def` bodies at once" in page
     assert f"`max_async_nodes={limits.loop}` on the loop" in page
     assert f"`max_processes={limits.processes}` for" in page

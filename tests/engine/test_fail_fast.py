@@ -127,8 +127,8 @@ def test_nothing_starts_after_a_failure(engine: Engine) -> None:
     w.node("breaks", job=jobs.fail, depends_on=None)
     w.fan_out(range(2_000), job=jobs.nap, args=lambda _: {"seconds": 0.005}, depends_on=None)
     run = engine.run(w, check=False)
-    assert engine._runner is not None
-    eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
+    assert engine.parts.work.runner is not None
+    eventually(lambda: engine.parts.work.runner.idle)  # type: ignore[union-attr]
     statuses = [node.status for node in run.nodes()]
     assert statuses.count("CANCELLED") > 1_000
     assert set(statuses) <= {"FAILED", "COMPLETED", "CANCELLED"}

@@ -115,5 +115,5 @@ def test_a_forked_child_of_a_busy_engine_is_told_at_once(url: str) -> None:
             ended.set()
             for thread in busy:
                 thread.join()
-        engine.tells_unfinished = False
+        engine.parts.work.warns_unfinished = False
         assert engine.run(Quick()).status == "COMPLETED", "the parent goes on"

@@ -63,7 +63,7 @@ def test_what_is_before_a_node_is_shared_and_the_rest_runs(origin: tuple[Engine,
     assert fork.output("flight") == run.output("flight")
     assert fork.input == {"city": "Oslo", "nights": 3}
     assert run.output("bill") == ["1 nights aft", "car in Oslo"]
-    assert fork.origin == (run.id, run.row.seq, run.index_of("hotel"))
+    assert fork.origin == (run.id, run.row.seq, run._index_of("hotel"))
     assert str(fork.origin) == f"{run.id} at {run.row.seq}"
     assert run.origin is None
     assert fork.audit() == run.audit() == []
@@ -207,7 +207,7 @@ def test_a_fork_that_nobody_finished_is_finished_by_who_works(open_engine: OpenE
     run = engine.run(Trip(city="Oslo"))
     DONE.clear()
     row, name = run.row, new_run_id()
-    place = fork_arguments(row, row.seq, run.index_of("bill"))
+    place = fork_arguments(row, row.seq, run._index_of("bill"))
     engine.store.commit([Create(name, row.workflow, row.target, row.digest, row.input, row.seed, fork=place)])
     fork = engine.adopt(name).wait(60).check()
     assert DONE == ["bill"]

@@ -98,7 +98,7 @@ def test_a_fork_that_is_to_begin_does_not_begin_with_what_a_stranger_did(open_en
     engine = open_engine(workflows=[Sum])
     origin = engine.run(Sum(x=1), run_id="origin")
     row, name = origin.row, RunId("fork")
-    place = fork_arguments(row, row.seq, origin.index_of("b"))
+    place = fork_arguments(row, row.seq, origin._index_of("b"))
     origin.delete()
     engine.run(Sum(x=100), run_id="origin")
     engine.store.commit([Create(name, row.workflow, row.target, row.digest, row.input, row.seed, fork=place)])

@@ -153,7 +153,7 @@ def test_a_run_that_was_left_and_is_deleted_is_forgotten(
     """It follows another version for a moment, and is gone when somebody comes back to it."""
     engine = open_sqlite(workflows=[Sitting])
     other, gone = engine.start(Sitting()), engine.start(Sitting())
-    up_to_date = engine._versions.up_to_date
+    up_to_date = engine.parts.work._versions.up_to_date
 
     def after_somebody_deleted_it(row: RunRow) -> RunRow:
         if row.id == gone.id:
@@ -161,9 +161,9 @@ def test_a_run_that_was_left_and_is_deleted_is_forgotten(
             return reader.require_run(engine.store, row.id)
         return up_to_date(row)
 
-    monkeypatch.setattr(engine._versions, "up_to_date", after_somebody_deleted_it)
-    engine.serving.leave(gone.id)
-    engine.serving.leave(other.id)
-    engine.serving.discover()
-    assert engine.serving.wait() is None
+    monkeypatch.setattr(engine.parts.work._versions, "up_to_date", after_somebody_deleted_it)
+    engine.parts.serving.leave(gone.id)
+    engine.parts.serving.leave(other.id)
+    engine.parts.serving.discover()
+    assert engine.parts.serving.wait() is None
     other.cancel(grace_seconds=0.1)

@@ -74,12 +74,12 @@ def test_what_others_start_is_heard_of_without_looking_for_it(
 ) -> None:
     monkeypatch.setattr(timetable, "WATCH_LATEST", 3_600 * SECOND)
     server = open_sqlite(workflows=[Small])
-    assert server._runner is not None
+    assert server.parts.work.runner is not None
     starter = open_sqlite(runner=None)
     for number in range(2):
         run = starter.start(Small(number=number))
         eventually(lambda: run.status == "COMPLETED", "it was not heard of", seconds=10)  # noqa: B023
-        eventually(lambda: server._runner.idle)  # type: ignore[union-attr]
+        eventually(lambda: server.parts.work.runner.idle)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("error", [StoreError("away"), ZeroDivisionError("a defect")])
@@ -96,7 +96,7 @@ def test_housekeeping_that_fails_is_tried_again_now_and_then(
         return commit(batch)
 
     engine.store.commit = fail  # type: ignore[method-assign]
-    engine._runner.sweep_in(0)  # type: ignore[union-attr]
+    engine.parts.work.runner.sweep_in(0)  # type: ignore[union-attr]
     eventually(lambda: len(swept) >= 3)
     assert swept[2] - swept[0] > 0.1, "a busy loop"
     engine.store.commit = commit  # type: ignore[method-assign]

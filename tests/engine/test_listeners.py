@@ -92,8 +92,8 @@ def test_what_was_not_recorded_is_not_told(engine: Engine) -> None:
     run.cancel(grace_seconds=0).wait(30)
     release.set()
     ended.wait(30)
-    assert engine._runner is not None
-    eventually(lambda: engine._runner.idle)  # type: ignore[union-attr]
+    assert engine.parts.work.runner is not None
+    eventually(lambda: engine.parts.work.runner.idle)  # type: ignore[union-attr]
     assert heard == []
 
 
@@ -123,7 +123,7 @@ class Fan(Workflow):
 def status_changes(run: Any) -> list[str]:
     """What the journal says of the run itself, with the first claim, which makes it RUNNING."""
     told: list[str] = []
-    for row in reader.get_history(run._engine.store, run.id).journal:
+    for row in reader.get_history(run._parts.store, run.id).journal:
         status = "RUNNING" if row.kind == "claimed" and not told else row.status if row.kind == "run" else None
         if status is not None and (not told or told[-1] != status):
             told.append(status)
@@ -144,7 +144,7 @@ def test_a_slow_listener_hears_of_every_run_in_order_and_of_each_change_once(eng
     again = [run.retry() for run in runs[:5]]
     for run in again:
         run.wait(30)
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     assert {run.id: heard[run.id] for run in runs} == {run.id: status_changes(run) for run in runs}
     assert heard[runs[-1].id] == ["RUNNING", "FAILED"]
 
@@ -168,7 +168,7 @@ def test_pausing_and_going_on_is_told_each_time_once(engine: Engine) -> None:
         run.resume()
     release.set()
     run.wait(30)
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     assert heard == ["RUNNING", *["PAUSED", "RUNNING"] * 3, "COMPLETED"]
 
 
@@ -179,7 +179,7 @@ def test_the_end_of_a_run_is_told_after_its_nodes_and_a_child_after_its_parent(e
     runs = engine.start_many([Chain() for _ in range(50)])
     for run in runs:
         run.wait(30)
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     assert {tuple(told) for told in heard.values()} == {("RUNNING", "first", "second", "third", "COMPLETED")}
 
 
@@ -201,7 +201,7 @@ def test_a_run_id_that_is_used_again_is_told_anew(engine: Engine) -> None:
     engine.on("run", lambda event: heard.append(event.status))
     engine.run(Flaky(), run_id="again").delete()
     engine.run(Chain(), run_id="again")
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     assert heard == ["RUNNING", "COMPLETED"] * 2
 
 
@@ -225,7 +225,7 @@ def test_what_another_engine_does_to_a_run_is_told_once_when_it_is_noticed(sqlit
         other.get(run.id).resume()
         release.set()
         run.wait(30)
-        engine.events.wait_until_heard()
+        engine.parts.listeners.wait_until_heard()
     assert heard == ["RUNNING", "PAUSED", "RUNNING", "COMPLETED"]
 
 
@@ -251,7 +251,7 @@ def test_whatever_a_listener_raises_is_logged_and_changes_nothing(
     w.fan_out(range(30), job=jobs.same)
     with caplog.at_level(logging.ERROR, "stepwell"):
         assert engine.run(w, wait=20).status == "COMPLETED"
-        engine.events.wait_until_heard()
+        engine.parts.listeners.wait_until_heard()
     assert engine.run(Chain(), wait=20).status == "COMPLETED"
     assert heard
     assert f"a listener for {event!r} events failed: {type(error).__name__}" in caplog.text

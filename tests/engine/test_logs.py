@@ -201,7 +201,7 @@ def test_a_late_attempt_cannot_say_anything(engine: Engine, tmp_path: Path) -> N
     run = engine.run(w, check=False)
     assert run.node("body").attempts[0].status == "TIMED_OUT"
     go.touch()
-    eventually(lambda: engine._runner is not None and engine._runner.runaways == 0)
+    eventually(lambda: engine.parts.work.runner is not None and engine.parts.work.runner.runaways == 0)
     assert [line.message for line in run.logs()] == ["begun"]
 
 
@@ -221,7 +221,7 @@ def test_lines_wait_for_a_store_in_trouble_with_the_settlement(tmp_path: Path) -
         eventually(run.logs)
         broken.set()
         go.touch()
-        eventually(lambda: engine._runner is not None and engine._runner._commits.trouble)
+        eventually(lambda: engine.parts.work.runner is not None and engine.parts.work.runner._commits.trouble)
         assert [line.message for line in run.logs()] == ["begun"]
         broken.clear()
         eventually(lambda: run.status == "COMPLETED", seconds=20)

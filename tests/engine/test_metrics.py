@@ -52,7 +52,7 @@ def test_a_run_with_retries_is_counted_exactly(engine: Engine) -> None:
 
 def test_an_engine_counts_what_it_did(engine: Engine) -> None:
     engine.run(Flaky())
-    eventually(lambda: engine._runner is not None and engine._runner.idle)
+    eventually(lambda: engine.parts.work.runner is not None and engine.parts.work.runner.idle)
     found = engine.metrics
     assert (found.executed, found.failures, found.retries, found.claimed, found.fenced) == (4, 2, 2, 4, 0)
     assert (found.active.total, found.queued.total, found.most_queued.total) == (0, 0, 0)
@@ -66,7 +66,7 @@ def test_an_engine_counts_what_it_did(engine: Engine) -> None:
 
 def test_an_engine_knows_how_long_its_steps_took(engine: Engine) -> None:
     runs = [engine.run(Flaky()) for _ in range(3)]
-    eventually(lambda: engine._runner is not None and engine._runner.idle)
+    eventually(lambda: engine.parts.work.runner is not None and engine.parts.work.runner.idle)
     found = engine.metrics
     journals = [reader.list_journal(engine.store, run.id) for run in runs]
     own = [entry for journal in journals for entry in journal if entry.kind in ("claimed", "completed", "failed")]
@@ -263,7 +263,7 @@ def test_the_longest_queue_of_a_healed_run_is_that_of_its_frontiers(open_sqlite:
 
 def test_averages_are_what_the_counters_say(engine: Engine) -> None:
     """Also of an engine that has done nothing yet."""
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     counters = runner.scheduler.counters
     for ops, commits, commit_time, executed, step_time in [(0, 0, 0, 0, 0), (12, 4, 2_000_000, 5, 10_000_000)]:

@@ -191,8 +191,8 @@ def test_a_worker_serves_no_run_whose_code_is_not_there(open_sqlite: Any, shop: 
     engine = open_sqlite()
     engine.work(wait=0)
     (needed,) = engine.store.read([ListUnfinished()])[0]
-    assert engine.serving.can_serve(needed) is False
-    assert "has no 'charge'" in (engine.serving.why_not(needed) or "")
+    assert engine.parts.serving.can_serve(needed) is False
+    assert "has no 'charge'" in (engine.parts.serving.why_not(needed) or "")
     assert (run.status, run.node("first").attempts) == ("PENDING", ())
 
 

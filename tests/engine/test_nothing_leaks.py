@@ -56,13 +56,13 @@ def test_processes_leave_no_files_open(tmp_path: Path) -> None:
 def test_an_engine_remembers_nothing_of_what_has_ended(engine: Engine) -> None:
     for run in [engine.start(mixed(number)) for number in range(40)]:
         run.wait(20)
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     eventually(lambda: runner.idle and not runner.scheduler.facts)
     assert runner.scheduler.held == {}
     assert runner._bodies.time._attempts == {}
     assert not any(runner.scheduler.claims.ready.by_pool.values())
-    assert engine._watch.runs() == ()
+    assert engine.parts.waiting._watch.runs() == ()
 
 
 def test_threads_that_an_async_body_used_end_with_the_engine(sqlite_url: str) -> None:

@@ -177,8 +177,8 @@ def test_an_end_that_cannot_be_stored_in_any_way_is_kept_until_it_can(open_sqlit
 def test_an_empty_retry_does_not_keep_the_next_who_asks_waiting(engine: Engine) -> None:
     """Only the start itself was in the batch that failed, so there is nothing to send again."""
     engine.run(fan("a"), wait=10)
-    assert engine._runner is not None
-    eventually(lambda: engine._runner.idle)
+    assert engine.parts.work.runner is not None
+    eventually(lambda: engine.parts.work.runner.idle)
     fail, commit = [True], engine.store.commit
 
     def failing(batch: Any) -> Any:
@@ -190,7 +190,7 @@ def test_an_empty_retry_does_not_keep_the_next_who_asks_waiting(engine: Engine) 
     engine.store.commit = failing  # type: ignore[method-assign]
     with pytest.raises(StoreError, match="away"):
         engine.start(fan("b"), run_id="b")
-    assert engine._runner.scheduler.idle
+    assert engine.parts.work.runner.scheduler.idle
 
 
 class Idle:

@@ -351,11 +351,11 @@ def test_nothing_that_was_refused_is_worked_on(open_sqlite: OpenEngine) -> None:
     run = open_sqlite().start(workflow)
     play.begins("a")
     other = open_sqlite()
-    other.code.remember(other.code.definition_of(workflow))
+    other.parts.code.remember(other.parts.code.definition_of(workflow))
     with pytest.raises(RunConflict, match="only a FAILED, CANCELLED or PAUSED run can be retried"):
         other.get(run.id).retry()
-    assert other._runner is not None
-    assert run.id not in other._runner.scheduler.facts
+    assert other.parts.work.runner is not None
+    assert run.id not in other.parts.work.runner.scheduler.facts
     play.release("a")
     run.wait(30).check()
 

@@ -87,8 +87,8 @@ def test_waiting_for_a_retry_holds_no_worker(open_engine: OpenEngine) -> None:
     eventually(lambda: patient.node("charge").status == "WAITING")
     node = patient.node("charge")
     assert node.due_at is not None
-    assert engine._runner is not None
-    assert not engine._runner.scheduler.held
+    assert engine.parts.work.runner is not None
+    assert not engine.parts.work.runner.scheduler.held
     engine.run(Quick())
     patient.wait(30)
     assert order == ["charge 1", "work", "charge 2"]

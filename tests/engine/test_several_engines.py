@@ -174,7 +174,7 @@ def test_an_engine_forgets_its_runs_that_others_finished(open_sqlite: OpenEngine
     for run in runs:
         run.wait(20)
     for engine in (first, second):
-        runner = engine._runner
+        runner = engine.parts.work.runner
         assert runner is not None
         eventually(lambda runner=runner: not runner.scheduler.facts, "runs that ended are still remembered", seconds=60)
 

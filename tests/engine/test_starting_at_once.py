@@ -16,13 +16,13 @@ class Nothing(Workflow):
 
 def test_a_run_that_is_started_before_its_graph_is_stored_by_another_thread(engine: Engine) -> None:
     """The other thread has said that it stores the graph, and its commit comes later."""
-    engine._starting.known_graphs[engine.code.definition_of(Nothing()).graph.digest] = True
+    engine.parts.starting.known_graphs[engine.parts.code.definition_of(Nothing()).graph.digest] = True
     assert engine.start(Nothing()).wait(5).status == "COMPLETED"
 
 
 def test_first_runs_that_several_threads_start_at_once(open_engine: OpenEngine) -> None:
     engine, runs = open_engine(), []
-    submit, first = engine._runner.submit, threading.Event()  # type: ignore[union-attr]
+    submit, first = engine.parts.work.runner.submit, threading.Event()  # type: ignore[union-attr]
 
     def late(ops, facts=()):  # type: ignore[no-untyped-def]
         """Who brings the graph comes second."""
@@ -33,7 +33,7 @@ def test_first_runs_that_several_threads_start_at_once(open_engine: OpenEngine) 
         first.set()
         return receipts
 
-    engine._runner.submit = late  # type: ignore[union-attr, method-assign]
+    engine.parts.work.runner.submit = late  # type: ignore[union-attr, method-assign]
     second = threading.Thread(target=lambda: runs.append(engine.start(Nothing())))
     runs.append(engine.start(Nothing()))
     second.join(30)

@@ -58,7 +58,7 @@ def test_starting_against_a_lock_that_is_not_released_says_so_and_works_later(tm
         with write_lock(tmp_path / "s.db"), pytest.raises(StoreBusy, match="held the write lock"):
             engine.start(one())
         assert engine.run(one(), wait=10).status == "COMPLETED"
-        assert engine._runner is not None
+        assert engine.parts.work.runner is not None
         names = {thread.name for thread in threading.enumerate()}
         assert {"stepwell-lease", "stepwell-housekeeping"} <= names
 

@@ -166,12 +166,12 @@ def test_a_limit_on_threads_that_hang_stops_claiming_and_ends_with_them(
     quick = Builder("quick")
     quick.node("same", job=jobs.same, args={"item": 1})
     run = engine.start(quick)
-    assert engine._runner is not None
-    assert engine._runner.scheduler.stalled
+    assert engine.parts.work.runner is not None
+    assert engine.parts.work.runner.scheduler.stalled
     assert run.node("same").status == "READY"
     release.set()
     assert run.wait(30).output("same") == 1
-    runner = engine._runner
+    runner = engine.parts.work.runner
     eventually(lambda: runner.runaways == 0, "a thread did not come back")  # or it would after the test
 
 
@@ -238,7 +238,7 @@ def test_a_body_that_overruns_on_the_loop_costs_no_thread(open_sqlite: OpenEngin
     w.node("slow", job=returns_a_coroutine, timeout=LIMIT)
     run = engine.run(w, check=False)
     assert run.node("slow").attempts[0].status == "TIMED_OUT"
-    runner = engine._runner
+    runner = engine.parts.work.runner
     assert runner is not None
     assert runner.runaways == 0
 

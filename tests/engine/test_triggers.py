@@ -226,13 +226,13 @@ def test_a_document_declares_its_triggers_and_the_active_version_counts() -> Non
         engine.save(report(triggers=[{**nightly, "cron": "0 3 * * *"}]))
         (only,) = engine.triggers.all()
         assert (only.name, only.version, only.paused) == ("nightly", 2, True)
-        engine.documents.activate(str(first))
+        engine.activate(str(first))
         assert [each.name for each in engine.triggers.all()] == ["nightly", "weekly"]
         engine.triggers.add(Trigger("mine", "report", every=60))
         with pytest.raises(InputError, match="'mine' of document report was added by itself"):
             engine.save(report(triggers=[{**nightly, "name": "mine"}]))
-        assert len(engine.documents.versions("report")) == 2  # what is refused is not stored
-        engine.documents.activate("report")
+        assert len(engine.parts.documents.versions("report")) == 2  # what is refused is not stored
+        engine.activate("report")
         engine.save(report())
         assert [each.name for each in engine.triggers.all()] == ["mine"]
 

@@ -130,8 +130,8 @@ def test_a_graph_that_is_imported_while_the_run_is_worked_on_runs_nothing_either
     worker = open_sqlite()
     worker.work(wait=0)
     (needed,) = worker.store.read([ListUnfinished()])[0]
-    assert worker.serving.can_serve(needed) is False
-    assert "is not registered" in (worker.serving.why_not(needed) or "")
+    assert worker.parts.serving.can_serve(needed) is False
+    assert "is not registered" in (worker.parts.serving.why_not(needed) or "")
     with pytest.raises(Exception, match="still"):
         run.wait(0.8)
     assert (run.node("first").status, run.node("second").status) == ("COMPLETED", "READY")
@@ -447,7 +447,7 @@ def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Modu
                 engine.adopt(run.id)
             assert engine.get(run.id).nodes()[0].attempts == ()
         engine.work(wait=0)
-        assert not any(engine.serving.can_serve(needed) for needed in store.read([ListUnfinished()])[0])
+        assert not any(engine.parts.serving.can_serve(needed) for needed in store.read([ListUnfinished()])[0])
     assert not foreign.ran
     with Engine(store, workflows=[foreign_class]) as engine:
         assert engine.adopt(of_class.id).wait(30).status == "COMPLETED"

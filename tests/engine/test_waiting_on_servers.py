@@ -70,7 +70,7 @@ def test_a_hint_wakes_who_waits_for_what_others_do(server_url: str, runner: Lite
             seen: list[str] = []
             thread = threading.Thread(target=lambda: seen.append(waits.get(run.id).wait(60).status))  # noqa: B023
             thread.start()
-            eventually(waits.waiting._watch.runs)
+            eventually(waits.parts.waiting._watch.runs)
             time.sleep(0.02)  # it waits already, or the hint comes first: both must wake it
             do(run)
             thread.join(10)

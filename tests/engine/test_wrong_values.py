@@ -243,7 +243,7 @@ def test_which_run_is_compared(looking: Engine, value: Any) -> None:
 
 @pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
 def test_the_id_of_a_run(looking: Engine, value: Any) -> None:
-    for ask in (looking.get, looking.adopt, looking.requests.delete):
+    for ask in (looking.get, looking.adopt, looking.parts.requests.delete):
         with pytest.raises(InputError, match="is no id of a run, which is a text"):
             ask(value)
 

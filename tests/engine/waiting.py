@@ -35,7 +35,7 @@ def in_time(limit: float, measure: Callable[[], float], *, tries: int = 8) -> No
 @contextmanager
 def housekeeping_stopped(engine: Engine) -> Iterator[None]:
     """The housekeeper asks for a commit several times a second, which would hide that nobody else does."""
-    house, there, over = engine._follower, threading.Event(), threading.Event()
+    house, there, over = engine.parts.work._follower, threading.Event(), threading.Event()
     timetable = house.do
 
     def blocked(due: Any) -> Any:

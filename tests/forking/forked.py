@@ -33,7 +33,7 @@ PRELOADED = (
     "rich.live",
     "rich.progress",
     "stepwell.define",
-    "stepwell.engine.blocking",
+    "stepwell.engine.engine",
     "stepwell.stores.sqlite",
     "typer._click.decorators",
     "yaml",

@@ -40,7 +40,7 @@ def statuses(node: NodeView) -> list[str]:
 
 def test_three_attempts_are_the_default_and_retry_after_is_honoured():
     with Server(lambda asked: answer(503, Retry_After="1")) as server, Engine("memory://", handlers=local()) as engine:
-        run = engine.start(document(one("http_request", {"url": server.url}), handlers=engine.code.handlers))
+        run = engine.start(document(one("http_request", {"url": server.url}), handlers=engine.parts.code.handlers))
         run.wait(30)
         node = run.node("node")
         assert (str(run.status), statuses(node)) == ("FAILED", ["FAILED"] * 3)
@@ -53,7 +53,7 @@ def test_three_attempts_are_the_default_and_retry_after_is_honoured():
 def test_other_failures_are_not_tried_again_whatever_the_node_says():
     with Server(lambda asked: answer(404, b"gone")) as server, Engine("memory://", handlers=local()) as engine:
         node = one("http_request", {"url": server.url}, retry=5)
-        run = engine.start(document(node, handlers=engine.code.handlers)).wait(30)
+        run = engine.start(document(node, handlers=engine.parts.code.handlers)).wait(30)
         assert statuses(run.node("node")) == ["FAILED"]
         assert run.node("node").error.message == f"GET {server.url}: status 404: gone"
 
@@ -81,7 +81,7 @@ def test_an_answer_that_trickles_ends_with_the_time_of_its_node(respond):
     with Server(respond) as server, Engine("memory://", handlers=local()) as engine:
         slow = one("http_request", {"url": server.url}, timeout_seconds=0.5, retry=1)
         started = time.monotonic()
-        run = engine.start(document(slow, handlers=engine.code.handlers)).wait(30)
+        run = engine.start(document(slow, handlers=engine.parts.code.handlers)).wait(30)
         assert time.monotonic() - started < 5
         attempt = run.node("node").attempts[0]
         assert str(attempt.status) == "TIMED_OUT"
@@ -96,13 +96,13 @@ def test_a_time_out_is_tried_again_as_network_errors_are():
 
     with Server(respond) as server, Engine("memory://", handlers=local()) as engine:
         slow = one("http_request", {"url": server.url}, timeout_seconds=0.3)
-        run = engine.start(document(slow, handlers=engine.code.handlers)).wait(30)
+        run = engine.start(document(slow, handlers=engine.parts.code.handlers)).wait(30)
         assert statuses(run.node("node")) == ["TIMED_OUT", "COMPLETED"]
 
 
 def test_a_request_under_way_is_cancelled_with_its_run():
     with Server(silent) as server, Engine("memory://", handlers=local()) as engine:
-        run = engine.start(document(one("http_request", {"url": server.url}), handlers=engine.code.handlers))
+        run = engine.start(document(one("http_request", {"url": server.url}), handlers=engine.parts.code.handlers))
         eventually(lambda: bool(server.asked))
         started = time.monotonic()
         run.cancel()
@@ -115,7 +115,7 @@ def test_a_program_is_killed_when_its_node_runs_out_of_time(tmp_path: Path):
     with Engine("memory://", handlers=local(shell=["sh"])) as engine:
         script = f"echo $$ > {tmp_path}/pid; sleep 60"
         node = one("shell", {"args": ["sh", "-c", script]}, timeout_seconds=0.5)
-        run = engine.start(document(node, handlers=engine.code.handlers)).wait(30)
+        run = engine.start(document(node, handlers=engine.parts.code.handlers)).wait(30)
         assert statuses(run.node("node")) == ["TIMED_OUT"]
         pid = int((tmp_path / "pid").read_text())
         eventually(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
@@ -126,7 +126,7 @@ def test_a_guarded_engine_lets_handlers_ask():
     with Server(lambda asked: answer(200, {"a": 1})) as server, guarded as engine:
         host = {"url": f"http://localhost:{server.port}/"}
         nodes = [one("http_request", host), one("shell", {"args": ["echo", "x"]}) | {"id": "other"}]
-        run = engine.start(document(*nodes, handlers=engine.code.handlers)).wait(30)
+        run = engine.start(document(*nodes, handlers=engine.parts.code.handlers)).wait(30)
         assert str(run.status) == "COMPLETED", [node.error for node in run.nodes()]
 
 
@@ -145,7 +145,7 @@ def test_a_service_that_is_missing_is_told_at_start():
         Engine("memory://", handlers=local()) as engine,
         pytest.raises(MissingJob, match="there is no service 'crm' here"),
     ):
-        engine.start(document(node, handlers=engine.code.handlers))
+        engine.start(document(node, handlers=engine.parts.code.handlers))
 
 
 def test_a_worker_without_the_secret_spends_no_attempt_and_why_names_it(tmp_path: Path):
@@ -238,7 +238,7 @@ def test_what_a_template_yields_is_never_a_secret(yielded):
                 "dependencies": ["evil"],
             },
         ]
-        run = engine.start(document(*nodes, handlers=engine.code.handlers), input={"x": "secret:DB"}).wait(30)
+        run = engine.start(document(*nodes, handlers=engine.parts.code.handlers), input={"x": "secret:DB"}).wait(30)
         assert str(run.status) == "COMPLETED"
         assert server.asked[-1].json() == {"token": yielded}
 
@@ -263,7 +263,9 @@ def test_a_worker_goes_on_when_the_secret_is_there(tmp_path: Path, monkeypatch: 
 
 def test_why_says_that_trying_again_would_not_help():
     with Server(lambda asked: answer(404)) as server, Engine("memory://", handlers=local()) as engine:
-        run = engine.start(document(one("http_request", {"url": server.url}, retry=5), handlers=engine.code.handlers))
+        run = engine.start(
+            document(one("http_request", {"url": server.url}, retry=5), handlers=engine.parts.code.handlers)
+        )
         run.wait(20)
         told = str(run.why("node"))
         assert "it is retried only after other errors" in told

@@ -57,8 +57,8 @@ class Order(Workflow):
 
 
 def seq_of(run: Run, kind: str, node: str) -> int:
-    index = run.index_of(node)
-    journal = reader.list_journal(run._engine.store, run.id)
+    index = run._index_of(node)
+    journal = reader.list_journal(run._parts.store, run.id)
     return next(entry.seq for entry in journal if entry.kind == kind and entry.index == index)
 
 
@@ -179,7 +179,7 @@ def test_a_fork_begins_at_a_label(engine: Engine) -> None:
     FAIL.clear()
     fork = run.fork("paid").wait(60).check()
     assert fork.origin is not None
-    assert fork.origin[:2] == (run.id, run.step_of("paid"))
+    assert fork.origin[:2] == (run.id, run._step_of("paid"))
     assert fork.node("charge").attempts[0].number == 1
     assert fork.state["total"] == 111
     assert "paid" in [label.label for label in fork.checkpoints()], "what is shared keeps its labels"
@@ -353,7 +353,7 @@ def found_by_key(run: Run) -> list[str]:
     """The keys of all checkpoints of a run, each of which finds the checkpoint it is of."""
     each_of_them = [run.checkpoint(step) for step in range(1, run.row.seq + 1)]
     for each in each_of_them:
-        run._engine.checkpoint_keys.clear()  # looked for, and not remembered
+        run._parts.checkpoint_keys.clear()  # looked for, and not remembered
         assert run.checkpoint(each.idempotency_key) == each
     return [each.idempotency_key for each in each_of_them]
 
@@ -441,5 +441,5 @@ def test_a_key_that_was_remembered_wrongly_is_looked_for(engine: Engine) -> None
     run = engine.run(Order())
     there = run.checkpoint("paid")
     for wrong in (1, 10_000):
-        run._engine.checkpoint_keys[there.idempotency_key] = wrong
+        run._parts.checkpoint_keys[there.idempotency_key] = wrong
         assert run.checkpoint(there.idempotency_key) == there

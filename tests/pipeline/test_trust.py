@@ -71,7 +71,7 @@ def test_documents_name_what_is_registered_for_documents_and_nothing_else(root: 
         engine.run(w)
         engine.run(Charging())
         assert make_blog(root).build(engine=engine).ok
-        registry = engine.code._registry
+        registry = engine.parts.code._registry
         registered = {*registry._things, *registry._names} | {address_of(each) for each in (produce, produce_async)}
         assert address_of(user_jobs.double) in registered
         assert address_of(user_jobs.nothing) in registered

@@ -293,10 +293,10 @@ def test_a_server_without_the_code_checks_and_draws_what_workers_have(tmp_path: 
             client.start("Order")
         with Engine(url) as worker:
             worker.work([Order], wait=0)
-            workflow = client.transport.get("/api/v1/workflows/Order")
+            workflow = client.parts.transport.get("/api/v1/workflows/Order")
             assert (workflow["kind"], workflow["input"]["required"]) == ("class", ["order_id"])
-            assert [each["name"] for each in client.transport.get("/api/v1/workflows")["items"]] == ["Order"]
-            graph = client.transport.get("/api/v1/workflows/Order/graph")
+            assert [each["name"] for each in client.parts.transport.get("/api/v1/workflows")["items"]] == ["Order"]
+            graph = client.parts.transport.get("/api/v1/workflows/Order/graph")
             assert graph["nodes"]["ids"] == ["validate", "charge"]
             with pytest.raises(InputError, match="expected an integer"):
                 client.start("Order", input={"order_id": "seven"})

@@ -206,7 +206,7 @@ def test_a_token_is_valid_until_its_end_and_a_session_not_longer(monkeypatch: py
 @contextmanager
 def losing(remote: Client, *, times: int = 1, status: int | None = None) -> Iterator[list[str]]:
     """The first requests that could change something are done, and their answers lost; or get this status and are not."""
-    http = remote.transport._client
+    http = remote.parts.transport._client
     request, sent = http.request, []
 
     def asked(method: str, url: str, **more: Any) -> Any:
@@ -331,7 +331,7 @@ def test_a_start_whose_answer_is_lost_is_one_run(open_server: Serving) -> None:
             before = after
         with losing(remote):
             saved = remote.save(Document({**ADD, "name": "saved-once"}))
-        assert [row.number for row in direct.documents.versions("saved-once")] == [saved.version] == [1]
+        assert [row.number for row in direct.parts.documents.versions("saved-once")] == [saved.version] == [1]
         run = direct.get("chosen")
         with losing(remote), pytest.raises(ServerError, match="cannot be reached"):
             remote.get("chosen").pause()  # done, and not asked twice by itself

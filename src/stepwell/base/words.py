@@ -140,8 +140,3 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
     close = get_close_matches(name, known, n=1)
     return close[0] if close else None
-
-
-def offered(kind: type, hidden: Collection[str], *own: str) -> list[str]:
-    """The names that people type after a dot, for `__dir__`; `own` are those that only an instance has."""
-    return sorted({name for name in dir(kind) if not name.startswith("_") and name not in hidden} | set(own))

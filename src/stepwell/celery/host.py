@@ -57,7 +57,7 @@ class WorkerPlan:
     """Other options of the engine."""
 
 
-class Host:
+class WorkerHost:
     """The runner of one process. `replaceable`: the process may end if it cannot go on; `ask_to_end` asks the worker to end."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Host:
 
     def _discover(self) -> None:
         with suppress(StepwellError):  # it is done again soon
-            self._engine_of()._discover()
+            self._engine_of().parts.work.discover()
 
     def _pass_on(self) -> None:
         self._sender.send(self._plan.queues)
@@ -199,7 +199,7 @@ class Host:
         except BaseException:
             store.close()
             raise
-        runner = engine._runner
+        runner = engine.parts.work.runner
         assert runner is not None
         runner.rest(self._look_now.set)
         runner.describe(celery=self._name)
@@ -261,7 +261,7 @@ class Host:
         self._opened.set()
 
     def _runner(self) -> LocalRunner:
-        runner = self._engine_of()._runner
+        runner = self._engine_of().parts.work.runner
         assert runner is not None
         return runner
 

@@ -24,7 +24,7 @@ from ..engine.reports.workers import describe_workers, worker_record
 from ..errors import InputError
 from ..handlers import Handler, Handlers
 from ..stores import open_store
-from .host import IDLE_SECONDS, Host, WorkerPlan
+from .host import IDLE_SECONDS, WorkerHost, WorkerPlan
 
 if TYPE_CHECKING:
     from ..answers.fleet import WorkerRecord
@@ -144,7 +144,7 @@ class Installed:
 
     def __init__(self, plan: WorkerPlan) -> None:
         self.plan = plan
-        self.host: Host | None = None
+        self.host: WorkerHost | None = None
         """The host in this process, once there is one."""
         self._end_pipe: EndPipe | None = None
         self._name = ""
@@ -238,7 +238,9 @@ class Installed:
 
     def _open(self, slots: int, *, replaceable: bool) -> None:
         assert self._end_pipe is not None
-        self.host = Host(self.plan, self._name, slots, replaceable=replaceable, ask_to_end=self._end_pipe.ask_to_end)
+        self.host = WorkerHost(
+            self.plan, self._name, slots, replaceable=replaceable, ask_to_end=self._end_pipe.ask_to_end
+        )
         self._end_pipe.watch(self.host.close)
 
     @property

@@ -68,7 +68,7 @@ class Connection:
     @property
     def transport(self) -> Transport | None:
         """The connection to the server; None if the command works on a store."""
-        return None if self._server is None else self.client(self._server).transport
+        return None if self._server is None else self.client(self._server).parts.transport
 
     @contextmanager
     def store(self, *, make: bool = False) -> Iterator[Store]:
@@ -112,7 +112,7 @@ class Connection:
             "pipelines": pipelines,
         }
         engine = Engine(self.settings.store, **options | {"jobs": (*self.settings.jobs, *modules)})
-        engine.tells_unfinished = False  # commands say what becomes of their runs themselves
+        engine.parts.work.warns_unfinished = False  # commands say what becomes of their runs themselves
         durability = getattr(engine.store, "durability", None)
         if durability is not None:  # of a database server: it depends on its settings
             print(f"store {engine.store.url}: {durability}", file=sys.stderr)

@@ -48,7 +48,7 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
     name, number = parted(text)
     if reader.get_version(store, "document", name, number) is None:
         return None
-    return connection.engine(store).documents.find(text)
+    return connection.engine(store).parts.documents.find(text)
 
 
 def typed_input(schema: Mapping[str, Any] | None, pairs: Pairs, file: str | None) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def tag_of(typed: str) -> tuple[str, str]:
 
 def find_step(run: Run, at: str | None) -> int | str | None:
     """A point in the history of a run. Digits are a `seq`, unless a checkpoint has this label."""
-    if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run.step_of(at) is not None:
+    if at is None or not (at.isascii() and at.isdigit()) or len(at) > LONGEST_SEQ or run._step_of(at) is not None:
         return at
     return int(at)
 
@@ -60,12 +60,12 @@ def find_step(run: Run, at: str | None) -> int | str | None:
 def find_fork_point(run: Run, at: str | None) -> int | str | None:
     """Where to fork: a `seq`, a label, or a node of the run."""
     where = find_step(run, at)
-    if isinstance(where, str) and run.step_of(where) is None:
-        find_node(run, where)
+    if isinstance(where, str) and run._step_of(where) is None:
+        find_node(run._stored, where)
     return where
 
 
-def find_node(run: Run | StoredRun, node: str) -> int:
+def find_node(run: StoredRun, node: str) -> int:
     """The index of a node; InputError if the run does not have it."""
     try:
         return run.index_of(node)

@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Literal
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ..base.clock import Duration
-from ..base.words import offered
-from ..engine.aio.calls import AwaitedCalls
+from ..base.ids import RunId, new_run_id
+from ..base.words import shown
+from ..core.graph import to_frozen
+from ..define import Builder, Workflow
+from ..define.document import Document
+from ..engine import Engine, Run
+from ..engine.aio.calls import AsyncCalls
 from ..engine.aio.run import AsyncRun
-from .blocking import BlockingClient
-from .events import Event, follow_on_loop, path_of_events
+from ..engine.calls import Calls
+from ..engine.checking import checked_changes, checked_limit, checked_list, checked_seconds
+from ..engine.parts import Parts
+from ..engine.starting import Startable, StartOptions
+from ..errors import InputError
+from ..handlers import Handler, Handlers
+from .events import Event, follow, follow_on_loop, path_of_events
+from .remote import RemoteRequests, RemoteStore, RemoteWaiting
+from .transport import SECONDS, Transport, path_of
+from .triggers import RemoteTriggers
 
 
-class AsyncClient(AwaitedCalls):
-    """A client for coroutines: what `async with Client(...)` gives.
+@dataclass(frozen=True)
+class ClientParts(Parts):
+    """What only a client has."""
 
-        async with Client("https://stepwell.example.com", token="sw_...") as client:
-            run = await client.run("summarise", input={"url": "https://example.com"})
-            print(await run.output("sum"))
-
-    Every call of `Client` is there under its name, and is awaited; `client.sync` is the client for threads.
-    """
-
-    sync: BlockingClient
-
-    def __init__(self, client: BlockingClient) -> None:
-        super().__init__(client, "stepwell-client")
-
-    def __repr__(self) -> str:
-        return repr(self.sync).replace("<Client", "<AsyncClient", 1)
-
-    def __dir__(self) -> list[str]:
-        return offered(AsyncClient, (), "sync")
-
-    def events(
-        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
-    ) -> AsyncIterator[Event]:
-        """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
-        path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
-        return follow_on_loop(self.sync.transport, path, last, asked)
-
-    async def close(self, timeout: Duration | None = None) -> None:
-        self._pool.close()
-        self.sync.close()
+    transport: Transport
 
 
-class Client(BlockingClient):
+class Client(Calls):
     """A server's engine.
 
         with Client("https://stepwell.example.com", token="sw_...") as client:
@@ -57,7 +46,39 @@ class Client(BlockingClient):
     code here (`run.state`, `run.replay()`) imports what `jobs` allows.
     """
 
-    _async: AsyncClient | None = None
+    parts: ClientParts
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        jobs: Iterable[str] = (),
+        handlers: Handlers | Iterable[Handler | str] = (),
+        timeout: Duration = SECONDS,
+    ) -> None:
+        transport = Transport(url, token, checked_seconds("timeout", timeout, positive=True))
+        store = RemoteStore(transport)
+        # An engine without a runner: it keeps graphs that were read, and finds code for what needs some.
+        parts = Engine(store, runner=None, jobs=jobs, handlers=handlers).parts
+        self.parts = ClientParts(
+            store,
+            parts.code,
+            parts.documents,
+            RemoteRequests(transport, store, parts.code),
+            RemoteWaiting(transport, store),
+            parts.checkpoint_keys,
+            transport,
+        )
+        self.triggers = RemoteTriggers(transport)
+        """The triggers of the server, with the methods of `engine.triggers`."""
+        self._async: AsyncClient | None = None
+
+    def __repr__(self) -> str:
+        return f"<Client {self.parts.transport.url}>"
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
     async def __aenter__(self) -> AsyncClient:
         """The same client for coroutines."""
@@ -67,3 +88,94 @@ class Client(BlockingClient):
     async def __aexit__(self, *raised: object) -> None:
         if self._async is not None:
             await self._async.close()
+
+    def close(self, timeout: Duration | None = None) -> None:
+        self.parts.transport.close()
+
+    def _start(self, workflow: Startable, input: Mapping[str, Any] | None, options: StartOptions) -> RunId:
+        """A text names a stored document, or a class that the server's workers have. A Builder or a Document is sent as data,
+        an instance of a class as its name and its input."""
+        run_id, key, tags = options["run_id"], options["idempotency_key"], options["tags"]
+        # An id of our own makes it safe to ask again when the answer is lost.
+        chosen = run_id if run_id is not None or key is not None else new_run_id()
+        wanted: dict[str, Any] = {
+            "run_id": chosen,
+            "priority": options["priority"],
+            "deadline": checked_limit("deadline", options["deadline"], positive=True),
+            "seed": options["seed"],
+            "tags": None if tags is None else dict(tags),
+        }
+        body = {name: value for name, value in wanted.items() if value is not None}
+        headers = {} if key is None else {"Idempotency-Key": key}
+        path, more = _startable(workflow, checked_changes(input))
+        record = self.parts.transport.ask("POST", path, body={**body, **more}, headers=headers, repeatable=True)
+        return RunId(record["id"])
+
+    def start_many(
+        self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
+    ) -> list[Run]:
+        """Start many runs, one after the other."""
+        return [self.start(each, priority=priority, tags=tags) for each in checked_list(workflows)]
+
+    def adopt(self, run_id: str) -> Run:
+        """The run: the server's workers work on what has not ended."""
+        return self.get(run_id)
+
+    def events(
+        self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> Iterator[Event]:
+        """Events as they happen: the journal of a run, or the status of every run when it changes.
+
+            for event in client.events(run, until="ended"):
+                print(event.kind, event.data)
+
+        It reconnects when the connection breaks; `last` is the id of the last event received before. With
+        `until="ended"` it stops after the run has ended, with an event `end`; otherwise it never stops by itself.
+        """
+        path, asked = path_of_events(run.id if isinstance(run, Run) else run, until)
+        return follow(self.parts.transport, path, last, asked)
+
+
+class AsyncClient(AsyncCalls):
+    """A client for coroutines: what `async with Client(...)` gives.
+
+        async with Client("https://stepwell.example.com", token="sw_...") as client:
+            run = await client.run("summarise", input={"url": "https://example.com"})
+            print(await run.output("sum"))
+
+    Every call of `Client` is there under its name, and is awaited; `client.sync` is the client for threads.
+    """
+
+    sync: Client
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, "stepwell-client")
+
+    def __repr__(self) -> str:
+        return repr(self.sync).replace("<Client", "<AsyncClient", 1)
+
+    def events(
+        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
+        path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
+        return follow_on_loop(self.sync.parts.transport, path, last, asked)
+
+    async def close(self, timeout: Duration | None = None) -> None:
+        self._pool.close()
+        self.sync.close()
+
+
+def _startable(workflow: Startable, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path to post to, and the body apart from the options."""
+    if isinstance(workflow, str):
+        return path_of("workflows", workflow, "runs"), {"input": values}
+    if isinstance(workflow, Document):
+        return path_of("runs"), {"document": workflow.canonical, "input": values}
+    if values:
+        raise InputError("input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)")
+    if isinstance(workflow, Workflow):
+        return path_of("workflows", type(workflow).workflow_name, "runs"), {"input": dict(workflow.input())}
+    if isinstance(workflow, Builder):
+        return path_of("runs"), {"graph": to_frozen(workflow.graph(), time.time()), "workflow": workflow.workflow_name}
+    raise InputError(f"{shown(workflow)} cannot be started: a name, a Workflow, a Builder or a Document is needed")

@@ -106,7 +106,7 @@ LOOK_EVERY = 0.2
 
 
 class RemoteWaiting:
-    """The interface of `runner.waiting.Waiting`."""
+    """Waits for runs by their event streams."""
 
     def __init__(self, transport: Transport, store: Store) -> None:
         self._transport, self._store = transport, store
@@ -127,6 +127,9 @@ class RemoteWaiting:
                         break
             row = reader.require_run(self._store, run_id)
         return row
+
+    def wait_for_started(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
+        return self.wait(run_id, timeout)
 
     async def wait_on_loop(self, run_id: RunId, timeout: Duration | None = None) -> RunRow:
         """The same for coroutines, without a thread."""
@@ -166,7 +169,7 @@ def _still_active(row: RunRow, limit: float | None) -> RunStillActive:
 
 
 class RemoteRequests:
-    """The interface of `runner.runs.requests.Requests`. Refusals of the server raise the same errors."""
+    """Sends requests to the server. Its refusals raise the same errors as those of an engine."""
 
     def __init__(self, transport: Transport, store: Store, code: Code) -> None:
         self._transport, self._store, self._code = transport, store, code

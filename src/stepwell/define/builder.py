@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack
 from ..base.clock import Duration
 from ..base.ids import NodeId
 from ..base.place import SourceLine, caller
-from ..base.words import count, offered, shown
+from ..base.words import count, shown
 from ..core.graph import NO_ARGS, Graph, GraphProblem, JobOptions, NodeSpec, SideEffects
 from ..core.graph.spec import OPTIONS
 from ..errors import DefinitionError, GraphError
@@ -63,10 +63,10 @@ class Builder:
         side_effects: SideEffects | None = None,
         state: type | None = None,
     ) -> None:
-        self.place = caller()
-        self.workflow_name = checked_name(name, self.place)
-        self.options = checked_run_options(on_failure, deadline, node_timeout, side_effects, self.place)
-        self.state = None if state is None else _checked_state(state, self.place)
+        self._place = caller()
+        self.workflow_name = checked_name(name, self._place)
+        self._options = checked_run_options(on_failure, deadline, node_timeout, side_effects, self._place)
+        self._state = None if state is None else _checked_state(state, self._place)
         self._specs: list[NodeSpec] = []
         self._places: list[SourceLine] = []
         self._previous: tuple[NodeId, ...] = ()
@@ -84,11 +84,8 @@ class Builder:
     def __repr__(self) -> str:
         return f"<Builder {self.workflow_name}, {count(len(self._specs), 'node')}>"
 
-    def __dir__(self) -> list[str]:
-        return offered(Builder, ("jobs", "check_named_jobs"), "workflow_name")
-
     @property
-    def jobs(self) -> Mapping[str, Callable[..., Any]]:
+    def _functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that were given as jobs, by address; this process need not import them."""
         return {job.address: job.function for job in self._jobs.values() if job.function is not None}
 
@@ -148,18 +145,18 @@ class Builder:
         """The graph as built so far, checked."""
         if self._graph is None:
             try:
-                state = None if self.state is None else address_of(self.state.declared)
+                state = None if self._state is None else address_of(self._state.declared)
                 self._graph = Graph(self._specs, state=state)
             except GraphError as error:
-                raise GraphError(self._explained(error.problems), where=self.place) from None
+                raise GraphError(self._explained(error.problems), where=self._place) from None
         return self._graph
 
-    def check_named_jobs(self) -> None:
+    def _check_named_jobs(self) -> None:
         """Import the jobs that were given as texts and check the args of their nodes, each once.
 
         For engines that are about to run them, which report what cannot be imported.
         """
-        own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
+        own = (CONTEXT,) if self._state is None else (CONTEXT, STATE)
         known = len(self._named_by_text)
         for positions in self._named_by_text[self._checked : known]:
             if (takes := self._takes(positions)) is not None:
@@ -196,7 +193,7 @@ class Builder:
         """Add nodes that differ only in name and args. With 100,000 nodes, this loop is where the time goes."""
         rest = self._rules(options, job.is_async)
         # Check everything before adding anything: making names and args may raise.
-        own = (CONTEXT,) if self.state is None else (CONTEXT, STATE)
+        own = (CONTEXT,) if self._state is None else (CONTEXT, STATE)
         function = job.function or loaded(job.address)
         takes = arguments_of(function) if callable(function) else None
         checked = [(checked_name(name, place), _checked_args(name, args, place, own, takes)) for name, args in nodes]
@@ -219,7 +216,7 @@ class Builder:
         """The last fields of nodes with these options; the latest are remembered, since most nodes have the same."""
         known, was_async, rules = self._last_rules
         if options is not known or is_async is not was_async:
-            own = options.under(self.options.nodes).of_spec(is_async)
+            own = options.under(self._options.nodes).of_spec(is_async)
             rules = NodeSpec(NodeId(""), "", **own)[OPTIONS:]
             self._last_rules = options, is_async, rules
         return rules

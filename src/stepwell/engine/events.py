@@ -64,12 +64,13 @@ class Events:
     The events of one run come in order, each once; what other processes did to it, when this one notices.
     """
 
-    def __init__(self, store: Store, measure: Callable[[], EngineMetrics] = lambda: IDLE) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._listeners: dict[str, list[Callable[[Any], None]]] = {name: [] for name in EVENTS}
         self._every: list[_Periodic] = []
         """Listeners for metrics."""
-        self._measure = measure
+        self.measure: Callable[[], EngineMetrics] = lambda: IDLE
+        """What listeners for metrics get."""
         self.listening = False
         """Whether anybody listens to runs or nodes."""
         self.settling: Callable[[], Iterable[Held]] = tuple
@@ -216,7 +217,7 @@ class Events:
             return None
         for each in self._every:
             if each.is_due(time.monotonic()):
-                _call("metrics", each.callback, self._measure())
+                _call("metrics", each.callback, self.measure())
         return min(LONGEST_WAIT, *(max(0.0, each.at - time.monotonic()) for each in self._every))
 
 

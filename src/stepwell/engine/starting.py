@@ -21,6 +21,7 @@ from .bodies.transaction import no_transactions
 from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
 from .code.versions import told_changes
+from .documents import Documents
 from .procedures.gates import load
 from .procedures.procedure import carry_out
 from .recent import Recent
@@ -101,18 +102,39 @@ class Starting:
         self,
         store: Store,
         code: Code,
+        documents: Documents,
         runner: LocalRunner | None,
         *,
         begin: Callable[[], None],
         announce: Callable[[], None],
         adopt: Callable[[str], RunRow],
     ) -> None:
-        self._store, self._code, self._runner = store, code, runner
+        self._store, self._code, self._documents, self._runner = store, code, documents, runner
         self._begin, self._announce, self._adopt = begin, announce, adopt
         self.known_graphs: Recent[str, bool] = Recent(10_000)
         """Digests of graphs that are in the store."""
 
-    def start(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool) -> list[RunId]:
+    def definition_of(self, workflow: Startable, input: Mapping[str, Any] | None = None) -> Definition:
+        if isinstance(workflow, str):
+            workflow = self._documents.find(workflow)
+        works = self._runner is not None
+        if isinstance(workflow, Document):
+            return self._code.definition_of_document(workflow, {} if input is None else input, works=works)
+        if input is not None:
+            raise InputError(
+                "input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)"
+            )
+        definition = self._code.definition_of(workflow, works=works)
+        if works and isinstance(workflow, Builder):
+            workflow._check_named_jobs()  # this engine is about to import them anyway
+        return definition
+
+    def start(self, definition: Definition, create: Create, *, fresh: bool = True) -> RunId:
+        """Start a run of a compiled workflow. `fresh`: no run with this id or key can exist."""
+        (run_id,) = self.start_many([(definition, create)], fresh=fresh)
+        return run_id
+
+    def start_many(self, items: Sequence[tuple[Definition, Create]], *, fresh: bool = True) -> list[RunId]:
         """Start runs in one commit. `fresh`: none of them can exist already."""
         if self._store.transactions is None:
             unknown = (definition.graph for definition, _ in items if definition.graph.digest not in self.known_graphs)

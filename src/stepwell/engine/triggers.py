@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from ..base.clock import SECOND
 from ..base.forms.problems import Problems
 from ..base.words import shown
-from ..core.model import Create, parted
-from ..core.store import Store, reader
-from ..define import Builder, Definition, Target, Workflow
+from ..core.model import parted
+from ..core.store import reader
+from ..define import Builder, Target, Workflow
 from ..define.document.inputs import checked_input
 from ..define.types.input_schema import input_schema
 from ..errors import DefinitionError, DocumentError, InputError, MissingJob, RunConflict, TriggerError
@@ -22,25 +22,8 @@ from ..triggers.firing import Firing, NotHere
 from ..triggers.rendering import Start, make_start
 from ..triggers.state import TriggerState
 from .code.registering import RegisteredWorkflow, registered_by_target, registered_definition, registered_workflow
+from .parts import EngineParts
 from .starting import Startable, create_op
-
-if TYPE_CHECKING:
-    from .code.code import Code
-    from .documents import Documents
-
-
-class TriggeredEngine(Protocol):
-    """An engine, as far as its triggers need it."""
-
-    store: Store
-    code: Code
-    documents: Documents
-
-    @property
-    def works(self) -> bool: ...
-    def look_at_triggers(self) -> None: ...
-    def start(self, workflow: Startable, *, input: Mapping[str, Any] | None = None, **options: Any) -> object: ...
-    def start_definition(self, definition: Definition, create: Create, *, fresh: bool = True) -> object: ...
 
 
 class EngineTriggers(Triggers):
@@ -50,11 +33,11 @@ class EngineTriggers(Triggers):
     engine.work()
     """
 
-    def __init__(self, engine: TriggeredEngine) -> None:
-        self._engine = engine
-        now = calendar_clock(engine.store)
-        super().__init__(engine.store, self.start_run, now, engine.look_at_triggers)
-        self._firing = Firing(engine.store, self.start_run, now)
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
+        now = calendar_clock(parts.store)
+        super().__init__(parts.store, self.start_run, now, parts.work.look_at_triggers)
+        self._firing = Firing(parts.store, self.start_run, now)
 
     def fire_due(self) -> float:
         """Fire what is due; in how many seconds to look again. Any number of processes may do it."""
@@ -69,25 +52,25 @@ class EngineTriggers(Triggers):
         """Refuse a schedule whose input does not fit its workflow, if that is known here."""
         now = self._now()
         start = make_start(trigger, TriggerState(0, trigger.digest, now, now, now), "check", now)
-        known = self._engine.code.known_class(trigger.workflow)
+        known = self._parts.code.known_class(trigger.workflow)
         if known is not None:
             known(**start.input)
         elif (told := self._told_of(start.workflow)) is not None:
             checked_input(told.name, told.input, start.input)
         elif self._is_document(trigger.workflow):
-            self._engine.documents.find(trigger.workflow).checked_input(start.input)
+            self._parts.documents.find(trigger.workflow).checked_input(start.input)
 
     def _check_template(self, trigger: Trigger) -> None:
         """The same for a trigger whose input is known only when it fires: its fields, and the values that are no templates."""
-        engine, name = self._engine, trigger.workflow
-        known = engine.code.known_class(name)
+        parts, name = self._parts, trigger.workflow
+        known = parts.code.known_class(name)
         schema: Mapping[str, Any] | None = None
         if known is not None and issubclass(known, Workflow):
             schema = input_schema(known)
         elif (told := self._told_of(name)) is not None:
             schema = told.input
         elif known is None and self._is_document(name):
-            schema = engine.documents.find(name).input
+            schema = parts.documents.find(name).input
         dynamic = {path[0] if path else None for path, _ in trigger.template.dynamic}
         if (
             schema is None
@@ -101,11 +84,11 @@ class EngineTriggers(Triggers):
     def lacks(self, trigger: Trigger) -> str | None:
         """Why it could not start a run now, as far as that can be told without importing anything."""
         name, number = parted(trigger.workflow)
-        if ":" in name or self._engine.code.known_class(name) is not None:
+        if ":" in name or self._parts.code.known_class(name) is not None:
             return None
         if self._is_document(trigger.workflow):
             return None
-        if number is None and registered_workflow(self._engine.store, name) is not None:
+        if number is None and registered_workflow(self._parts.store, name) is not None:
             return None
         return f"no document {trigger.workflow!r} is stored here: until there is one, runs of it cannot be started"
 
@@ -127,22 +110,22 @@ class EngineTriggers(Triggers):
         """Start a run; False if it exists. NotHere if its code is not here. `target`: a Document, a class, or a function of
         the input, instead of what the start names.
         """
-        engine = self._engine
-        if reader.get_run(engine.store, start.run_id) is not None:
+        parts, starting = self._parts, self._parts.starting
+        if reader.get_run(parts.store, start.run_id) is not None:
             return False
         options: dict[str, Any] = {"run_id": start.run_id, "priority": start.priority, "tags": start.tags}
         try:
             told = None if target is not None else self._told_of(start.workflow)
             if callable(target):
-                engine.start(target(**start.input) if isinstance(target, type) else target(start.input), **options)
+                made = target(**start.input) if isinstance(target, type) else target(start.input)
+                definition = starting.definition_of(made)
             elif target is not None:
-                engine.start(target, input=start.input, **options)
+                definition = starting.definition_of(target, start.input)
             elif told is not None:
-                definition = registered_definition(engine.store, told, start.input)
-                engine.start_definition(definition, create_op(definition, **options), fresh=False)
+                definition = registered_definition(parts.store, told, start.input)
             else:
-                workflow, given = self._startable(start)
-                engine.start(workflow, input=given, **options)
+                definition = starting.definition_of(*self._startable(start))
+            starting.start(definition, create_op(definition, **options), fresh=False)
         except (MissingJob, DocumentError) as error:  # stored documents were checked, so handlers are missing here
             raise NotHere(str(error)) from error
         except RunConflict:  # somebody else was first, with another version of the trigger
@@ -151,19 +134,19 @@ class EngineTriggers(Triggers):
 
     def _told_of(self, name: str) -> RegisteredWorkflow | None:
         """A class whose code only workers have, as they registered it. An engine that works needs the code itself."""
-        engine = self._engine
-        if engine.works or engine.code.known_class(name) is not None or engine.code.is_registered(name):
+        parts = self._parts
+        if parts.work.runner is not None or parts.code.known_class(name) is not None or parts.code.is_registered(name):
             return None
         if ":" in name:
-            return registered_by_target(engine.store, name)
-        return None if self._is_document(name) else registered_workflow(engine.store, name)
+            return registered_by_target(parts.store, name)
+        return None if self._is_document(name) else registered_workflow(parts.store, name)
 
     def _is_document(self, text: str) -> bool:
-        return ":" not in text and reader.get_version(self._engine.store, "document", *parted(text)) is not None
+        return ":" not in text and reader.get_version(self._parts.store, "document", *parted(text)) is not None
 
     def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
         """What to start for a trigger, and the input if that is not part of it."""
-        code = self._engine.code
+        code = self._parts.code
         found: Target | None = code.known_class(start.workflow)
         if found is None and ":" not in start.workflow:
             return start.workflow, start.input

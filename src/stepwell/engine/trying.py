@@ -52,8 +52,8 @@ def tried(
         missing = bodies.missing([spec], is_data=True)
         if missing:
             raise missing[0]
-        run = engine.start_definition(definition, create_op(definition)).wait().check()
-        return run.output(node)
+        run_id = engine.parts.starting.start(definition, create_op(definition))
+        return engine.wait(run_id).check().output(node)
 
 
 def given(output: Any) -> Any:

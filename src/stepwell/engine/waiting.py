@@ -300,17 +300,20 @@ class Waiting:
             row, done, LONGEST_WAIT if self._news else max(LOOK_EVERY, LOOK_EVERY / 10 * len(self._watch.runs()))
         )
 
-    def use_loop(self) -> None:
-        """Start the thread for coroutines now, before other threads are busy."""
+    def use_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Start the thread for coroutines now, before other threads are busy. `loop`: the one that async bodies run on."""
+        self.bodies_loop = loop
+        self._readers()
+
+    def _readers(self) -> Pool:
         if self._closed:
             raise EngineClosed("the engine is closed; open a new one")
         if self._looking is None:
             self._looking = Pool(1, "stepwell-await")
+        return self._looking
 
     async def _elsewhere(self, call: Callable[P, Found], *args: P.args, **keywords: P.kwargs) -> Found:
-        self.use_loop()
-        assert self._looking is not None
-        return await self._looking.call(call, *args, **keywords)
+        return await self._readers().call(call, *args, **keywords)
 
     def _goes_on(self, row: RunRow, began: float) -> bool:
         """Whether an ended or paused run is about to go on. What somebody left half done is finished here."""

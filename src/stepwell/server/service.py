@@ -95,7 +95,7 @@ class ServerProcess:
         return StoredRun(self.store, row, lambda digest: self.graph(digest, row.id))
 
     def graph(self, digest: Digest, run_id: RunId | None = None) -> Graph:
-        return self.engine.code.graphs.get(digest, run_id)
+        return self.engine.parts.code.graphs.get(digest, run_id)
 
     def grouping(self, digest: Digest, run_id: RunId) -> Grouping:
         """The groups of a graph that a run has or had; those of graphs that were shown last are kept."""
@@ -105,7 +105,7 @@ class ServerProcess:
         return found
 
     def run(self, run_id: str) -> Run:
-        return Run(self.engine, self.row(run_id).id)
+        return Run(self.engine.parts, self.row(run_id).id)
 
     def index_of(self, run: StoredRun, node: str) -> int:
         """A node by id or name; 404 if the run has none."""

@@ -57,16 +57,16 @@ class StartInline(StartRequest):
 
 def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
     """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
-    documents = service.engine.documents
+    documents = service.engine.parts.documents
     version = reader.get_version(service.store, "document", *parted(name))
     if version is not None:
         return start_document(service, documents.checked(version), asked, key)
     if parted(name)[1] is not None and reader.get_version(service.store, "document", parted(name)[0]) is not None:
         documents.row(name)  # which says what versions there are
     for engine in (service.worker, service.engine):
-        given = None if engine is None else engine.code.given.get(name)
+        given = None if engine is None else engine.parts.code.given.get(name)
         if engine is not None and given is not None:
-            return _start(service, engine, engine.code.definition_of(_instance(given, asked.input)), asked, key)
+            return _start(service, engine, engine.parts.code.definition_of(_instance(given, asked.input)), asked, key)
     # A class that only workers have: its input is checked against the schema they registered.
     registered = registering.registered_workflow(service.store, name)
     if registered is None:
@@ -87,11 +87,11 @@ def start_document(
     worker = service.worker
     if worker is not None:
         try:
-            definition = worker.code.definition_of_document(document, asked.input, works=True)
+            definition = worker.parts.code.definition_of_document(document, asked.input, works=True)
             return _start(service, worker, definition, asked, key)
         except MissingJob:
             pass
-    definition = service.engine.code.definition_of_document(document, asked.input, works=False)
+    definition = service.engine.parts.code.definition_of_document(document, asked.input, works=False)
     return _start(service, service.engine, definition, asked, key)
 
 
@@ -114,7 +114,7 @@ def start_given(service: ServerProcess, asked: StartInline, key: str | None) -> 
         {},
         "fail_fast",
         None,
-        service.engine.code.for_data(),
+        service.engine.parts.code.for_data(),
     )
     return _start(service, service.engine, definition, asked, key)
 
@@ -126,7 +126,7 @@ def _start(
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
     options = asked.model_dump(include={"priority", "deadline", "seed", "tags"})
     create = create_op(definition, chosen, key, **options)
-    started = engine.start_definition(definition, create, fresh=asked.run_id is None and key is None).id
+    started = engine.parts.starting.start(definition, create, fresh=asked.run_id is None and key is None)
     return service.row(started), started == chosen and not known
 
 

@@ -66,7 +66,7 @@ def judge(engine: Engine, started: dict[str, tuple[str, int]], ledger: Path) -> 
 
 
 def _judge_run(run: Run, kind: str, number: int, entered: Counter[str]) -> Figures:
-    store = run._engine.store
+    store = run._parts.store
     problems = audit_run(store, run.id)
     assert not problems, f"{run.id}: {problems}"
     nodes = {node.name: node for node in run.nodes()}

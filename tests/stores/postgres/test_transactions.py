@@ -68,7 +68,7 @@ def test_what_a_body_wrote_and_its_completion_are_committed_together(postgres: P
     assert rows(postgres, run) == ["pay", "book"]
     assert (engine.metrics.steps, engine.metrics.executed) == (4, 2)
     assert engine.metrics.step_seconds > 0
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     assert [(event.name, event.status) for event in events] == [("pay", "COMPLETED"), ("book", "COMPLETED")]
     audit(engine.store)
 

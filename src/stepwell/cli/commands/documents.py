@@ -194,7 +194,7 @@ def _found(connection: Connection, text: str) -> Document:
     if is_file(text):
         return load_file(connection, text)
     with connection.store() as store:
-        return connection.engine(store).documents.find(text)
+        return connection.engine(store).parts.documents.find(text)
 
 
 def _node(document: Document, name: str) -> str:

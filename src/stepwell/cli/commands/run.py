@@ -66,7 +66,7 @@ def run(
         if workflow is None and (schema := _class_of_server(connection, target)) is not None:
             workflow, options["input"] = target, typed_input(schema, inputs, input_file)
         elif workflow is None:
-            workflow = engine.documents.find(target)
+            workflow = engine.parts.documents.find(target)
         if isinstance(workflow, Document):
             options["input"] = typed_input(workflow.input, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
@@ -99,7 +99,7 @@ def retry(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no_
 def reattempt(connection: Connection, text: str, node: str, *, cascade: bool, no_wait: bool) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-        find_node(connection.engine(store).get(row.id), node)
+        find_node(connection.engine(store).get(row.id)._stored, node)
     _go_on(connection, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
 
 
@@ -127,10 +127,10 @@ def fork(
 
 def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
     """The input values that `--input` changes."""
-    source = engine.code.graphs.of(row).source
+    source = engine.parts.code.graphs.of(row).source
     if source is not None:
         return typed_input(source.input, inputs, None)
-    return changed_input(row.id, engine.code.target_of(row), inputs)
+    return changed_input(row.id, engine.parts.code.target_of(row), inputs)
 
 
 @advised
@@ -188,7 +188,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
                 _say_what_ended(engine, ended)
                 if not left:
                     break
-                engine.check_works()
+                engine.parts.work.check_works()
                 time.sleep(0.1)
         except KeyboardInterrupt:
             _say_what_ended(engine, ended)
@@ -197,7 +197,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
 
 def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
     """Show progress, then how the run ended; every status but COMPLETED has an exit code. On Ctrl-C, running bodies may end."""
-    nodes = count(len(engine.code.graphs.of(row)), "node")
+    nodes = count(len(engine.parts.code.graphs.of(row)), "node")
     try:
         typer.echo(f"{typer.style(plain(row.workflow), bold=True)}  {nodes}  run {row.id}", err=True)
         from ..show.progress import Lines, follow
@@ -323,8 +323,8 @@ def _say_what_is_served(engine: Engine, *, once: bool) -> None:
     typer.echo(f"serving {engine.store.url} {end}", err=True)
     with suppress(StoreError):  # the engine warns of a store that is away, and goes on
         for needed in reader.list_unfinished(engine.store):
-            if engine.serving.can_serve(needed) is False:
-                reason, *_ = (engine.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
+            if engine.parts.serving.can_serve(needed) is False:
+                reason, *_ = (engine.parts.serving.why_not(needed) or "some of its nodes have no code here").split("\n")
                 typer.echo(f"not served: {plain(f'{needed.workflow}: {reason}')}", err=True)
 
 
@@ -332,7 +332,7 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
     """Whether there are runs to work on here, or the store cannot say. With `queues`, nodes of other queues do not count."""
     try:
         for needed in reader.list_unfinished(engine.store):
-            if engine.serving.can_serve(needed) is not False:
+            if engine.parts.serving.can_serve(needed) is not False:
                 for run in reader.all_runs(
                     engine.store, *UNPAUSED_RUNS, workflow=needed.workflow, digest=needed.digest
                 ):
@@ -346,7 +346,7 @@ def _anything_left(engine: Engine, queues: Sequence[str] | None) -> bool:
 
 def _say_what_ended(engine: Engine, ended: queue.SimpleQueue[RunEvent]) -> None:
     events: list[RunEvent] = []
-    engine.events.wait_until_heard()
+    engine.parts.listeners.wait_until_heard()
     while not ended.empty():
         events.append(ended.get())
     shown = events[:LINES_AT_ONCE]

@@ -27,7 +27,7 @@ def show(connection: Connection, text: str, node: str | None, *, traceback: bool
     with connection.store() as store:
         stored = stored_document(connection, store, text)
         if stored is not None:
-            version = connection.engine(store).documents.version_of(stored.name, stored.digest)
+            version = connection.engine(store).parts.documents.version_of(stored.name, stored.digest)
             return _print_document(stored, version, as_json=as_json)
         run = StoredRun(store, find_run(store, text))
         if node is not None:

@@ -86,7 +86,7 @@ def dry_run(
         row = find_run(store, text)
         run = connection.engine(store).get(row.id)
         if node is not None:
-            find_node(run, node)
+            find_node(run._stored, node)
         touched = _preview(run, verb, node, given)
         running = reader.count_nodes(store, row.id).get(NodeStatus.RUNNING, 0)
         cut_off = _cut_off(run, row) if verb == "resume" and not as_json else []

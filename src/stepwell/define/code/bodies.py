@@ -256,8 +256,8 @@ def definition_of(thing: Workflow | Builder) -> Definition:
         bodies = _class_bodies(cls)
         return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, deadline, bodies)
     if isinstance(thing, Builder):
-        on_failure, deadline, _ = thing.options
-        bodies = Bodies(jobs=thing.jobs, state=thing.state)
+        on_failure, deadline, _ = thing._options
+        bodies = Bodies(jobs=thing._functions, state=thing._state)
         return Definition(thing.workflow_name, None, thing.graph(), {}, on_failure, deadline, bodies)
     raise _cannot_run(thing)
 

@@ -56,7 +56,7 @@ class MethodBody:
             self.signature.convert(given, [name for name in given if name not in outputs])
         if self.key is not None:
             asked = parameters_of(self.key, method=True).names
-            ctx.use_key(self.key(instance, **{name: given[name] for name in asked if name in given}))
+            ctx._use_key(self.key(instance, **{name: given[name] for name in asked if name in given}))
         if self.takes_ctx:
             given[CONTEXT] = ctx
         if self.takes_state:

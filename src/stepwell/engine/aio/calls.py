@@ -1,4 +1,4 @@
-"""`AwaitedCalls`: the calls of an engine, and of the client of a server, for coroutines."""
+"""`AsyncCalls`: the calls of an engine, and of the client of a server, for coroutines."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import Any, Concatenate, ParamSpec
 
 from ...base.clock import Duration
-from ...base.words import offered
 from ...history.comparing import Comparison
 from ...triggers.book import Triggers
-from ..blocking import BlockingEngine
+from ..calls import Calls, RunList
 from ..checking import checked_limit
 from ..runs.run import Run, as_run
-from ..shared_calls import Runs
 from .awaited import Awaited, Wrapper, awaited, awaited_as
 from .pool import Pool
 from .run import AsyncRun, behind
@@ -25,9 +23,6 @@ class AsyncTriggers(Wrapper[Any]):
 
     await engine.triggers.add(Trigger("nightly", "report", cron="30 2 * * *", timezone="Europe/Berlin"))
     """
-
-    def __dir__(self) -> list[str]:
-        return offered(AsyncTriggers, (), "sync")
 
     add = awaited(Triggers.add)
     all = awaited(Triggers.all, reads=True)
@@ -59,7 +54,7 @@ def starting_and_waiting(
         check, wait = options.pop("check", True), options.pop("wait", None)
         limit = checked_limit("wait", wait)  # before anything is started
         run: Run = await self._pool.call(self.sync.start, *given, **options)
-        row = await self.sync.waiting.wait_on_loop(run.id, limit)
+        row = await self.sync.parts.waiting.wait_on_loop(run.id, limit)
         if check:
             await self._pool.read(run._checked, row)
         return AsyncRun(run, self._pool)
@@ -70,7 +65,7 @@ def starting_and_waiting(
 class AsyncRuns(list[AsyncRun]):
     """One page of runs, the newest first."""
 
-    def __init__(self, page: Runs, pool: Pool) -> None:
+    def __init__(self, page: RunList, pool: Pool) -> None:
         super().__init__(AsyncRun(run, pool) for run in page)
         self._page, self._pool = page, pool
 
@@ -87,20 +82,21 @@ class AsyncRuns(list[AsyncRun]):
             page = await page.next()
 
 
-class AwaitedCalls(Wrapper[Any]):
+class AsyncCalls(Wrapper[Any]):
     """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
 
     def __init__(self, sync: Any, threads: str) -> None:
         super().__init__(sync, Pool(THREADS, threads, readers=READERS))
 
-    run = starting_and_waiting(BlockingEngine.run)
-    start = awaited_as(BlockingEngine.start, AsyncRun)
-    start_many = awaited_as(BlockingEngine.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
-    get = awaited_as(BlockingEngine.get, AsyncRun, reads=True)
-    adopt = awaited_as(BlockingEngine.adopt, AsyncRun)
-    runs = awaited_as(BlockingEngine.runs, AsyncRuns, reads=True)
-    save = awaited(BlockingEngine.save)
-    workflows = awaited(BlockingEngine.workflows, reads=True)
+    run = starting_and_waiting(Calls.run)
+    start = awaited_as(Calls.start, AsyncRun)
+    start_many = awaited_as(Calls.start_many, lambda runs, pool: [AsyncRun(run, pool) for run in runs])
+    get = awaited_as(Calls.get, AsyncRun, reads=True)
+    adopt = awaited_as(Calls.adopt, AsyncRun)
+    runs = awaited_as(Calls.runs, AsyncRuns, reads=True)
+    save = awaited(Calls.save)
+    activate = awaited(Calls.activate)
+    workflows = awaited(Calls.workflows, reads=True)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:
@@ -109,7 +105,7 @@ class AwaitedCalls(Wrapper[Any]):
 
     async def wait(self, run: AsyncRun | Run | str, timeout: Duration | None = None) -> AsyncRun:
         """Wait until a run has ended, or has paused because a person must decide; see `AsyncRun.wait`."""
-        return await AsyncRun(as_run(self.sync, behind(run)), self._pool).wait(timeout)
+        return await AsyncRun(as_run(self.sync.parts, behind(run)), self._pool).wait(timeout)
 
     async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""

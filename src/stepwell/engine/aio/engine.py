@@ -11,19 +11,19 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from ...base.clock import Duration
-from ...base.words import offered
 from ...define import Workflow
 from ...stores import public
-from ..blocking import LOOK_SECONDS, BlockingEngine, EventName
+from ..bodies.loop import LoopBodies
 from ..checking import checked_limit
+from ..engine import LOOK_SECONDS, Engine, EventName
 from ..scheduling.metrics import EngineMetrics
-from .calls import AwaitedCalls
+from .calls import AsyncCalls
 
 CANCELLED_SECONDS = 5.0
 """How long closing waits for cancelled async bodies, which may ignore that."""
 
 
-class AsyncEngine(AwaitedCalls):
+class AsyncEngine(AsyncCalls):
     """An engine for coroutines: what `async with Engine(...)` gives.
 
         async with Engine("sqlite:///orders.db") as engine:
@@ -34,21 +34,17 @@ class AsyncEngine(AwaitedCalls):
     `async def` bodies run on this loop, beside the rest of the application. `engine.sync` is the engine for threads.
     """
 
-    sync: BlockingEngine
+    sync: Engine
 
-    def __init__(self, engine: BlockingEngine) -> None:
+    def __init__(self, engine: Engine, bodies: LoopBodies | None) -> None:
         """To be called on the loop that async bodies are to run on."""
-        self._bodies = engine.use_loop(asyncio.get_running_loop())
         super().__init__(engine, "stepwell-async")
-        engine.waiting.use_loop()
+        self._bodies = bodies
         self._ended = asyncio.Event()
         self._closing: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"<AsyncEngine {public(self.sync.store.url)}>"
-
-    def __dir__(self) -> list[str]:
-        return offered(AsyncEngine, ("shut",), "sync")
 
     async def work(self, workflows: Iterable[type[Workflow]] = (), *, wait: Duration | None = None) -> None:
         """Work on every unfinished run whose code can be found here, until the engine is closed; see `Engine.work`."""
@@ -59,7 +55,7 @@ class AsyncEngine(AwaitedCalls):
         while not self._ended.is_set() and clock() < until:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), min(LOOK_SECONDS, until - clock()))
-            self.sync.check_works()
+            self.sync.parts.work.check_works()
 
     def on(
         self,
@@ -80,7 +76,7 @@ class AsyncEngine(AwaitedCalls):
         """What this engine holds now and has done since it was opened. It is in memory, so nothing is awaited."""
         return self.sync.metrics
 
-    def shut(self) -> None:
+    def _shut(self) -> None:
         """Refuse all further calls: the engine is closed."""
         self._pool.close()
 
@@ -94,7 +90,7 @@ class AsyncEngine(AwaitedCalls):
             self._closing = asyncio.ensure_future(self._pool.call(self.sync.close, limit))
         self._ended.set()
         await asyncio.shield(self._closing)
-        self.sync.tell_unfinished()
+        self.sync.parts.work.warn_unfinished()
         if self._bodies is not None:
             await self._bodies.ended(CANCELLED_SECONDS)
 

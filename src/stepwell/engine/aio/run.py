@@ -7,9 +7,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from ...base.clock import Duration
 from ...base.ids import RunId
-from ...base.words import offered
 from ...core.graph import Graph
-from ...core.model import RunStatus
+from ...core.model import RunRow, RunStatus
 from ...core.model.origin import ForkOrigin
 from ...define import Delta
 from ...history.comparing import Comparison
@@ -49,15 +48,12 @@ class AsyncRun(Wrapper[Run]):
         """For notebooks, whose loop waits for it: a run is shown where nothing else goes on."""
         return self.sync._repr_html_()
 
-    def __dir__(self) -> list[str]:
-        return offered(AsyncRun, (), "sync")
-
     def __await__(self) -> Generator[Any, None, AsyncRun]:
         return self.wait().__await__()
 
     async def wait(self, timeout: Duration | None = None) -> AsyncRun:
         """Wait until the run has ended, or has paused because somebody must decide; see `Run.wait`."""
-        await self.sync._engine.waiting.wait_on_loop(self.id, timeout)
+        await self.sync._parts.waiting.wait_on_loop(self.id, timeout)
         return self
 
     async def diff(self, other: AsyncRun | Run | str) -> Comparison:
@@ -82,6 +78,7 @@ class AsyncRun(Wrapper[Run]):
         """The runs that were forked from this one, newest first."""
         return [AsyncRun(run, self._pool) for run in await self._pool.read(self.sync.forks)]
 
+    row: reading[RunRow] = reading(lambda run: run.row, Run.row.__doc__)
     status: reading[RunStatus] = reading(lambda run: run.status, Run.status.__doc__)
     progress: reading[RunProgress] = reading(lambda run: run.progress, Run.progress.__doc__)
     workflow: reading[str] = reading(lambda run: run.workflow, Run.workflow.__doc__)

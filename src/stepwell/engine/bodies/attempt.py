@@ -123,8 +123,8 @@ class Course(ABC, Generic[End]):
         host, context = self.host, self.context
         name = host.spec.name
         try:
-            context.leave()
-            context.check_state()
+            context._leave()
+            context._check_state()
             output = kept_output(result, name, host, self.returns)
             outcome = kept_outcome(context.outcome, name) if context.outcome else None
         except (NotJson, StateError, DefinitionError) as error:
@@ -139,7 +139,7 @@ class Course(ABC, Generic[End]):
         """The body raised."""
         if os.getpid() != self._process:
             _end_fork(error)
-        self.context.leave()
+        self.context._leave()
         raised = Raised.of(error)
         retry = self.host.spec.retry
         if retry is not None and retry.predicates:
@@ -234,7 +234,7 @@ class Attempt(Course[Settle]):
         return self._completed(output, outcome) if raised is None else self._failed(raised, outcome)
 
     def timed_out(self) -> Settle:
-        self.context.leave()
+        self.context._leave()
         message = f"the body did not end within {self.held.spec.timeout:g} s"
         failure = Failure(class_names(TimeoutError), timed_out=True)
         return self.failed(failure, "TimeoutError", message, outcome=self._outcome())

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...base.ids import NodeId, RunId
-from ...base.words import offered
 from ...define import check_unchanged
 from ...define.code.invoke import copied_values
 from ...errors import DefinitionError, InputError, StateError, Stopped
@@ -42,9 +41,6 @@ class Context(Repeatable):
 
     def __repr__(self) -> str:
         return f"<Context of {self.node_name}, attempt {self.attempt}, run {self.run_id}>"
-
-    def __dir__(self) -> list[str]:
-        return offered(Context, ("check_state", "leave", "own_jobs", "perform", "use_key"))
 
     @property
     def run(self) -> RunInfo:
@@ -92,14 +88,14 @@ class Context(Repeatable):
         key = self._key or f"{info.run_id}:{info.identity}"
         return f"{key}:{info.generation}" if info.generation else key
 
-    def use_key(self, key: object) -> None:
+    def _use_key(self, key: object) -> None:
         """Use the key that the node declares."""
         if not isinstance(key, str) or not key:
             raise InputError(f"the idempotency_key of node {self.node_name!r} gave {key!r}; some text is needed")
         self._key = key
 
     @property
-    def own_jobs(self) -> Any:
+    def _own_jobs(self) -> Any:
         """What the engine, or the parent of this process, gives jobs of Stepwell itself."""
         found = self._host.bodies.own_jobs
         return None if found is None else found()
@@ -148,7 +144,7 @@ class Context(Repeatable):
             self._state = declared.view(self._host.state())
         return self._state
 
-    def check_state(self) -> None:
+    def _check_state(self) -> None:
         """Raise StateError if the body has changed a value of the state in place, as that would be lost."""
         if self._state is not None:
             check_unchanged(self._state, self.node_name)

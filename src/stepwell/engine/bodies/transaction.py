@@ -98,10 +98,10 @@ class TransactionAttempt(Attempt):
         if transaction is None:
             return super().raised(error)
         if transaction.cancelled and self.held.stop:
-            self.context.leave()
+            self.context._leave()
             return settle(self.held, settling.stopped(self.held.spec))
         if transaction.is_of_server(error):
-            self.context.leave()
+            self.context._leave()
             return self._again(Raised.of(error), self._outcome())
         return super().raised(error)
 

@@ -85,9 +85,9 @@ class Code:
         if isinstance(workflow, Workflow):
             self._add(type(workflow))
         else:
-            self._registry.add_functions(workflow.jobs)
-            if workflow.state is not None:
-                self._registry.add_state(workflow.state.declared)
+            self._registry.add_functions(workflow._functions)
+            if workflow._state is not None:
+                self._registry.add_state(workflow._state.declared)
         bodies = definition.bodies.by(self._rows, self.own_jobs)
         if self._rows is ANYTHING:
             return definition._replace(bodies=bodies)

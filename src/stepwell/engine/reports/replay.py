@@ -298,7 +298,7 @@ class ReplayedAttempt(Course[bytes]):
 
     def raised(self, error: BaseException) -> bytes:
         """The recorded attempt had completed, so this is a difference. SystemExit must not end the replay either."""
-        self.context.leave()
+        self.context._leave()
         if isinstance(error, KeyboardInterrupt):
             raise error
         difference = self._difference(error)

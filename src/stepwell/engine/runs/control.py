@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from ...base.clock import Duration, microseconds
 from ...base.ids import NodeId, RunId
@@ -12,31 +12,16 @@ from ...core.kernel.importing import import_problems
 from ...core.kernel.plans import NotNow
 from ...core.model import RUN_VERBS, Gate, NodeStatus
 from ...core.model.origin import ForkOrigin, origin_of
-from ...core.store import Store, reader
+from ...core.store import reader
 from ...define.document.checking import with_templates_read
 from ...errors import GraphError, InputError, RunConflict
 from ..checking import check_step, checked_changes, checked_seconds
-from ..code.code import Code
+from ..parts import Parts
 from ..procedures.forking import fork_arguments, preview_fork
 from ..procedures.gates import ask, ask_to_reattempt, preview
 from ..procedures.procedure import carry_out
-from ..waiting import Waiting
-from .requests import Requests
-
-if TYPE_CHECKING:
-    from ..reports.checkpoints import KnownKeys
 
 Self = TypeVar("Self", bound="Controls")
-
-
-class EnginePort(Protocol):
-    """What a run needs of the engine it was got from."""
-
-    store: Store
-    code: Code
-    requests: Requests
-    waiting: Waiting
-    checkpoint_keys: KnownKeys
 
 
 class Touched(NamedTuple):
@@ -52,12 +37,12 @@ class Controls:
     """The verbs of `Run`."""
 
     id: RunId
-    _engine: EnginePort
+    _parts: Parts
 
-    def index_of(self, node: str) -> int:
+    def _index_of(self, node: str) -> int:
         raise NotImplementedError
 
-    def step_of(self, label: str) -> int | None:
+    def _step_of(self, label: str) -> int | None:
         raise NotImplementedError
 
     @overload
@@ -90,7 +75,7 @@ class Controls:
         That is refused while something below it is running, and if something below it has completed, unless `cascade=True` runs
         that again as well. `fork` does the same in a new run.
         """
-        gate = ask_to_reattempt(self.id, self.index_of(node), cascade=cascade)
+        gate = ask_to_reattempt(self.id, self._index_of(node), cascade=cascade)
         return self._preview(gate) if dry_run else self._go_on(gate)
 
     @overload
@@ -134,9 +119,9 @@ class Controls:
 
     def freeze(self: Self) -> Self:
         """Keep the present graph: the run no longer follows its class."""
-        row = reader.require_run(self._engine.store, self.id)
-        graph = self._engine.code.graphs.of(row)
-        self._engine.requests.change_graph(row, graph, "freeze")
+        row = reader.require_run(self._parts.store, self.id)
+        graph = self._parts.code.graphs.of(row)
+        self._parts.requests.change_graph(row, graph, "freeze")
         return self
 
     def import_graph(self: Self, data: str | bytes | Mapping[str, Any]) -> Self:
@@ -144,12 +129,12 @@ class Controls:
 
         Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
         """
-        row = reader.require_run(self._engine.store, self.id)
-        new = with_templates_read(from_frozen(data), self._engine.code.handlers)
-        problems = import_problems(self._engine.code.graphs.of(row), reader.all_nodes(self._engine.store, self.id), new)
+        row = reader.require_run(self._parts.store, self.id)
+        new = with_templates_read(from_frozen(data), self._parts.code.handlers)
+        problems = import_problems(self._parts.code.graphs.of(row), reader.all_nodes(self._parts.store, self.id), new)
         if problems:
             raise GraphError(problems)
-        self._engine.requests.change_graph(row, new, "import")
+        self._parts.requests.change_graph(row, new, "import")
         return self
 
     @overload
@@ -188,51 +173,51 @@ class Controls:
         """
         check_step(self.id, at)
         changes = checked_changes(input)
-        row = reader.require_run(self._engine.store, self.id)
+        row = reader.require_run(self._parts.store, self.id)
         seq, before = row.seq, None
         if isinstance(at, int):
             if not 1 <= at <= row.seq:
                 raise InputError(f"run {self.id} has no checkpoint {at}; there are 1 to {row.seq}")
             seq = at
         elif at is not None:
-            step = self.step_of(at)
+            step = self._step_of(at)
             if step is None:
-                before = self.index_of(at)
+                before = self._index_of(at)
             else:
                 seq = step
         if dry_run:
-            graph, runs = carry_out(self._engine.store, preview_fork(row, seq, before))
-            nodes = {node.index: node.status for node in reader.all_nodes(self._engine.store, self.id)}
+            graph, runs = carry_out(self._parts.store, preview_fork(row, seq, before))
+            nodes = {node.index: node.status for node in reader.all_nodes(self._parts.store, self.id)}
             return _touched(graph, {index: (nodes[index], NodeStatus.PENDING) for index in runs})
-        made = self._engine.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
-        return type(self)(self._engine, made)  # type: ignore[call-arg]
+        made = self._parts.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
+        return type(self)(self._parts, made)  # type: ignore[call-arg]
 
     @property
     def origin(self) -> ForkOrigin | None:
         """Where this run was forked from: `run_id`, `seq`, `before`; None if it is no fork."""
-        return origin_of(reader.require_run(self._engine.store, self.id))
+        return origin_of(reader.require_run(self._parts.store, self.id))
 
     def forks(self: Self) -> list[Self]:
         """The forks of this run, newest first."""
-        row = reader.require_run(self._engine.store, self.id)
-        return [type(self)(self._engine, fork.id) for fork in reader.forks(self._engine.store, row)]  # type: ignore[call-arg]
+        row = reader.require_run(self._parts.store, self.id)
+        return [type(self)(self._parts, fork.id) for fork in reader.forks(self._parts.store, row)]  # type: ignore[call-arg]
 
     def delete(self) -> None:
         """Forget an ended run: its rows, attempts, outputs and journal."""
-        self._engine.requests.delete(self.id)
+        self._parts.requests.delete(self.id)
 
     def _ask(self: Self, gate: Gate) -> Self:
-        if self._engine.requests.ask(gate) is None:
+        if self._parts.requests.ask(gate) is None:
             self._refuse(gate)
         return self
 
     def _go_on(self: Self, gate: Gate, **options: Any) -> Self:
-        if self._engine.requests.go_on(gate, **options) is None:
+        if self._parts.requests.go_on(gate, **options) is None:
             self._refuse(gate)
         return self
 
     def _preview(self, gate: Gate) -> list[Touched]:
-        row, plan = carry_out(self._engine.store, preview(gate))
+        row, plan = carry_out(self._parts.store, preview(gate))
         if row.status not in gate.allowed:
             self._refuse(gate)
             return []
@@ -240,13 +225,13 @@ class Controls:
             raise RunConflict(f"run {self.id}: {plan.message}", run_id=self.id)
         moves = {change.index: (change.was, change.status) for change in plan.changes}
         if gate.stop:
-            for node in reader.all_nodes(self._engine.store, self.id, NodeStatus.RUNNING):
+            for node in reader.all_nodes(self._parts.store, self.id, NodeStatus.RUNNING):
                 moves[node.index] = (node.status, NodeStatus.CANCELLED)
-        return _touched(self._engine.code.graphs.of(row), moves)
+        return _touched(self._parts.code.graphs.of(row), moves)
 
     def _refuse(self, gate: Gate) -> None:
         """Raise RunConflict with the reason, unless the run already is what was asked for."""
-        status = reader.require_run(self._engine.store, self.id).status
+        status = reader.require_run(self._parts.store, self.id).status
         verb = RUN_VERBS[gate.purpose]
         if status not in verb.done:
             raise RunConflict(f"run {self.id} is {status}; {verb.refusal}", run_id=self.id)

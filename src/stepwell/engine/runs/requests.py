@@ -22,7 +22,7 @@ from ..procedures.gates import GATE_LEASE, ask, delete, enact, switch_graph
 from ..procedures.procedure import carry_out, in_turn
 from ..starting import kept_input
 from ..waiting import Waiting
-from ..worker.runner import LocalRunner
+from ..work import EngineWork
 
 log = logging.getLogger("stepwell")
 
@@ -38,29 +38,24 @@ class Requests:
         code: Code,
         versions: Versions,
         waiting: Waiting,
-        *,
-        works: bool,
-        runner: Callable[[], LocalRunner | None],
-        work_on: Callable[[RunRow, RunFacts], None],
+        work: EngineWork,
     ) -> None:
         self._store, self._code, self._versions, self._waiting = store, code, versions, waiting
-        self._works = works
-        """Whether the engine has a runner; `runner` finds it once it has started."""
-        self._runner = runner
-        self._work_on = work_on
+        self._work = work
+        self._works = work.runner is not None
 
     def adopt(self, run_id: str) -> RunRow:
         """Work on an unfinished run that another process started and left."""
         row = self._waiting.once_it_goes_on(run_id)
         if not row.status.terminal:
             row = self._in_turn(lambda: self._versions.up_to_date(reader.require_run(self._store, run_id)))
-            self._work_on(row, self._code.facts(row))
+            self._work.work_on(row, self._code.facts(row))
         return row
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Do what a gate is held for; None when the status of the run does not allow it."""
         news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.graphs.known))
-        runner = self._runner()
+        runner = self._work.started_runner
         if news is not None and runner is not None:
             if gate.stop:
                 runner.stop_run(gate.run_id)
@@ -92,7 +87,7 @@ class Requests:
         self._tell_workers(row)
         if facts is not None and not row.status.terminal:
             facts.since = row.seq if news is None else news.seq
-            self._work_on(row, facts)
+            self._work.work_on(row, facts)
         if news is None and was_paused and row.status.completed:
             # It was resumed with the switch to the present class, and has completed before the gate could be asked for.
             return RunNews(row.id, row.status, row.gate, row.purpose, row.open, row.active, row.failed, row.seq)

@@ -25,10 +25,11 @@ from ...history.measuring import RunMetrics
 from ...history.why import Why
 from ..bodies.visible_state import final_state
 from ..checking import check_attempt, check_node_name, check_step
+from ..parts import Parts
 from ..reports.audit import audit_run
 from ..reports.compare import RunSource, compare_runs
 from ..waiting import waits_for_a_decision
-from .control import Controls, EnginePort
+from .control import Controls
 from .node_outputs import all_outputs, index_of_node, result_of, typed
 from .stored import StoredRun
 from .views import LogRecord, NodeError, NodeView, RunProgress
@@ -44,17 +45,14 @@ Output = TypeVar("Output")
 class Run(Controls):
     """A run in a store. It holds no state of its own: every property reads what is stored now."""
 
-    _engine: EnginePort
+    _parts: Parts
 
-    def __init__(self, engine: EnginePort, run_id: RunId) -> None:
-        self._engine = engine
+    def __init__(self, parts: Parts, run_id: RunId) -> None:
+        self._parts = parts
         self.id = run_id
 
     def __repr__(self) -> str:
         return f"<Run {self.id}>"  # the rest is in the store, which a debugger must not read
-
-    def __dir__(self) -> list[str]:
-        return [name for name in _OFFERED.split() if name == "id" or hasattr(Run, name)]
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -78,27 +76,29 @@ class Run(Controls):
 
     def _typed(self, words: str) -> str:
         """The command to type for this run; for a run in memory, the call, which has the same name."""
-        return command(words, self._engine.store.url) or f"run.{words.partition(' ')[0]}()"
+        return command(words, self._parts.store.url) or f"run.{words.partition(' ')[0]}()"
 
     def __await__(self) -> Generator[Any, None, Run]:
         """`await run` is `run.wait()` for `async def`: it blocks no loop and holds no thread."""
         return self._end().__await__()
 
     async def _end(self) -> Run:
-        await self._engine.waiting.wait_on_loop(self.id)
+        await self._parts.waiting.wait_on_loop(self.id)
         return self
 
     @property
     def row(self) -> RunRow:
-        return reader.require_run(self._engine.store, self.id)
+        """The run as the store has it, for code that builds on it."""
+        return reader.require_run(self._parts.store, self.id)
 
     @property
     def _stored(self) -> StoredRun:
         """The run as it stands now."""
-        return StoredRun(self._engine.store, self.row, self._load_graph)
+        return StoredRun(self._parts.store, self.row, self._load_graph)
 
     @property
     def status(self) -> RunStatus:
+        """The status now: `run.status == "COMPLETED"`."""
         return self.row.status
 
     @property
@@ -111,16 +111,19 @@ class Run(Controls):
 
     @property
     def workflow(self) -> str:
+        """The name of its workflow."""
         return self.row.workflow
 
     @property
     def input(self) -> dict[str, Any]:
+        """Its input by name, as JSON has it."""
         found: dict[str, Any] = decode(self.row.input)
         return found
 
     @property
     def graph(self) -> Graph:
-        return self._engine.code.graphs.of(self.row)
+        """The graph that it follows now. It may have healed since the run began."""
+        return self._parts.code.graphs.of(self.row)
 
     @property
     def result(self) -> Any:
@@ -131,7 +134,7 @@ class Run(Controls):
         """
         row = self.row
         self._checked(row)
-        return result_of(StoredRun(self._engine.store, row, self._load_graph), self._engine.code.at_hand(row))
+        return result_of(StoredRun(self._parts.store, row, self._load_graph), self._parts.code.at_hand(row))
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -139,9 +142,9 @@ class Run(Controls):
 
         They are in the order of declaration, so a fan-out has the order of its items.
         """
-        found = reader.get_outputs(self._engine.store, self.id)
+        found = reader.get_outputs(self._parts.store, self.id)
         row = self.row  # read after the outputs: switching to another graph only adds numbers
-        return all_outputs(self._engine.code.at_hand(row), self.id, self._engine.code.graphs.of(row), found)
+        return all_outputs(self._parts.code.at_hand(row), self.id, self._parts.code.graphs.of(row), found)
 
     @overload
     def output(self, node: Callable[..., Coroutine[Any, Any, Delta[Output]]]) -> Output: ...
@@ -160,10 +163,10 @@ class Run(Controls):
         run.output(Order.ship)         # by its method, or its job: type checkers know what comes back
         """
         row = self.row
-        stored = StoredRun(self._engine.store, row, self._load_graph)
-        code = self._engine.code
+        stored = StoredRun(self._parts.store, row, self._load_graph)
+        code = self._parts.code
         index = index_of_node(stored, node, code.class_at_hand(row))
-        found = reader.get_outputs(self._engine.store, self.id, (index,))
+        found = reader.get_outputs(self._parts.store, self.id, (index,))
         spec = stored.graph.in_order[index]
         if index not in found:
             raise KeyError(f"node {spec.name!r} of run {self.id} has not completed")
@@ -177,13 +180,13 @@ class Run(Controls):
         Once the run has ended it depends only on what the nodes returned.
         """
         row = self.row
-        state = self._engine.code.bodies_of(row).state
+        state = self._parts.code.bodies_of(row).state
         if state is None:
             return {}
-        outputs = reader.get_stored_outputs(self._engine.store, self.id)
-        return state.received(final_state(self.id, self._engine.code.graphs.of(row), state, outputs))
+        outputs = reader.get_stored_outputs(self._parts.store, self.id)
+        return state.received(final_state(self.id, self._parts.code.graphs.of(row), state, outputs))
 
-    def index_of(self, node: str) -> int:
+    def _index_of(self, node: str) -> int:
         check_node_name(node)
         return self._stored.index_of(node)
 
@@ -195,7 +198,7 @@ class Run(Controls):
 
     def node(self, name: str) -> NodeView:
         """One node, named by id or name, with its attempts."""
-        (view,) = self._stored.nodes(self.index_of(name), ancestry=True)
+        (view,) = self._stored.nodes(self._index_of(name), ancestry=True)
         return view
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:
@@ -205,8 +208,8 @@ class Run(Controls):
             print(line.time, line.attempt, line.level, line.message)
         """
         check_attempt(attempt)
-        index = None if node is None else self.index_of(node)
-        rows = reader.list_lines(self._engine.store, self.id, index, number=attempt, kind=LOG)
+        index = None if node is None else self._index_of(node)
+        rows = reader.list_lines(self._parts.store, self.id, index, number=attempt, kind=LOG)
         specs = self.graph.in_order
         return [
             LogRecord(line.at / SECOND, specs[row.node].name, row.number, line.level, line.logger, line.text)
@@ -220,8 +223,8 @@ class Run(Controls):
             print(effect.attempt, effect.index, effect.name, effect.request, effect.error or effect.response)
         """
         check_attempt(attempt)
-        index = None if node is None else self.index_of(node)
-        store = self._engine.store
+        index = None if node is None else self._index_of(node)
+        store = self._parts.store
         rows = reader.list_lines(store, self.id, index, number=attempt, kind=EFFECT)
         payloads = reader.list_lines(store, self.id, index, number=attempt, kind=PAYLOAD) if rows else ()
         return effects_of([*payloads, *rows], self.graph.order)
@@ -237,7 +240,7 @@ class Run(Controls):
         """
         from ..reports.replay import replay_run
 
-        return replay_run(self._engine.store, self._engine.code, self.id)
+        return replay_run(self._parts.store, self._parts.code, self.id)
 
     def checkpoint(self, at: int | str | None = None) -> Checkpoint:
         """The run as it was at a `seq` of its journal, at a label, or at the checkpoint with a key; by default as it is now.
@@ -251,21 +254,21 @@ class Run(Controls):
         from ..reports.checkpoints import checkpoint
 
         check_step(self.id, at)
-        engine = self._engine
-        return checkpoint(engine.store, self.id, self._load_graph, engine.code.bodies_of, at, engine.checkpoint_keys)
+        parts = self._parts
+        return checkpoint(parts.store, self.id, self._load_graph, parts.code.bodies_of, at, parts.checkpoint_keys)
 
     def checkpoints(self) -> list[Label]:
         """The checkpoints that bodies gave names to with `ctx.checkpoint()`, in order."""
         from ..reports.checkpoints import labels
 
-        return labels(self._engine.store, self.id, self._load_graph)
+        return labels(self._parts.store, self.id, self._load_graph)
 
-    def step_of(self, label: str) -> int | None:
+    def _step_of(self, label: str) -> int | None:
         """The `seq` of the latest checkpoint with this label; None if there is none."""
         return max((each.step for each in self.checkpoints() if each.label == label), default=None)
 
     def _load_graph(self, digest: Digest) -> Graph:
-        return self._engine.code.graphs.get(digest, self.id)
+        return self._parts.code.graphs.get(digest, self.id)
 
     def export(self, file: str | Path, *, missing_code_ok: bool = False) -> Path:
         """Write what a replay needs of this run into one JSON file, a cassette, to test later code with.
@@ -277,7 +280,7 @@ class Run(Controls):
         """
         from ..reports.cassettes import export_run
 
-        return export_run(self._engine.store, self._engine.code, self.id, file, missing_code_ok=missing_code_ok)
+        return export_run(self._parts.store, self._parts.code, self.id, file, missing_code_ok=missing_code_ok)
 
     def __iter__(self) -> Iterator[NodeView]:
         return iter(self.nodes())
@@ -289,7 +292,7 @@ class Run(Controls):
 
             run.wait(60).check()
         """
-        self._engine.waiting.wait(self.id, timeout)
+        self._parts.waiting.wait(self.id, timeout)
         return self
 
     def check(self) -> Run:
@@ -299,11 +302,11 @@ class Run(Controls):
     def _checked(self, row: RunRow) -> Run:
         if waits_for_a_decision(row):
             failure = self._failure(row) if row.reason == NODE_FAILED and row.failed else None
-            raise RunPaused(self.id, row.reason or "", failure=failure, store=self._engine.store.url)
+            raise RunPaused(self.id, row.reason or "", failure=failure, store=self._parts.store.url)
         if row.status is RunStatus.FAILED:
             raise self._failure(row)
         if row.status is RunStatus.CANCELLED:
-            raise RunCancelled(self.id, store=self._engine.store.url)
+            raise RunCancelled(self.id, store=self._parts.store.url)
         return self
 
     def export_graph(self) -> dict[str, Any]:
@@ -315,7 +318,7 @@ class Run(Controls):
         `run.import_graph(form)` goes on with it.
         """
         row = self.row
-        return to_frozen(self._engine.code.graphs.of(row), row.created_at / SECOND)
+        return to_frozen(self._parts.code.graphs.of(row), row.created_at / SECOND)
 
     def why(self, node: str | None = None) -> Why:
         """Why the run is not done yet, or ended as it did; or why one node has the status it has.
@@ -339,17 +342,15 @@ class Run(Controls):
 
         print(run.fork("charge", input={"express": True}).wait().diff(run))
         """
-        theirs = as_run(self._engine, other)
-        return compare_runs(
-            *(RunSource(run._engine.store, run.id, run._engine.code.graphs.of) for run in (self, theirs))
-        )
+        theirs = as_run(self._parts, other)
+        return compare_runs(*(RunSource(run._parts.store, run.id, run._parts.code.graphs.of) for run in (self, theirs)))
 
     def audit(self) -> list[str]:
         """Recompute every invariant from the rows; an empty list means that all hold."""
-        return audit_run(self._engine.store, self.id)
+        return audit_run(self._parts.store, self.id)
 
     def _failure(self, row: RunRow) -> RunFailed:
-        store = self._engine.store
+        store = self._parts.store
         broken = reader.all_nodes(store, self.id, NodeStatus.FAILED, NodeStatus.INTERRUPTED)
         if not broken:
             reason = row.reason or "unknown reason"
@@ -370,20 +371,14 @@ class Run(Controls):
         )
 
 
-def as_run(engine: EnginePort, given: Run | str) -> Run:
+def as_run(parts: Parts, given: Run | str) -> Run:
     """A run, given as one or by its id."""
     if isinstance(given, str):
-        return Run(engine, RunId(given))
+        return Run(parts, RunId(given))
     if not isinstance(given, Run):
         raise InputError(f"expected a Run or a run id, got {shown(given)}")
     return given
 
 
-_OFFERED = """
-audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
-logs metrics node nodes origin output outputs pause progress reattempt replay result resume retry show state status wait why
-workflow
-"""
-"""What people type after `run.`"""
 _LOOK_FIRST = "; look whether it did its work before you retry it, which runs it once more"
 _REASONS = {"deadline": "it did not end within its deadline"}

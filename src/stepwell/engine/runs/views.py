@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.codec import decode
 from ...base.ids import NodeId
-from ...base.words import count, offered
+from ...base.words import count
 from ...core.model import SATISFIED_NODES, AttemptRow, AttemptStatus, NodeRow, NodeStatus
 from ...core.model.lines import Progress
 
@@ -22,19 +23,18 @@ class NodeError(NamedTuple):
         return f"{self.type}: {self.message}"
 
 
-class AttemptView(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class AttemptView:
     """One try at a node."""
 
     row: AttemptRow
+    """As the store has it, for code that builds on it."""
     ancestry: str | None = None
     """A hash of its node, its number, and the attempts with which its parents completed."""
 
     def __repr__(self) -> str:
         failed = f" {self.error.type}" if self.error else ""
         return f"<Attempt {self.number} {self.status}{failed}>"
-
-    def __dir__(self) -> list[str]:
-        return offered(AttemptView, ("count", "index", "row"))
 
     @property
     def id(self) -> str:
@@ -77,10 +77,12 @@ class AttemptView(NamedTuple):
         return found
 
 
-class NodeView(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class NodeView:
     """A node of a run, as it stood when it was read."""
 
     row: NodeRow
+    """As the store has it, for code that builds on it."""
     name: str
     attempts: tuple[AttemptView, ...] = ()
     progress: Progress | None = None
@@ -89,9 +91,6 @@ class NodeView(NamedTuple):
     def __repr__(self) -> str:
         named = self.name if self.name == self.id else f"{self.name} ({self.id})"
         return f"<Node {named} {self.status}, {count(len(self.attempts), 'attempt')}>"
-
-    def __dir__(self) -> list[str]:
-        return offered(NodeView, ("count", "index", "row"))
 
     @property
     def id(self) -> NodeId:
@@ -112,7 +111,11 @@ class NodeView(NamedTuple):
     @property
     def seconds(self) -> float | None:
         """The total time of its ended attempts."""
-        ended = [row.ended_at - row.started_at for row, _ in self.attempts if row.ended_at is not None]
+        ended = [
+            attempt.row.ended_at - attempt.row.started_at
+            for attempt in self.attempts
+            if attempt.row.ended_at is not None
+        ]
         return sum(ended) / SECOND if ended else None
 
     @property

@@ -37,7 +37,7 @@ def now() -> int:
     return time.monotonic_ns() // 1_000
 
 
-class Host(Protocol):
+class CommitPort(Protocol):
     """Carries out what follows from a commit."""
 
     @property
@@ -73,7 +73,7 @@ class Host(Protocol):
 
 
 class GroupCommit:
-    def __init__(self, store: Store, scheduler: Scheduler, lock: threading.Lock, host: Host) -> None:
+    def __init__(self, store: Store, scheduler: Scheduler, lock: threading.Lock, host: CommitPort) -> None:
         self._store = store
         self._scheduler = scheduler
         self._lock = lock

@@ -28,7 +28,7 @@ HINT_SECONDS = 5.0
 AFTER_TROUBLE_SECONDS = 0.5
 
 
-class Host(Protocol):
+class HousePort(Protocol):
     @property
     def busy(self) -> bool:
         """Whether the worker holds attempts."""
@@ -55,7 +55,7 @@ class Housekeeper:
         queues: frozenset[str] | None,
         timetable: Timetable,
         lock: threading.Lock,
-        host: Host,
+        host: HousePort,
         *,
         follower: Callable[[], Follower],
         discover: Callable[[], None],

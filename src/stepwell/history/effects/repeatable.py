@@ -140,7 +140,7 @@ class Repeatable:
             raise InputError(f"the label {label!r} would be taken for the key of a checkpoint: let it begin otherwise")
         self._environment().checkpoint(label)
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """The body has ended."""
         if self._outside is None:
             self._outside = _ENDED_BODY

@@ -47,7 +47,7 @@ def produce(home: str, pipeline: str, root: str, stage: str, units: list[UnitArg
 
     Of several, one that fails does not stop the others.
     """
-    work = _Work(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
+    work = _Work(ctx._own_jobs.find(home, pipeline, root, stage), stage, ctx)
     for key, inputs in units:
         ctx.check()
         unit = _UnitAttempt(work, key, inputs)
@@ -66,7 +66,7 @@ async def produce_async(
     home: str, pipeline: str, root: str, stage: str, units: list[UnitArguments], ctx: Context
 ) -> Any:
     """The same for one entity of a stage that is an `async def`."""
-    work = _Work(ctx.own_jobs.find(home, pipeline, root, stage), stage, ctx)
+    work = _Work(ctx._own_jobs.find(home, pipeline, root, stage), stage, ctx)
     ((key, inputs),) = units
     unit = _UnitAttempt(work, key, inputs)
     try:

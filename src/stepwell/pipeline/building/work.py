@@ -92,7 +92,7 @@ class Runs:
     def give(self) -> None:
         """Give the engine, if it is open, this pipeline, in the place of an older one with other code."""
         if self._engine is not None:
-            self._engine.code.own_jobs().add(self.pipeline)
+            self._engine.parts.code.own_jobs().add(self.pipeline)
 
     def open_engine(self) -> None:
         """Open the engine, if that has not been done."""

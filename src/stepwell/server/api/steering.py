@@ -124,7 +124,7 @@ def fork_run(run_id: str, service: Given, response: Response, body: ForkRequest 
     """A new run that begins with what this one has done."""
     options = (body or ForkRequest()).model_dump()
     run = service.run(run_id)
-    if isinstance(options["at"], str) and run.step_of(options["at"]) is None:
+    if isinstance(options["at"], str) and run._step_of(options["at"]) is None:
         service.index_of(service.stored(run_id), options["at"])
     if options["dry_run"]:
         response.status_code = 200
@@ -169,13 +169,13 @@ def steer_many(verb: Annotated[Verb, Path()], body: BulkRequest, service: Given)
 
 
 def _outcome(service: ServerProcess, row: RunRow, verb: str, body: BulkRequest) -> BulkOutcome:
-    run = Run(service.engine, row.id)
+    run = Run(service.engine.parts, row.id)
     outcome: BulkOutcome = {"run": row.id, "status": row.status, "done": True, "detail": None, "fork": None}
     options = body.of(verb)
     node = () if body.node is None else (body.node,)
     try:
         for name in (*node, options.get("at")):
-            if isinstance(name, str) and (node or run.step_of(name) is None):
+            if isinstance(name, str) and (node or run._step_of(name) is None):
                 _check_node(run, name)
         if verb == "fork" and body.key is not None:
             options["run_id"] = f"{run.id}-{body.key}"
@@ -189,6 +189,6 @@ def _outcome(service: ServerProcess, row: RunRow, verb: str, body: BulkRequest) 
 
 def _check_node(run: Run, node: str) -> None:
     try:
-        run.index_of(node)
+        run._index_of(node)
     except KeyError as error:
         raise RunConflict(str(error.args[0]), run_id=run.id) from None

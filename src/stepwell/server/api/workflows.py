@@ -106,7 +106,7 @@ def get_workflow(
             "target": known.target,
             "document": None,
         }
-    return service.engine.documents.detail(_version(service, name, version))
+    return service.engine.parts.documents.detail(_version(service, name, version))
 
 
 def _version(service: ServerProcess, name: str, number: int | None) -> VersionRow:
@@ -143,7 +143,7 @@ def activate_workflow(name: str, body: ActivateRequest, service: Given) -> Saved
     chosen = name if body.version is None else f"{name}@{body.version}"
     if "@" in name:
         raise InputError("the version is given as `version`, not in the name")
-    return service.engine.documents.activate(chosen).to_dict()
+    return service.engine.parts.documents.activate(chosen).to_dict()
 
 
 @routes.get(
@@ -164,5 +164,5 @@ def get_workflow_graph(
     if known is not None and reader.get_version(service.store, "document", name) is None:
         graph = service.graph(known.digest)
     else:
-        graph = service.engine.documents.document(_version(service, name, version)).graph
+        graph = service.engine.parts.documents.document(_version(service, name, version)).graph
     return workflow_graph(name, graph, open or ()) if format == "json" else drawn(graph, None, format)

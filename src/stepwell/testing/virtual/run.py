@@ -145,7 +145,7 @@ class Driver:
     def work_on(self, run_id: RunId) -> None:
         """Until it has ended, or waits for a person."""
         self._store.commit([Enlist(self._scheduler.worker, LEASE, b"{}")])
-        self._scheduler.know(self._engine.code.facts(reader.require_run(self._store, run_id)))
+        self._scheduler.know(self._engine.parts.code.facts(reader.require_run(self._store, run_id)))
         start_capture()
         try:
             with sleeping_in(self._clock):

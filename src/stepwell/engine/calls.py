@@ -1,0 +1,167 @@
+"""`Calls`: what can be asked of an engine, and of the client of a server, in the same words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Self, Unpack
+
+from ..base.clock import Duration
+from ..base.ids import RunId
+from ..core.model import ListRuns, RunStatus
+from ..core.store import Store, reader
+from ..define.document import Document
+from ..history.comparing import Comparison
+from .checking import check_page, check_prefix, checked_limit, checked_status, checked_tags, checked_time
+from .documents import SavedDocument, StoredWorkflow
+from .parts import Parts
+from .runs.run import Run, as_run
+from .starting import Startable, StartOptions
+
+
+class RunList(list[Run]):
+    """One page of runs, the newest first."""
+
+    def __init__(self, parts: Parts, query: ListRuns, runs: list[Run], more: int | None) -> None:
+        super().__init__(runs)
+        self._parts, self._query, self._more = parts, query, more
+
+    @classmethod
+    def find(cls, parts: Parts, query: ListRuns) -> RunList:
+        page = reader.list_runs(parts.store, query)
+        return cls(parts, query, [Run(parts, row.id) for row in page.runs], page.cursor)
+
+    def next(self) -> RunList:
+        """The page after this one; empty at the end."""
+        if self._more is None:
+            return RunList(self._parts, self._query, [], None)
+        return RunList.find(self._parts, self._query._replace(before=self._more))
+
+    def all(self) -> Iterator[Run]:
+        """These runs and all after them, read page by page."""
+        page = self
+        while page:
+            yield from page
+            page = page.next()
+
+
+class Calls(ABC):
+    """The calls that `Engine` and `Client` share."""
+
+    parts: Parts
+    """For code that builds on it: what it is made of. Unlike the rest, it changes without notice."""
+
+    @property
+    def store(self) -> Store:
+        """Its store, for code that builds on it."""
+        return self.parts.store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def start(
+        self,
+        workflow: Startable,
+        *,
+        input: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+        priority: int = 0,
+        deadline: Duration | None = None,
+        seed: int | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Start a run; it is durable when this returns. `tags` are what people find it by: `engine.runs(tag=…)`.
+
+        The same `run_id`, or the same `idempotency_key`, with the same workflow and input gives the run that is there; that of
+        a Builder must also have the same graph. `input` is that of a document; a class has its own.
+        """
+        options: StartOptions = {
+            "run_id": run_id,
+            "idempotency_key": idempotency_key,
+            "priority": priority,
+            "deadline": deadline,
+            "seed": seed,
+            "tags": tags,
+        }
+        return Run(self.parts, self._start(workflow, input, options))
+
+    @abstractmethod
+    def _start(self, workflow: Startable, input: Mapping[str, Any] | None, options: StartOptions) -> RunId: ...
+
+    @abstractmethod
+    def start_many(
+        self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
+    ) -> list[Run]:
+        """Start many runs."""
+
+    @abstractmethod
+    def adopt(self, run_id: str) -> Run:
+        """Work on an unfinished run that another process started and left."""
+
+    def run(
+        self,
+        workflow: Startable,
+        *,
+        check: bool = True,
+        wait: Duration | None = None,
+        input: Mapping[str, Any] | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Run:
+        """Start a run and wait for its end, `wait` seconds at most.
+
+        Raises RunFailed or RunCancelled if it ended so, RunPaused if it waits for a decision; with `check=False` the run is
+        returned whatever its status. The other options are those of `start`.
+        """
+        checked_limit("wait", wait)  # before anything is started
+        run = self.start(workflow, input=input, **options)
+        row = self.parts.waiting.wait_for_started(run.id, wait)
+        return run._checked(row) if check and row is not None else run
+
+    def wait(self, run: Run | str, timeout: Duration | None = None) -> Run:
+        """Wait until a run has ended, or has paused because a person must decide; see `Run.wait`.
+
+        A worker must be working on it: this engine if it has a runner, otherwise another.
+        """
+        return as_run(self.parts, run).wait(timeout)
+
+    def get(self, run_id: str) -> Run:
+        """The run with this id; raises RunNotFound."""
+        return Run(self.parts, reader.require_run(self.store, run_id).id)
+
+    def runs(
+        self,
+        *,
+        tag: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        status: RunStatus | str | None = None,
+        since: datetime | timedelta | None = None,
+        prefix: str | None = None,
+        limit: int = 100,
+    ) -> RunList:
+        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
+        check_page(limit, workflow)
+        check_prefix(prefix)
+        statuses = () if status is None else (checked_status(status),)
+        query = ListRuns(limit, workflow=workflow, statuses=statuses, prefix=prefix or None, tags=checked_tags(tag))
+        return RunList.find(self.parts, query._replace(since=checked_time("since", since)))
+
+    def compare(self, first: Run | str, second: Run | str) -> Comparison:
+        """Two runs side by side; see `Run.diff`."""
+        return as_run(self.parts, first).diff(second)
+
+    def save(self, document: Document) -> SavedDocument:
+        """Store a document; `engine.start("summarise", input={...})` starts the active version of it, `summarise@3` that one.
+
+        The same content is the same version. The newest version is active unless another was chosen.
+        """
+        return self.parts.documents.save(document)
+
+    def activate(self, version: str) -> SavedDocument:
+        """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
+        return self.parts.documents.activate(version)
+
+    def workflows(self) -> list[StoredWorkflow]:
+        """The documents that are stored, by name."""
+        return list(self.parts.documents.all())
