@@ -193,7 +193,7 @@ NUMBERED = range(len(NO_TEXT))
 @pytest.mark.parametrize("value", NO_TEXT, ids=NUMBERED)
 def test_the_name_of_a_node(looking: Engine, value: Any) -> None:
     run = looking.start(Small())
-    asks = [run.node, run.index_of, run.reattempt]
+    asks = [run.node, run._index_of, run.reattempt]
     if not callable(value):  # which may be a method or a job
         asks.append(run.output)
     if value is not None:
