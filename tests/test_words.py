@@ -9,9 +9,7 @@ from collections import defaultdict
 from tests.test_imports import modules, statements
 
 NAMED_TWICE = {
-    *(
-        "Cause",
-    ),
+    *("Cause",),
 }
 """Class names that still mean two things. Take out those that no longer do; add none."""
 IS_NEEDED = 90

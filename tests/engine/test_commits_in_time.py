@@ -233,6 +233,9 @@ def test_a_thread_is_started_for_what_becomes_ready_while_a_lost_one_is_found_ag
 
         def commit_soon(self) -> None: ...
 
+        def read_much(self) -> bool:
+            return False
+
     class Spec:
         on_lost = "rerun"
 
