@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +47,21 @@ def test_what_takes_too_long_or_too_much_is_found(monkeypatch: pytest.MonkeyPatc
         assert made.problem("json", "[]") is None
         monkeypatch.setattr(limits, "SECONDS", 0.2)
         assert "more than 0.2 s" in str(made.problem("yaml", "a: [" + "[]," * 300_000 + "1]"))
+    finally:
+        made.close()
+
+
+def test_a_busy_machine_makes_no_input_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Limited()
+    try:
+        assert made.problem("json", "[]") is None
+        assert made._process is not None
+        monkeypatch.setattr(limits, "SECONDS", 0.5)
+        os.kill(made._process.pid, signal.SIGSTOP)
+        goes_on = threading.Timer(1.5, os.kill, (made._process.pid, signal.SIGCONT))
+        goes_on.start()
+        assert made.problem("json", "[]") is None
+        goes_on.join()
     finally:
         made.close()
 

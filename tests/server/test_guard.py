@@ -48,8 +48,28 @@ def test_loopback_needs_no_token_until_one_is_made(serving: Serving) -> None:
             "X-Cluster-Client-IP",
             "Fastly-Client-IP",
             "X-Envoy-External-Address",
+            "X_Forwarded_For",
+            "Client-IP",
+            "X-Remote-Addr",
+            "Remote-User",
+            "X-Original-URL",
+            "X-Azure-FDID",
+            "X-ARR-SSL",
+            "X-Vercel-Id",
+            "X-AppEngine-User-IP",
+            "X-Goog-IAP-JWT-Assertion",
+            "X-Auth-Request-User",
+            "X-Sucuri-ClientIP",
+            "DO-Connecting-IP",
+            "Ali-CDN-Real-IP",
+            "CF-Ray",
+            "CDN-Loop",
+            "Tailscale-User-Login",
+            "Ngrok-Auth-User-Email",
         ):
             assert api.get(RUNS, headers={header: "1.2.3.4"}).status_code == 401, header
+        for header in ("X-Requested-With", "Traceparent", "X-Amzn-Trace-Id", "Idempotency-Key", "User-Agent", "DNT"):
+            assert api.get(RUNS, headers={header: "1"}).status_code == 200, header
         text, token = create_token(serving.service.store, ["read"])
         assert api.get(RUNS).status_code == 401
         assert api.get(RUNS, headers={"Authorization": f"Bearer {text}"}).status_code == 200

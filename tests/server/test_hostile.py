@@ -68,6 +68,30 @@ def test_hostile_json_is_refused_quickly(api: httpx.Client, what: str) -> None:
         assert took < SECONDS
 
 
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("a key twice", "the key 'input.a' is there more than once"),
+        ("deep lists", "nested deeper than 200 levels"),
+        ("more lists than memory", "too many values"),
+        ("NaN", "NaN"),
+        ("half a character", "surrogate"),
+        ("never closed", "too many values"),
+    ],
+)
+def test_a_body_that_is_refused_says_why(api: httpx.Client, what: str, reason: str) -> None:
+    answer = api.post(START, content=BODIES[what], headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("the body is refused: ")
+    assert reason in answer.json()["detail"], answer.text
+
+
+def test_a_body_that_is_too_large_is_too_large_also_without_its_length(api: httpx.Client) -> None:
+    pieces = (b'{"a":"' + b"x" * 2**20 for _ in range(34))
+    answer = api.post(START, content=pieces, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413, answer.text
+
+
 LONG = "a" * 10_000
 DOCUMENTS = {
     "a pattern that tries every way": {

@@ -144,7 +144,7 @@ def test_every_answer_has_every_header_for_browsers(open_server: Serving) -> Non
             api.get("/healthz"),
             api.get(RUNS),
             api.get(f"{RUNS}/nobody"),
-            api.get("/nothing"),
+            api.get("/api/v1/nothing"),
             api.get(RUNS, headers=refused),
             api.get(RUNS, headers={"Host": "evil"}),
             api.get(RUNS, headers={"Authorization": "Bearer x"}),

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from ..answers.scopes import SCOPES, Scope
@@ -122,7 +123,12 @@ class GuardedRoute(APIRoute):
                 require(request, needed)
             if takes_json:
                 _check_type(request)
-            return await handle(StrictRequest(request.scope, request.receive))
+            try:
+                return await handle(StrictRequest(request.scope, request.receive))
+            except (
+                HTTPException
+            ) as error:  # FastAPI puts "there was an error parsing the body" in the place of problems
+                raise error.__cause__ if isinstance(error.__cause__, HttpProblem) else error from None
 
         return guarded
 

@@ -7,6 +7,7 @@ and the caller. The web UI is served before the caller is looked at.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Collection
 from typing import NamedTuple
@@ -24,18 +25,12 @@ from .tokens import Token
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-FORWARDING = (
-    *("forwarded", "x-forwarded", "x-original-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "via"),
-    *(
-        "true-client-ip",
-        "cf-connecting-ip",
-        "fastly-client-ip",
-        "fly-client-ip",
-        "x-azure-clientip",
-        "x-envoy-external",
-    ),
+FORWARDING = re.compile(
+    r"forwarded|-ip$|(real|client|remote|user|connecting)-?ip|^via$|^(x-)?remote-|^(cf|cdn|fly|tailscale|ngrok)-"
+    r"|^x-(original|envoy|arr|azure|vercel|appengine|goog-(iap|authenticated)|auth-request|webauth|scheme|amz-cf)-?"
 )
-"""How headers begin that a proxy adds: the peer address is then the proxy's and does not identify the caller."""
+"""Headers that a proxy adds, which clients do not send by themselves: the peer address is then the proxy's, and does not
+identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
 """Bytes of a request: a document may have 32 MiB."""
@@ -141,7 +136,7 @@ class Guard:
                 )
             return _valid(caller, cookie)
         client = scope.get("client")
-        forwarded = any(name.startswith(FORWARDING) for name in headers)
+        forwarded = any(FORWARDING.search(name.replace("_", "-")) for name in headers)
         is_local = client is not None and is_loopback(str(client[0])) and not forwarded
         if not is_local:
             raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
