@@ -56,7 +56,7 @@ class Order(Workflow):
 
 
 ENGINE = """
-activate adopt close compare get metrics on parts run runs save start start_many store triggers wait work workflows
+activate adopt close compare events get metrics on parts run runs save start start_many store triggers wait work workflows
 """
 RUN = """
 audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input
@@ -94,7 +94,7 @@ def test_coroutines_have_the_same_names(sqlite_url: str) -> None:
             assert public_names(run) == sorted([*RUN.split(), "sync"])
             assert public_names(engine.triggers) == sorted([*TRIGGERS.split(), "sync"])
             with Client("http://127.0.0.1:9") as client:
-                assert {*public_names(client), *behind_engine, "metrics", "on", "work"} == {*ENGINE.split(), "events"}
+                assert {*public_names(client), *behind_engine, "metrics", "on", "work"} == {*ENGINE.split()}
                 assert set(TRIGGERS.split()) <= set(dir(engine.sync.triggers)) & set(dir(client.triggers))
             async with Client("http://127.0.0.1:9") as behind:
                 assert {*public_names(behind), *behind_engine} == {*public_names(behind.sync), "sync"}

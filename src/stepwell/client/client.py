@@ -18,11 +18,12 @@ from ..engine.aio.calls import AsyncCalls
 from ..engine.aio.run import AsyncRun
 from ..engine.calls import Calls
 from ..engine.checking import checked_changes, checked_limit, checked_list, checked_seconds
+from ..engine.following import Event
 from ..engine.parts import Parts
 from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
 from ..handlers import Handler, Handlers
-from .events import Event, follow, follow_on_loop, path_of_events
+from .events import follow, follow_on_loop, path_of_events
 from .remote import RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
@@ -124,14 +125,7 @@ class Client(Calls):
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
     ) -> Iterator[Event]:
-        """Events as they happen: the journal of a run, or the status of every run when it changes.
-
-            for event in client.events(run, until="ended"):
-                print(event.kind, event.data)
-
-        It reconnects when the connection breaks; `last` is the id of the last event received before. With
-        `until="ended"` it stops after the run has ended, with an event `end`; otherwise it never stops by itself.
-        """
+        """Events as they happen; see `Engine.events`. It reconnects when the connection breaks."""
         path, asked = path_of_events(run.id if isinstance(run, Run) else run, until)
         return follow(self.parts.transport, path, last, asked)
 

@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from math import inf
 from time import monotonic, sleep
-from typing import Any, NamedTuple
 
 from ..base.codec import decode
-from ..base.words import shown
-from ..errors import InputError, StoreError
+from ..engine.following import Event, check_until
+from ..errors import StoreError
 from .transport import SECONDS, Transport, path_of, unreachable
 
 QUIET_SECONDS = 45.0
@@ -18,14 +17,6 @@ QUIET_SECONDS = 45.0
 AGAIN_SECONDS = 0.5
 GIVE_UP_SECONDS = 60.0
 """How long to retry a server that cannot be reached."""
-
-
-class Event(NamedTuple):
-    """An event of a stream: its kind ("journal", "run", "log", "end", "reset"), its id and its data."""
-
-    kind: str
-    id: str | None
-    data: dict[str, Any]
 
 
 class EventReader:
@@ -51,10 +42,7 @@ class EventReader:
 
 def path_of_events(run_id: str | None, until: str | None) -> tuple[str, dict[str, str]]:
     """The path and query of the events of a run, or of all runs."""
-    if until is not None and until != "ended":
-        raise InputError(f"until={shown(until)}: 'ended' is needed, or nothing")
-    if run_id is None and until is not None:
-        raise InputError("until='ended' is about one run: name it, client.events(run, until='ended')")
+    check_until(run_id, until)
     asked = {} if until is None else {"until": until}
     return (path_of("events") if run_id is None else path_of("runs", run_id, "events")), asked
 

@@ -35,9 +35,10 @@ from ..core.store import Store, reader
 from ..core.store.hooks import CommitHooks
 from ..engine.checking import checked_limit
 from ..engine.code.code import Code
+from ..engine.following import Event
 from ..engine.waiting import waits_for_a_decision
 from ..errors import RunStillActive, StoreError
-from .events import Event, follow, follow_on_loop
+from .events import follow, follow_on_loop
 from .transport import Transport, path_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import RunId
@@ -15,6 +15,7 @@ from ..define.document import Document
 from ..history.comparing import Comparison
 from .checking import check_page, check_prefix, checked_limit, checked_status, checked_tags, checked_time
 from .documents import SavedDocument, StoredWorkflow
+from .following import Event
 from .parts import Parts
 from .runs.run import Run, as_run
 from .starting import Startable, StartOptions
@@ -95,6 +96,19 @@ class Calls(ABC):
         self, workflows: Iterable[Startable], *, priority: int = 0, tags: Mapping[str, str] | None = None
     ) -> list[Run]:
         """Start many runs."""
+
+    @abstractmethod
+    def events(
+        self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> Iterator[Event]:
+        """Events as they happen: the journal of a run, or the status of every run when it changes.
+
+            for event in engine.events(run, until="ended"):
+                print(event.kind, event.data)
+
+        `last` is the id of the last event received before. With `until="ended"` it stops after the run has ended, with an
+        event `end`; otherwise it never stops by itself.
+        """
 
     @abstractmethod
     def adopt(self, run_id: str) -> Run:

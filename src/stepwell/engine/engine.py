@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from types import TracebackType
@@ -38,6 +38,7 @@ from .code.registering import KnownHandlers
 from .code.versions import Versions
 from .documents import Documents
 from .events import Events
+from .following import Event, check_until, events_of, follow
 from .parts import EngineParts
 from .recent import Recent
 from .runs.requests import Requests
@@ -216,6 +217,21 @@ class Engine(Calls):
         from .triggers import EngineTriggers
 
         return EngineTriggers(self.parts)
+
+    def events(
+        self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> Iterator[Event]:
+        """Events as they happen: the journal of a run, or the status of every run when it changes.
+
+            for event in engine.events(run, until="ended"):
+                print(event.kind, event.data)
+
+        `last` is the id of the last event received before. With `until="ended"` it stops after the run has ended, with an
+        event `end`; otherwise it never stops by itself. `Client.events` gives the same.
+        """
+        run_id = run.id if isinstance(run, Run) else run
+        check_until(run_id, until)
+        return follow(events_of(self.parts, run_id, last, until))
 
     def on(self, event: EventName, callback: Callable[[Any], None], *, every: Duration | None = None) -> None:
         """Call back for every "run" whose status changes, every "node" whose attempt is settled in this process, when

@@ -7,8 +7,8 @@ import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any, Literal
 
 from ...base.clock import Duration
 from ...define import Workflow
@@ -16,8 +16,10 @@ from ...stores import public
 from ..bodies.loop import LoopBodies
 from ..checking import checked_limit
 from ..engine import LOOK_SECONDS, Engine, EventName
+from ..following import Event, check_until, events_of, follow_on_loop
 from ..scheduling.metrics import EngineMetrics
 from .calls import AsyncCalls
+from .run import AsyncRun
 
 CANCELLED_SECONDS = 5.0
 """How long closing waits for cancelled async bodies, which may ignore that."""
@@ -56,6 +58,14 @@ class AsyncEngine(AsyncCalls):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), min(LOOK_SECONDS, until - clock()))
             self.sync.parts.work.check_works()
+
+    def events(
+        self, run: AsyncRun | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None
+    ) -> AsyncIterator[Event]:
+        """What happens, as it happens: `async for event in engine.events(): ...`; see `Engine.events`."""
+        run_id = run.id if isinstance(run, AsyncRun) else run
+        check_until(run_id, until)
+        return follow_on_loop(functools.partial(events_of, self.sync.parts, run_id, last, until), self._pool.read)
 
     def on(
         self,

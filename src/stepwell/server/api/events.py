@@ -17,6 +17,7 @@ from ...base.codec import text
 from ...base.ids import RunId
 from ...core.model import JournalRow, ListJournal, RunRow
 from ...core.store import reader
+from ...engine.following import pages_of_ended, pages_of_unfinished
 from ...engine.runs.records import journal_record, line_record, run_change
 from ...engine.runs.stored import SLACK, NewLines
 from ..access.guard import PRINCIPAL, Principal
@@ -25,7 +26,7 @@ from ..access.tokens import get_token
 from ..problems import HttpProblem
 from ..routes import Routes
 from ..service import Given, ServerProcess
-from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream, pages_of_ended, pages_of_unfinished
+from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, EventStream, describe_stream, event, moved, written_event
 
 routes = Routes("events")

@@ -22,7 +22,6 @@ from ...core.model import (
     Answer,
     Batch,
     JournalRow,
-    ListEnded,
     ListJournal,
     ListRuns,
     PutRecord,
@@ -30,6 +29,7 @@ from ...core.model import (
     RunRow,
 )
 from ...core.store import Store
+from ...engine.following import RUNS_AT_ONCE, pages_of_ended
 from ...engine.recent import Recent
 from ...engine.runs.stored import SLACK
 from ...engine.wrapped_store import WrappedStore
@@ -52,8 +52,6 @@ AT_ONCE = 500
 MAX_WAITING = 2_000
 """Events that wait for a slow client; then it reads them from the store, when it can take them."""
 MAX_STREAMS = 2_000
-RUNS_AT_ONCE = 1_000
-"""Unfinished runs that one poll reads: this many of the newest, and as many of the older ones."""
 MAX_CHANGED = 10_000
 """Changed runs that one poll reports; if there are more, streams of all runs are reset."""
 
@@ -287,22 +285,6 @@ def ended_since(store: Store, since: int) -> tuple[list[RunRow], bool]:
             return found, False
         found += page
     return found, True
-
-
-def pages_of_ended(store: Store, since: int) -> Iterator[list[RunRow]]:
-    query: ListEnded | None = ListEnded(since)
-    while query is not None:
-        (page,) = store.read([query])
-        yield list(page)
-        query = None if page.cursor is None else query._replace(after=page.cursor)
-
-
-def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
-    query: ListRuns | None = ListRuns(RUNS_AT_ONCE, statuses=tuple(UNFINISHED_RUNS))
-    while query is not None:
-        (page,) = store.read([query])
-        yield list(page.runs)
-        query = None if page.cursor is None else query._replace(before=page.cursor)
 
 
 class WatchedStore(WrappedStore):
