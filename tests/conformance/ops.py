@@ -68,7 +68,7 @@ def fan(size: int) -> Graph:
 
 def add_graph(of: Graph, *, workflow: str = "orders", chunk: int = CHUNK) -> list[AddGraph]:
     """The ops that store a graph, chunk by chunk."""
-    return storing.add_graph(of, workflow, chunk=chunk)
+    return [*storing.add_graph(of, workflow, chunk=chunk)]
 
 
 def create(of: Graph, run: str = RUN, **options: Any) -> Create:

@@ -73,6 +73,7 @@ class Builder:
         self._ids: set[str] = set()
         self._named: dict[str, NodeId] = {}
         self._same_name: dict[str, int] = {}
+        """How many nodes have a name, where more than one have."""
         self._jobs: dict[Job, NamedJob] = {}
         self._named_by_text: list[range] = []
         """The positions of nodes whose jobs were not imported when they were added."""
@@ -201,10 +202,11 @@ class Builder:
             self._named_by_text.append(range(len(self._specs), len(self._specs) + len(checked)))
         added: list[NodeId] = []
         for name, args in checked:
-            ordinal = self._same_name.get(name, 0)
-            self._same_name[name] = ordinal + 1
+            ordinal = self._same_name.get(name, int(name in self._named))
             node = self._new_id(name, ordinal)
-            if ordinal == 0:
+            if ordinal:
+                self._same_name[name] = ordinal + 1
+            else:
                 self._named[name] = node
             self._specs.append(NodeSpec._make((node, name, parents, job.address, args, *rest)))
             added.append(node)
@@ -238,7 +240,7 @@ class Builder:
             raise DefinitionError(
                 f"depends_on={text!r}: {self.workflow_name} has no node of this name yet; add it first", where=place
             )
-        if self._same_name[text] > 1:
+        if text in self._same_name:
             raise DefinitionError(
                 f"depends_on={text!r}: {self._same_name[text]} nodes have this name; use the id that node() or "
                 f"fan_out() returned",

@@ -20,6 +20,7 @@ from .bodies.held import RunFacts
 from .bodies.transaction import no_transactions
 from .checking import check_text, check_whole, checked_limit, checked_tags
 from .code.code import Code
+from .code.graphs import commit_graph
 from .code.versions import told_changes
 from .documents import Documents
 from .procedures.gates import load
@@ -215,12 +216,10 @@ class Starting:
         graph = definition.graph
         if graph.digest in self.known_graphs:
             return []
-        chunks: list[Op] = [*add_graph(graph, definition.workflow, chunk=self._store.limits.nodes)]
-        for chunk in chunks[:-1]:
-            self._store.commit([chunk])
+        last = commit_graph(self._store, graph, definition.workflow)
         self.known_graphs[graph.digest] = True
         self._code.graphs.add(graph)
-        return chunks[-1:]
+        return [last]
 
     def _commit(self, ops: list[Op], facts: tuple[RunFacts, ...]) -> list[Receipt]:
         try:

@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ...base.codec import decode, encode_checked, sha256
+from ...base.codec import decode, encode_checked, encode_each, sha256
 from ...base.ids import Digest, NodeId
 from ...errors import GraphError
 from ..model.lanes import Lane
@@ -119,9 +119,12 @@ class Graph:
     @cached_property
     def signature(self) -> str:
         """The shape in names only, for people: options do not change it."""
-        names = {spec.id: spec.name for spec in self._specs}
-        shape = sorted([spec.name, sorted(names[p] for p in spec.depends_on)] for spec in self._specs)
-        return sha256(encode_checked(shape))
+        nodes = self.nodes
+        parents: dict[int, list[str]] = {}  # members of a fan-out share one tuple
+        for spec in self._specs:
+            if id(spec.depends_on) not in parents:
+                parents[id(spec.depends_on)] = sorted(nodes[parent].name for parent in spec.depends_on)
+        return sha256(encode_each(sorted((spec.name, parents[id(spec.depends_on)]) for spec in self._specs)))
 
     def take_over(self, same: Graph) -> None:
         """Take over what was computed for an equal graph. The nodes are not shared: they may hold other functions."""
@@ -177,7 +180,8 @@ class Graph:
         for child, parents in enumerate(self.parents):
             for parent in parents:
                 children[parent].append(child)
-        return tuple(map(tuple, children))
+        shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # what many nodes lead to is one tuple
+        return tuple(shared.setdefault(own, own) for own in map(tuple, children))
 
     @cached_property
     def named(self) -> Mapping[str, Sequence[int]]:
@@ -220,10 +224,10 @@ class Graph:
         return self._ordered.levels[self._places[node]]
 
     def order_key(self, node: str) -> int:
-        return int.from_bytes(self._ordered.order_keys[self._places[node]], "big")
+        return int.from_bytes(self._ordered.order_key(self._places[node]), "big")
 
     def path_hash(self, node: str) -> str:
-        return self._ordered.path_hashes[self._places[node]].hex()
+        return self._ordered.path_hash(self._places[node]).hex()
 
     @cached_property
     def _places(self) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ that needs an order uses (level, order key, id), so it is the same on every mach
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Container, Iterable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
@@ -17,14 +18,21 @@ START = b"__start__"
 
 
 class Ordered(NamedTuple):
-    """The nodes of a graph in order, each list by place in it."""
+    """The nodes of a graph in order, by place in it. A graph may have a million: their hashes are no objects of their own."""
 
-    positions: list[int]
+    positions: array[int]
     """Place in the order -> position in the declaration."""
-    levels: list[int]
-    order_keys: list[bytes]
-    """Eight bytes each, which compare as the numbers do that they are."""
-    path_hashes: list[bytes]
+    levels: array[int]
+    order_keys: bytes
+    """Eight for each, which compare as the numbers do that they are."""
+    path_hashes: bytes
+    """32 for each."""
+
+    def order_key(self, place: int) -> bytes:
+        return self.order_keys[8 * place : 8 * place + 8]
+
+    def path_hash(self, place: int) -> bytes:
+        return self.path_hashes[32 * place : 32 * place + 32]
 
 
 def topological(parents: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
@@ -79,10 +87,10 @@ def ordered(
     place = [level[i].to_bytes(4, "big") + key[i] + ids[i] for i in range(len(specs))]
     positions = sorted(range(len(specs)), key=place.__getitem__)
     return Ordered(
-        positions,
-        [level[i] for i in positions],
-        [key[i] for i in positions],
-        [path[i] for i in positions],
+        array("q", positions),
+        array("q", [level[i] for i in positions]),
+        b"".join([key[i] for i in positions]),
+        b"".join([path[i] for i in positions]),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph, Outline
-from ...core.model import RunRow
+from ...core.kernel.layout import add_graph
+from ...core.model import AddGraph, RunRow
 from ...core.store import Store, reader
 from ...errors import StoreCorrupt
 from ..recent import Recent
@@ -18,6 +19,16 @@ def load_graph(store: Store, digest: Digest, run_id: RunId | None = None) -> Gra
 def load_outline(store: Store, digest: Digest, run_id: RunId) -> Outline:
     """The same for what is only shown to people."""
     return Outline(_document(store, digest, run_id).decode())
+
+
+def commit_graph(store: Store, graph: Graph, workflow: str) -> AddGraph:
+    """Store a graph but for its last chunk, which is returned: most graphs have one chunk, committed with what needs it."""
+    chunks = add_graph(graph, workflow, chunk=store.limits.nodes)
+    last = next(chunks)
+    for chunk in chunks:
+        store.commit([last])
+        last = chunk
+    return last
 
 
 def _document(store: Store, digest: Digest, run_id: RunId | None) -> bytes:

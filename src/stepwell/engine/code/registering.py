@@ -13,7 +13,6 @@ from ...base.codec import decode, encode
 from ...base.ids import Digest
 from ...base.words import iso
 from ...core.graph import Graph
-from ...core.kernel.layout import add_graph
 from ...core.model import ListRecords, Op, PutRecord, RecordRow, Refused
 from ...core.store import Store, reader
 from ...core.store.living import served
@@ -23,6 +22,7 @@ from ...define.types.input_schema import input_schema
 from ...errors import InputError
 from ...handlers import Handler, Handlers
 from ...handlers.described import from_data, to_data
+from .graphs import commit_graph
 
 if TYPE_CHECKING:
     from ...answers.workflows import WorkflowRecord
@@ -122,11 +122,9 @@ def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> boo
         "deadline": options.deadline,
         "description": (workflow.__doc__ or "").strip()[:2_000] or None,
     }
-    chunks: list[Op] = [*add_graph(graph, workflow.workflow_name, chunk=store.limits.nodes)]
-    for chunk in chunks[:-1]:
-        store.commit([chunk])
+    last = commit_graph(store, graph, workflow.workflow_name)
     put = PutRecord(KIND, workflow.workflow_name, encode(value), 0 if there is None else there.version)
-    receipts = store.commit([chunks[-1], put])
+    receipts = store.commit([last, put])
     return not isinstance(receipts[-1], Refused)
 
 
