@@ -42,7 +42,8 @@ def _made_once() -> Callable[[object], str]:
     return dumps
 
 
-_dumps = _made_once()
+write_json = _made_once()
+"""Canonical JSON as a text, of a value that was checked."""
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -57,7 +58,7 @@ def encode(value: object) -> bytes:
 def encode_checked(value: object) -> bytes:
     """The canonical bytes of data that the engine made, or has checked before."""
     try:
-        return _dumps(value).encode("utf-8")
+        return write_json(value).encode("utf-8")
     except UnicodeEncodeError:
         raise NotJson("a string holds half of a surrogate pair, which UTF-8 cannot carry") from None
     except ValueError as error:
@@ -92,7 +93,7 @@ def text(value: object) -> str:
     """The same as `encode(value).decode()`, but faster."""
     check(value)
     try:
-        written = _dumps(value)
+        written = write_json(value)
         if not written.isascii():
             written.encode("utf-8")
     except ValueError:

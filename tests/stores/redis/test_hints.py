@@ -70,7 +70,7 @@ def test_a_store_that_is_closed_sends_no_hint(url: str) -> None:
 
 def test_a_store_that_is_closed_while_it_begins_to_listen_closes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = RedisStore(url)
-    closes_while_it_begins_to_listen(store, "stepwell-hints", monkeypatch)
+    closes_while_it_begins_to_listen(store, "stepwell-hints-in", monkeypatch)
 
 
 def test_a_store_that_listens_closes_at_once(url: str) -> None:

@@ -13,7 +13,7 @@ import redis
 from stepwell import Builder, Context, Engine
 from stepwell.base.clock import SECOND
 from stepwell.base.ids import RunId, WorkerId
-from stepwell.core.model import Enlist, GetRun, Settle, Sweep
+from stepwell.core.model import AttemptStatus, Enlist, GetRun, NodeStatus, Settle, Sweep
 from stepwell.core.store import reader
 from stepwell.errors import NotStored, StepwellError, StoreCorrupt, StoreError, StoreFull, StoreReplaced
 from stepwell.stores import open_store
@@ -106,7 +106,7 @@ def _nodes(store: RedisStore) -> list[object]:
         try:
             for row in reader.list_attempts(store, "run-1"):
                 if row.status == "RUNNING":
-                    store.commit([Settle(row.id, "COMPLETED", "COMPLETED", b"null")])  # type: ignore[arg-type]
+                    store.commit([Settle(row.id, AttemptStatus.COMPLETED, NodeStatus.COMPLETED, b"null")])
             return list(reader.all_nodes(store, "run-1"))
         except StoreError:
             continue

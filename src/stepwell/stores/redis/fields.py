@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ...base.codec import write_json
 from ...core.model import AttemptStatus, GateState, Lane, NodeStatus, RunStatus
 from ...core.store.rules.codes import ATTEMPT_CODE, GATE_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.payloads import is_large, reference
@@ -17,14 +17,12 @@ LARGEST = 2**52
 """Larger numbers are taken as this, of microseconds 142 years: a Lua number is exact to 2^53."""
 _FIRST = 4
 """The place of the first payload among the arguments: the marker, the time and the JSON come before it."""
-_NOTHING = (None, False, ())
 _CODES: dict[type, Mapping[Any, int]] = {
     AttemptStatus: ATTEMPT_CODE,
     GateState: GATE_CODE,
     NodeStatus: NODE_CODE,
     RunStatus: RUN_CODE,
 }
-_encoder = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
 
 
 class Arguments:
@@ -35,7 +33,7 @@ class Arguments:
 
     def of(self, request: Any) -> list[Arg]:
         # Half of a character, which is no UTF-8, is sent as it is: nothing stored has it.
-        return [_encoder.encode(request).encode("utf-8", "surrogatepass"), *self._payloads]
+        return [write_json(request).encode("utf-8", "surrogatepass"), *self._payloads]
 
     def raw(self, data: bytes | None) -> int | None:
         """The place of bytes that are stored in their row, whatever their size."""
@@ -61,13 +59,13 @@ class Arguments:
             if value is not None
         }
 
-    def columns(self, records: Sequence[Any]) -> Fields:
-        """Records of one kind as columns by the names of their fields, without those in which none has anything."""
-        columns = zip(records[0]._fields, zip(*records, strict=True), strict=True)
+    def columns(self, records: Sequence[Any], first: int) -> Fields:
+        """Records of one kind as columns by the names of fields, from `first` on, but for those that have only defaults."""
+        kind, columns = type(records[0]), [*zip(*records, strict=True)]
         return {
             name: [self._value(value, True) for value in column]
-            for name, column in columns
-            if any(value not in _NOTHING for value in column)
+            for name, column in zip(kind._fields[first:], columns[first:], strict=True)
+            if name not in kind._field_defaults or column.count(kind._field_defaults[name]) < len(column)
         }
 
     def _value(self, value: Any, large: bool = False) -> Any:

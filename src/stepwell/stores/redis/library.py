@@ -49,18 +49,20 @@ _KEPT = [
 ]
 _MOVING = [name for name in _RUN_FIELDS if name not in (*_KEPT, *_RAW)]
 _LAYOUT = "rank lane id removed careful many_parents many_children many_needs parents children needs"
-_NODE = "rank lane suspect needs claim ordinal"
+_NODE = "rank lane needs claim ordinal"
+_COUNTERS = "runs graphs claims lanes swept_at stopping releasing"
 _RUN = "requeue running loaded orders cancel_at expires reported due_first token last_token former fenced derived counts ready"
-FORMS: dict[str, tuple[str, list[str]]] = {
-    "layout": ("i", _LAYOUT.split()),
-    "node": ("i", [*_without(NodeRow, "index", "id", "lane"), *_NODE.split()]),
-    "attempt": ("name", [*_without(AttemptRow, "id", "index", "number"), "claim", "ordinal"]),
-    "run": ("number", [*_KEPT, "order", "serving"]),
-    "state": ("number", [*_MOVING, *_RUN.split()]),
+FORMS: dict[str, tuple[str, dict[str, list[str]]]] = {
+    "counters": ("name", {"counters": _COUNTERS.split()}),
+    "layout": ("i", {"layout": _LAYOUT.split()}),
+    "node": ("i", {"node": [*_without(NodeRow, "index", "id", "lane"), *_NODE.split()]}),
+    "attempt": ("name", {"attempt": [*_without(AttemptRow, "id", "index", "number"), "claim", "ordinal"]}),
+    "claim": ("id", {"claim": ["at", "number", "left", "worker", "cells"]}),
+    "run": ("number", {"state": [*_MOVING, *_RUN.split()], "run": [*_KEPT, "order", "serving"]}),
 }
-"""Rows as they are stored: what a row calls its key, and its fields, in this order, as MessagePack. A node has the claim of its
-running attempt. An attempt has a row once it has ended, with `worker` and `started_at` only if it comes from elsewhere. Of a
-run, `run` stays and `state` changes."""
+"""Rows as they are stored: what a row calls its key, and by the names of its parts their fields, in order, as MessagePack. A
+node has the claim of its running attempt. An attempt has a row once it has ended, with `worker` and `started_at` only if it
+comes from elsewhere. Of a run, `run` stays and `state` changes."""
 
 
 class Library(NamedTuple):
@@ -89,15 +91,19 @@ def library() -> Library:
 def _forms() -> str:
     """For each form a function that reads a row into a table, and one that writes it."""
     parts = []
-    for form, (key, names) in FORMS.items():
-        values = ", ".join(names)
+    for form, (key, stored) in FORMS.items():
+        fields = ", ".join(f"{name} = {name}" for names in stored.values() for name in names)
+        reading = "\n  ".join(f"local {', '.join(names)} = unpack_row({part}_value)" for part, names in stored.items())
         parts.append(f"""
-local function read_{form}(value, key)
-  local {values} = unpack_row(value)
-  return {{{key} = key, {", ".join(f"{name} = {name}" for name in names)}}}
+local function read_{form}({", ".join(f"{part}_value" for part in stored)}, key)
+  {reading}
+  return {{{key} = key, {fields}}}
 end
-local function {form}_text(row) return pack_row({", ".join(f"row.{name}" for name in names)}) end
 """)
+        parts += [
+            f"local function {part}_text(row) return pack_row({', '.join(f'row.{name}' for name in names)}) end\n"
+            for part, names in stored.items()
+        ]
     return "".join(parts)
 
 
@@ -119,7 +125,6 @@ def _constants() -> str:
         "RAW": _RAW,
         "KEPT": _KEPT,
         "RUN_FIELDS": _RUN_FIELDS,
-        "COLUMNS": ops.Settle._fields[3:],
     }
     lines += [f"local {name} = {{{', '.join(map(repr, values))}}}" for name, values in names.items()]
     lines.append(

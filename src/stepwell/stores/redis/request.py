@@ -28,9 +28,13 @@ class Request:
         """The positions that each answer is about."""
         for kind, members in groups(batch):
             refuse: Callable[[Any], Refused | None] = _refuse_settlement if kind is ops.Settle else refuse_values
-            refusals = {position: refuse(batch[position]) for position in members}
-            self._refused |= {position: refused for position, refused in refusals.items() if refused is not None}
-            positions = [position for position, refused in refusals.items() if refused is None]
+            positions = []
+            for position in members:
+                refused = refuse(batch[position])
+                if refused is None:
+                    positions.append(position)
+                else:
+                    self._refused[position] = refused
             for some in [positions] if kind is ops.Settle and positions else ([position] for position in positions):
                 self._ops.append(_fields_of([batch[position] for position in some], self._arguments))
                 self._answered.append(some)
@@ -38,9 +42,10 @@ class Request:
             self._ops.append({"op": "ForgetOld", "keep": keep})
 
     def arguments(self) -> list[Arg]:
-        workers = dict.fromkeys(op.worker for op in self._batch if isinstance(op, (ops.Claim, ops.Renew)))
-        lanes = {lane_text(lane) for op in self._batch if isinstance(op, ops.Claim) for lane, _ in op.lanes}
-        return self._arguments.of({"workers": [*workers], "lanes": [*lanes], "ops": self._ops})
+        claims = [op for op in self._batch if type(op) is ops.Claim]
+        workers = [op.worker for op in claims] + [op.worker for op in self._batch if type(op) is ops.Renew]
+        lanes = {lane_text(lane) for op in claims for lane, _ in op.lanes}
+        return self._arguments.of({"workers": [*dict.fromkeys(workers)], "lanes": [*lanes], "ops": self._ops})
 
     def receipts(self, answers: Sequence[Any], blobs: Blobs) -> list[Receipt]:
         receipts: list[Receipt | None] = [self._refused.get(position) for position in range(len(self._batch))]
@@ -86,7 +91,7 @@ def _refuse_settlement(op: ops.Settle) -> Refused | None:
 def _settle(group: Sequence[ops.Settle], arguments: Arguments) -> Fields:
     """A set of settlements, in columns."""
     claims, ordinals = zip(*(split_attempt_id(op.attempt) for op in group), strict=True)
-    return {"op": "Settle", **arguments.columns(group), "claim": claims, "ordinal": ordinals}
+    return {"op": "Settle", "claim": claims, "ordinal": ordinals, **arguments.columns(group, 1)}
 
 
 def _fields_of(group: Sequence[Op], arguments: Arguments) -> Fields:

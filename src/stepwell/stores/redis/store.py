@@ -52,7 +52,7 @@ from .library import LIMITS, SCANNED, library
 from .reading import lines_of, question, run_page
 from .request import Request, parts_before
 
-LAYOUT = 6
+LAYOUT = 7
 """The version of the keys: see `lua/keys.lua`."""
 
 

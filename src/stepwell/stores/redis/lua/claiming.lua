@@ -103,9 +103,9 @@ local function start(claim, run, indexes, found)
   local grants = grants_in(found, run)
   for n = 1, #indexes do
     local i = indexes[n]
-    local node, ordinal = get_node(run, i), claim.size
+    local node, ordinal = get_node(run, i), #claim.cells / CELL
     if node.claim then touch_attempt(get_attempt(run, i, node.attempt)) end -- a rewrite has let go of it while it ran
-    node.attempt, node.claim, node.ordinal, node.running = node.attempt + 1, claim.id, ordinal, nil
+    node.attempt, node.claim, node.ordinal = node.attempt + 1, claim.id, ordinal
     change(run, node, N.RUNNING)
     place_attempt(run, claim, ordinal, i, node.attempt)
     note(run, K.claimed, i, node.attempt)
@@ -141,7 +141,7 @@ local function take(op)
       end
     end
   end
-  if claim then set_running(claim, taken) end
+  if claim then count_running(claim, taken) end
   return grants, granted
 end
 
@@ -151,7 +151,7 @@ ops.Claim = function(op)
   local claim, grants, granted, rows, seen = get_claim(op.claim_id), nil, nil, {}, {}
   if claim then -- it was asked before
     grants, granted = {}, {}
-    for k, attempt in ipairs(running_of(claim)) do
+    for k, attempt in ipairs(running_of({claim})) do
       add_grant(grants_in(grants, attempt.run), attempt.run, attempt.ordinal, attempt.i, attempt.number)
       granted[k] = attempt.run
     end

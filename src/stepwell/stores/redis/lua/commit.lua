@@ -9,16 +9,15 @@ local function enter(keys, given)
   args = given
   begin(keys[1], given[2])
   new_state()
-  local request, names = cjson.decode(given[3]), {'marker', unpack(COUNTERS)}
+  local request, names = cjson.decode(given[3]), {'marker', 'counters'}
   local workers, lanes = request.workers or NONE, request.lanes or NONE
   for k = 1, #workers do insert(names, 'lease:' .. workers[k]) end
   for k = 1, #lanes do insert(names, 'lane:' .. lanes[k]) end
   local found = call('HMGET', MARKER, unpack(names))
   if found[1] ~= given[1] then return nil end
-  for k = 1, #COUNTERS do S.counters[COUNTERS[k]] = tonumber(found[k + 1] or '0') end
-  local at = 1 + #COUNTERS
-  for k = 1, #workers do S.leases[workers[k]] = found[at + k] end
-  for k = 1, #lanes do S.lanes[lanes[k]] = tonumber(found[at + #workers + k] or '-1') end
+  S.counters = read_counters(found[2] or pack_row(0, 0, 0, 0, 0, 0, 0))
+  for k = 1, #workers do S.leases[workers[k]] = found[2 + k] end
+  for k = 1, #lanes do S.lanes[lanes[k]] = tonumber(found[2 + #workers + k] or '-1') end
   return request
 end
 

@@ -6,12 +6,9 @@ do
 local function forget_in_claim(attempt)
   local claim = get_claim(attempt.claim)
   if not claim then return end
-  claim.left, claim.changed = claim.left - 1, true
-  if attempt.status == A.RUNNING then set_running(claim, claim.running - 1) end
-  if claim.left == 0 then
-    S.claims[claim.id] = false
-    later('UNLINK', claim_key(claim.id))
-  end
+  claim.left = claim.left - 1
+  if attempt.status == A.RUNNING then count_running(claim, -1) end
+  set_row(claims(), claim.id, claim.left > 0 and claim)
 end
 
 local function forget_nodes(run, left)
@@ -55,12 +52,12 @@ local function forget_journal(run, count)
   return stored == 0 and #run.journal == 0
 end
 
-local RUN_KEYS = {'row', 'journal', 'lines', 'due', 'releases'}
+local RUN_KEYS = {'journal', 'lines', 'due', 'releases'}
 
 local function forget_run(run)
   drop_queues(run)
   for _, kind in ipairs(RUN_KEYS) do later('UNLINK', run_key(kind, run)) end
-  for _, rows in ipairs({run.nodes, run.attempts, run.blobs}) do drop_rows(rows) end
+  for _, rows in ipairs({run.row, run.nodes, run.attempts, blobs_of(run)}) do drop_rows(rows) end
   drop_index('run:due:' .. run.name)
   drop_index('run:lines:' .. run.name)
   local key = run.idempotency_key

@@ -95,8 +95,8 @@ end
 
 -- Long lists are written apart from their rows.
 local function keep_lists(graph)
-  for k = 1, #graph.layout.order do
-    local layout = graph.layout.known[graph.layout.order[k]]
+  for i in pairs(graph.layout.changed or NONE) do
+    local layout = graph.layout.known[i]
     for n = 1, layout and #LISTS or 0 do
       local name = LISTS[n]
       local list = (layout[name] or name == 'children' and layout.added) and list_of(graph, layout, name)

@@ -2,7 +2,7 @@
 -- by one and leave indexes that point nowhere. `run` is a number, counted up when a run is admitted and never used again.
 --
 --   marker              hash   what every call looks at, in one command. `marker` tells this store from every other under this name: version
---                              of this layout, and a random text. Counters: runs, graphs, claims, lanes so far; when somebody last swept;
+--                              of this layout, and a random text. `counters`: runs, graphs, claims, lanes so far; when somebody last swept;
 --                              how many runs are stopping, releasing. `lane:` queue NUL body NUL careful -> number of the lane;
 --                              `lease:` worker -> until when, when it was renewed, for how long; `disordered`: runs were not created in the order of their numbers
 --   runs                hash   id of a run -> run
@@ -28,8 +28,8 @@
 --   graph:lists:D       hash   `parents`, `children` or `needs` and node -> the whole list, four bytes a node, where there are more
 --   unused_graphs       set    digests that no run has or had
 --
---   claim:C             hash   `head`: when, by whom, how many of it run and are left; `cells`: what it granted (`attempts.lua`)
---   worker:W            string what it says of itself;  workers: set of ids;  holding:W: set of (number of the claim, claim) that has running ones
+--   claims              hash   claim -> when, by whom, how many of it are left, and what it granted (`attempts.lua`)
+--   worker:W            string what it says of itself;  workers: set of ids;  holding:W: hash: claim -> how many of it run, if any
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   stopping            set    runs that are to stop and have running attempts
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for

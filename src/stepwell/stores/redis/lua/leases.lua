@@ -74,7 +74,7 @@ end
 local function lose(attempt)
   local run = attempt.run
   local node, layout = get_node(run, attempt.i), layout_of(graph_of(run), attempt.i)
-  local status, reason, suspect = N.READY, nil, false
+  local status, reason = N.READY, nil
   attempt.error = WORKER_LOST_ERROR
   node.losses = node.losses + 1
   if run.stopping or layout.removed then
@@ -84,7 +84,7 @@ local function lose(attempt)
   elseif node.losses >= MAX_LOSSES then
     status, reason = N.FAILED, 'worker_lost'
   elseif node.losses >= SUSPECT_AFTER then
-    node.suspect = true -- a running node is in no queue, so its lane may change
+    node.lane = lane_of(layout, true) -- a running node is in no queue, so its lane may change
   end
   end_attempt(attempt, A.LOST, status)
   node.reason = reason
@@ -182,14 +182,7 @@ local function update_due(run)
 end
 
 -- Under which name a run with READY nodes in a lane is found.
-local function lane_name(run, lane)
-  local name = run.lane_names[lane]
-  if not name then
-    name = 'lane:' .. int(lane) .. ':' .. run.digest .. '\0' .. run.workflow
-    run.lane_names[lane] = name
-  end
-  return name
-end
+local function lane_name(run, lane) return 'lane:' .. int(lane) .. ':' .. run.digest .. '\0' .. run.workflow end
 
 -- In which sets a run is, and as what: decided by its row, so that this can be compared before and after. `unfinished` counts instead.
 marks_of = function(run)
@@ -216,7 +209,7 @@ local COUNTED = {stopping = true, releasing = true} -- so that every call knows 
 
 local function mark(name, member, there)
   if name == 'unfinished' then
-    S.unfinished[member] = (S.unfinished[member] or 0) + (there and 1 or -1)
+    count(P .. name, member, there and 1 or -1)
   else
     put(index(name), member, there)
     if COUNTED[name] then set_counter(name, S.counters[name] + (there and 1 or -1)) end

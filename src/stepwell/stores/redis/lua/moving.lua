@@ -23,9 +23,8 @@ end_attempt = function(attempt, status, node_status)
   local node = get_node(run, attempt.i)
   attempt.status, attempt.ended_at = status, now
   touch_attempt(attempt)
-  local claim = get_claim(attempt.claim)
-  set_running(claim, claim.running - 1)
-  node.claim, node.running = nil, nil
+  count_running(get_claim(attempt.claim), -1)
+  node.claim = nil
   change(run, node, node_status)
   node.reason = nil
   note(run, status + ENDS, node.i, attempt.number, node_status)
@@ -130,41 +129,29 @@ follow_up = function(ended)
   end
 end
 
--- The settlements of an op, which has them in columns; a column that none needs is missing.
-local function settlements_of(op)
-  local set = {}
-  for k = 1, #op.claim do
-    set[k] = {claim = op.claim[k], ordinal = op.ordinal[k], status = op.status[k], node = op.node[k]}
-  end
-  for _, name in ipairs(COLUMNS) do
-    for k, value in ipairs(op[name] or NONE) do set[k][name] = value end
-  end
-  for _, name in ipairs(PAYLOADS) do
-    for k = 1, #set do set[k][name] = payload(set[k][name]) end
-  end
-  return set
+-- What the k-th settlement of a set says: they come as columns, and a column that none needs is missing.
+local function settled(op, name, k)
+  local column = op[name]
+  return column and column[k] or nil
 end
 
-local function judge(settlement, attempt)
+local function judge(op, k, attempt)
   if not attempt then return 'f' end
   if attempt.status == A.RUNNING then return 'a' end
-  local same = attempt.status == settlement.status
-  for _, name in ipairs(PAYLOADS) do same = same and attempt[name] == settlement[name] end
+  local same = attempt.status == op.status[k]
+  for n = 1, #PAYLOADS do same = same and attempt[PAYLOADS[n]] == payload(settled(op, PAYLOADS[n], k)) end
   return same and 'r' or 'f'
 end
 
-local function accept(settlement, attempt)
-  local run = attempt.run
-  for _, name in ipairs(PAYLOADS) do
-    attempt[name] = settlement[name]
-    keep_blob(run, settlement[name])
-  end
-  for k, line in ipairs(settlement.lines or NONE) do lines.add(attempt, RECORDED + k - 1, line[1], args[line[2]], now) end
-  local status = settled_as(settlement.node, run, is_removed(run, attempt.i))
-  local node = end_attempt(attempt, settlement.status, status)
-  set_due(run, node, status == N.WAITING and now + (settlement.delay or 0) or nil)
-  if settlement.status == A.FAILED or settlement.status == A.TIMED_OUT then
-    if settlement.postponed then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
+local function accept(op, k, attempt)
+  local run, ended_as = attempt.run, op.status[k]
+  for n = 1, #PAYLOADS do attempt[PAYLOADS[n]] = kept(run, settled(op, PAYLOADS[n], k)) end
+  for n, line in ipairs(settled(op, 'lines', k) or NONE) do lines.add(attempt, RECORDED + n - 1, line[1], args[line[2]], now) end
+  local status = settled_as(op.node[k], run, is_removed(run, attempt.i))
+  local node = end_attempt(attempt, ended_as, status)
+  set_due(run, node, status == N.WAITING and now + (settled(op, 'delay', k) or 0) or nil)
+  if ended_as == A.FAILED or ended_as == A.TIMED_OUT then
+    if settled(op, 'postponed', k) then node.postponed = node.postponed + 1 else node.failures = node.failures + 1 end
   end
   return status
 end
@@ -192,15 +179,15 @@ end
 -- A set of settlements, judged against the gates as they stand before it: a letter for each (accepted, repeated, fenced), which of the
 -- runs each was about, and how these stand now.
 ops.Settle = function(op)
-  local set, verdicts, ended, lowered, changed = settlements_of(op), {}, {}, {}, {}
+  local verdicts, ended, lowered, changed = {}, {}, {}, {}
   local attempts = find_attempts(op.claim, op.ordinal, true)
-  for k = 1, #set do
+  for k = 1, #attempts do
     local attempt = attempts[k]
-    verdicts[k] = judge(set[k], attempt)
+    verdicts[k] = judge(op, k, attempt)
     if verdicts[k] == 'a' then
-      insert(ended, attempt)
+      ended[#ended + 1] = attempt
       changed[attempt.run] = true
-      if accept(set[k], attempt) == N.COMPLETED and attempt.run.gate == G.OPEN then count_children(lowered, attempt.run, attempt.i) end
+      if accept(op, k, attempt) == N.COMPLETED and attempt.run.gate == G.OPEN then count_children(lowered, attempt.run, attempt.i) end
     end
   end
   for run, of in pairs(lowered) do
@@ -209,7 +196,7 @@ ops.Settle = function(op)
   end
   hold_back(ended)
   local news, places, which = {}, {}, {}
-  for k = 1, #set do
+  for k = 1, #attempts do
     local run = attempts[k] and attempts[k].run
     if run and not places[run] then
       if changed[run] then conclude(run) end

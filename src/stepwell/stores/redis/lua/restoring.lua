@@ -13,11 +13,10 @@ local function restore_nodes(run, rows)
   for k = 1, #rows do
     local row = rows[k]
     if row.index == run.loaded then
-      local node, status = new_node(layout_of(graph_of(run), row.index), row.status), row.status
+      local node, status = new_node(layout_of(graph_of(run), row.index), row.status, row.lane[2] == 1), row.status
       for _, name in ipairs({'attempt', 'waiting', 'live', 'failures', 'losses', 'reason', 'generation', 'postponed'}) do
         node[name] = row[name]
       end
-      node.suspect = row.lane[2] == 1 or nil
       run.loaded = run.loaded + 1
       touch(run, node)
       set_due(run, node, row.due_at)

@@ -5,18 +5,19 @@ local function run_key(kind, run) return P .. 'run:' .. kind .. ':' .. run.name 
 -- What a call knows of a run beside its rows.
 local function use_run(run)
   run.name, run.packed = int(run.number), pack('>I6', run.number)
-  run.journal, run.texts, run.texts_touched, run.lines, run.lane_names = {}, {}, {}, {}, {}
+  run.journal, run.row = {}, rows_of(run_key('row', run))
   run.nodes = rows_of(run_key('nodes', run), read_node, node_text)
   run.attempts = rows_of(run_key('attempts', run), function(value, name)
     local attempt = read_attempt(value, name)
     attempt.run, attempt.i, attempt.number = run, unpack_bytes('>I4I4', name)
     return attempt
   end, attempt_text)
-  run.blobs = rows_of(run_key('blobs', run))
   S.runs[run.number] = run
   S.run_order[#S.run_order + 1] = run
   return run
 end
+
+local function blobs_of(run) return rows_of(run_key('blobs', run)) end
 
 local marks_of -- see `leases.lua`
 
@@ -28,9 +29,7 @@ local function get_numbered(number)
     S.runs[number] = false
     return false
   end
-  local run = read_run(f[2], number)
-  for name, value in pairs(read_state(f[1])) do run[name] = value end
-  use_run(run)
+  local run = use_run(read_run(f[1], f[2], number))
   S.numbers[run.id] = number
   if S.commits then run.marks = marks_of(run) end
   return run
@@ -46,18 +45,10 @@ local function get_run(id)
 end
 
 -- Those of RAW: read when asked for.
-local function text(run, name)
-  local known = run.texts[name]
-  if known == nil then
-    known = not run.fresh and call('HGET', run_key('row', run), name) or false
-    run.texts[name] = known
-  end
-  return known or nil
-end
+local function text(run, name) return get_row(run.row, name) or nil end
 
 local function set_text(run, name, value)
-  run.texts[name] = value
-  run.texts_touched[name] = true
+  set_row(run.row, name, value)
   run.changed = true
 end
 
@@ -91,17 +82,22 @@ end
 
 -- Nodes.
 
+-- The number of a lane in which a node waits: twice that of its lane, and one more when it is suspect.
+local function lane_of(layout, suspect) return 2 * layout.lane + (suspect and 1 or 0) end
+
+local function is_suspect(node) return node.lane % 2 == 1 end
+
 -- What a node has of its graph.
-local function place_node(node, layout)
-  node.rank, node.lane, node.needs = layout.rank, layout.lane, layout.many_needs > 0 or nil
+local function place_node(node, layout, suspect)
+  node.rank, node.lane, node.needs = layout.rank, lane_of(layout, suspect), layout.many_needs > 0 or nil
   return node
 end
 
-local function new_node(layout, status)
+local function new_node(layout, status, suspect)
   local parents = layout.many_parents
   return place_node({
     i = layout.i, status = status, attempt = 0, waiting = parents, live = parents, failures = 0, losses = 0, postponed = 0, generation = 0,
-  }, layout)
+  }, layout, suspect)
 end
 
 local function get_node(run, i) return get_row(run.nodes, i) end
@@ -122,7 +118,7 @@ local function queue_of(run, lane) return index('run:ready:' .. int(lane) .. ':'
 
 local function mark_ready(run, node, there)
   if run.requeue then return end -- they are filled when the gate opens
-  local lane, member = 2 * node.lane + (node.suspect and 1 or 0), pack('>I4I4', node.rank, node.i)
+  local lane, member = node.lane, pack('>I4I4', node.rank, node.i)
   local queue = queue_of(run, lane)
   if queue.put[member] == not there then -- it is as it was before this call
     queue.put[member], queue.size = nil, queue.size - 1

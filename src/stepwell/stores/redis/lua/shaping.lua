@@ -18,7 +18,7 @@ admit = function(op, graph, purpose)
   set_graph(run, graph)
   S.numbers[op.run_id] = run.number
   later('HSET', P .. 'runs', op.run_id, run.name)
-  run.nodes.fresh, run.attempts.fresh, run.blobs.fresh = true, true, true
+  run.row.fresh, run.nodes.fresh, run.attempts.fresh = true, true, true
   listing.put(run, true)
   use_graph(graph, 1)
   return run
@@ -114,7 +114,7 @@ ops.SwitchGraph = function(op)
     run.former[run.digest] = true
     if not run.former[op.digest] then use_graph(graph, 1) end
     listing.put_digest(run, false)
-    run.heals, run.lane_names = run.heals + 1, {}
+    run.heals = run.heals + 1
     set_graph(run, graph)
     listing.put_digest(run, true)
   end
@@ -130,7 +130,7 @@ local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
 local function copy_blob(from, to, reference)
   if not reference or byte(reference) ~= 0 then return end
-  S.blobs[reference] = S.blobs[reference] or get_row(from.blobs, reference)
+  S.blobs[reference] = S.blobs[reference] or get_row(blobs_of(from), reference)
   keep_blob(to, reference)
 end
 
@@ -217,7 +217,7 @@ local function rewrite_node(run, row)
   change(run, node, row.status)
   node.reason = row.reason
   set_due(run, node, nil)
-  if row.fresh then node.failures, node.postponed, node.losses, node.suspect = 0, 0, 0, false end
+  if row.fresh then node.failures, node.postponed, node.losses, node.lane = 0, 0, 0, node.lane - node.lane % 2 end
   note(run, K.rewrote, row.index, node.attempt, row.status)
   return true
 end
@@ -247,7 +247,7 @@ end
 -- Whether that changed anything.
 local function set_counters(run, i, waiting, live)
   local node = get_node(run, i)
-  if run.requeue then touch(run, place_node(node, layout_of(graph_of(run), i))) end
+  if run.requeue then touch(run, place_node(node, layout_of(graph_of(run), i), is_suspect(node))) end
   local right = node.status > N.READY or (node.status == N.READY) == (waiting == 0) and not (node.status == N.READY and run.requeue)
   if right and node.waiting == waiting and node.live == live then return false end
   node.waiting, node.live = waiting, live

@@ -30,12 +30,18 @@ local function begin(marker, offset)
   end
 end
 
-local function new_state()
-  S = {
-    counters = {}, counters_changed = {},
-    runs = {}, numbers = {}, run_order = {}, graphs = {}, claims = {}, workers = {}, indexes = {}, index_order = {},
-    rows = {}, rows_order = {}, names = {}, records = {}, keys = {}, unfinished = {}, later = {}, blobs = {}, asked = {}, lanes = {}, leases = {},
-  }
+-- Tables of what a call works on, each made when it is first used: most calls use few of them.
+local AT_FIRST_USE = {__index = function(tables, name)
+  local empty = {}
+  tables[name] = empty
+  return empty
+end}
+
+local function new_state() 
+  S = setmetatable({
+    runs = {}, numbers = {}, run_order = {}, graphs = {}, rows = {}, changed = {}, indexes = {}, counters = {}, later = {},
+    counters_changed = false, commits = false, last_created = false,
+  }, AT_FIRST_USE)
 end
 
 -- A payload by its place among the arguments. A large one comes after its reference, which is what rows hold.
@@ -62,7 +68,7 @@ local function later(...) S.later[#S.later + 1] = {...} end
 
 -- `unpack` fails near 8,000 values, so lists of arguments are sent in parts; 960 is a multiple of what is sent together.
 local function send_many(command, key, values)
-  for from = 1, #values, 960 do call(command, key, unpack(values, from, min(from + 959, #values))) end
+  for from = 1, values and #values or 0, 960 do call(command, key, unpack(values, from, min(from + 959, #values))) end
 end
 
 -- Rows are fields of a hash: decoded when they are first asked for, and written at the end if they were changed.
@@ -72,9 +78,8 @@ local function same(value) return value end
 local function rows_of(key, read, write)
   local rows = S.rows[key]
   if not rows then
-    rows = {key = key, read = read or same, write = write or same, known = {}, changed = {}, order = {}}
+    rows = {key = key, read = read or same, write = write or same, known = {}, changed = nil, fresh = nil}
     S.rows[key] = rows
-    S.rows_order[#S.rows_order + 1] = rows
   end
   return rows
 end
@@ -110,27 +115,28 @@ end
 -- `row` is to be written; false: it is to be removed.
 local function set_row(rows, field, row)
   rows.known[field] = row
-  if not rows.changed[field] then
-    rows.changed[field] = true
-    rows.order[#rows.order + 1] = field
+  if not rows.changed then
+    rows.changed = {}
+    insert(S.changed, rows)
   end
+  rows.changed[field] = true
 end
 
 -- All of them are gone, and what was to be written of them.
 local function drop_rows(rows)
-  rows.known, rows.changed, rows.order, rows.fresh = {}, {}, {}, true
+  rows.known, rows.changed, rows.fresh = {}, rows.changed and {}, true
   later('UNLINK', rows.key)
 end
 
 local function write_rows(rows)
-  local values, gone, count = {}, {}, 0
-  for k = 1, #rows.order do
-    local field = rows.order[k]
-    local row = rows.known[field]
+  local known, write, values, gone, count = rows.known, rows.write, {}, nil, 0
+  for field in pairs(rows.changed) do
+    local row = known[field]
     if row then
-      values[count + 1], values[count + 2] = field, rows.write(row)
+      values[count + 1], values[count + 2] = field, write(row)
       count = count + 2
     else
+      gone = gone or {}
       gone[#gone + 1] = field
     end
   end
@@ -138,13 +144,10 @@ local function write_rows(rows)
   send_many('HSET', rows.key, values)
 end
 
--- Counters of the namespace.
-
-local COUNTERS = {'runs', 'graphs', 'claims', 'lanes', 'swept_at', 'stopping', 'releasing'}
+-- Counters of the namespace: one field of the marker.
 
 local function set_counter(name, value)
-  S.counters[name] = value
-  S.counters_changed[name] = true
+  S.counters[name], S.counters_changed = value, true
 end
 
 local function next_number(name)
@@ -153,31 +156,40 @@ local function next_number(name)
   return value
 end
 
--- Sets that are ordered as bytes. `put` says what this call has added (true) or removed (false); `order` names what is in it, some
--- of it twice. Lists are gone through instead of tables by name wherever there are many: that takes a third of the time.
+-- How many of something there are, as fields of a hash: a field that is down to 0 is removed.
+
+local function count(key, field, difference)
+  local counts = S.counts[key] or {}
+  S.counts[key] = counts
+  counts[field] = (counts[field] or 0) + difference
+end
+
+local function write_counts(key, counts)
+  for field, difference in pairs(counts) do
+    if difference ~= 0 and call('HINCRBY', key, field, difference) <= 0 then call('HDEL', key, field) end
+  end
+end
+
+-- Sets that are ordered as bytes. `put` says what this call has added (true) or removed (false).
 
 local function index(name)
   local known = S.indexes[name]
   if not known then
-    known = {key = P .. name, put = {}, order = {}, size = 0}
+    known = {key = P .. name, put = {}, size = 0}
     S.indexes[name] = known
-    S.index_order[#S.index_order + 1] = known
   end
   return known
 end
 
 local function put(set, member, there)
-  if set.put[member] == nil then
-    set.size = set.size + 1
-    set.order[#set.order + 1] = member
-  end
+  if set.put[member] == nil then set.size = set.size + 1 end
   set.put[member] = there
 end
 
 -- Its key is gone, and what was to be written to it.
 local function drop_index(name)
   local set = index(name)
-  set.put, set.order, set.size, set.added = {}, {}, 0, nil
+  set.put, set.size, set.added = {}, 0, nil
 end
 
 -- The first `count` members between two bounds, which are left out themselves.
@@ -201,13 +213,13 @@ local function first_of(set, count, after, below)
 end
 
 local function write_index(set)
-  local added, removed, count, order, there = {}, {}, 0, set.order, set.put
-  for k = 1, #order do
-    local member = order[k]
-    if there[member] then
-      added[count + 1], added[count + 2] = '0', member
-      count = count + 2
-    elseif there[member] == false then
+  local added, removed = nil, nil
+  for member, there in pairs(set.put) do
+    if there then
+      added = added or {}
+      added[#added + 1], added[#added + 2] = '0', member
+    else
+      removed = removed or {}
       removed[#removed + 1] = member
     end
   end
@@ -232,7 +244,7 @@ local function lane_number(text)
 end
 
 local function lane_text(number)
-  S.lane_texts = S.lane_texts or call('LRANGE', P .. 'lane_texts', 0, -1)
+  if #S.lane_texts == 0 then S.lane_texts = call('LRANGE', P .. 'lane_texts', 0, -1) end
   return S.lane_texts[number + 1]
 end
 

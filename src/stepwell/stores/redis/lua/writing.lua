@@ -5,13 +5,8 @@ local write_all
 do
 
 local function write_run(run)
-  local fields = {'state', state_text(run)}
-  if run.kept_changed then fields[3], fields[4] = 'run', run_text(run) end
-  for name in pairs(run.texts_touched) do
-    insert(fields, name)
-    insert(fields, run.texts[name])
-  end
-  call('HSET', run_key('row', run), unpack(fields))
+  set_row(run.row, 'state', state_text(run))
+  if run.kept_changed then set_row(run.row, 'run', run_text(run)) end
   if run.releases then
     call('DEL', run_key('releases', run))
     send_many('RPUSH', run_key('releases', run), run.releases)
@@ -43,20 +38,13 @@ write_all = function()
       send_many('RPUSH', run_key('journal', run), run.journal)
     end
   end
-  for k = 1, #S.rows_order do
-    if #S.rows_order[k].order > 0 then write_rows(S.rows_order[k]) end
-  end
-  for _, claim in pairs(S.claims) do
-    if claim and claim.changed then write_claim(claim) end
-  end
+  for k = 1, #S.changed do write_rows(S.changed[k]) end
   write_workers()
-  for k = 1, #S.index_order do
-    if S.index_order[k].size > 0 then write_index(S.index_order[k]) end
+  for _, set in pairs(S.indexes) do
+    if set.size > 0 then write_index(set) end
   end
-  for name, difference in pairs(S.unfinished) do
-    if difference ~= 0 and call('HINCRBY', P .. 'unfinished', name, difference) <= 0 then call('HDEL', P .. 'unfinished', name) end
-  end
-  for name in pairs(S.counters_changed) do call('HSET', MARKER, name, int(S.counters[name])) end
+  for key, counts in pairs(S.counts) do write_counts(key, counts) end
+  if S.counters_changed then call('HSET', MARKER, 'counters', counters_text(S.counters)) end
 end
 
 end
