@@ -29,6 +29,12 @@ _SETTINGS = {
     "enable_seqscan": "off",
     "jit": "off",
 }
+_WHERE_SUPPORTED = {
+    # There are platforms on which the server cannot notice that its client is gone.
+    "client_connection_check_interval": "2s",
+    # A server may be built without it. Its own way takes 1.5 ms more for 100 KB.
+    "default_toast_compression": "lz4",
+}
 
 AGAIN = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 """The server undid what it was asked, because of others."""
@@ -121,8 +127,9 @@ class ConnectionPool:
         settings = _SETTINGS | {"search_path": quoted(self._address.schema)}
         chosen = "SELECT " + ", ".join("set_config(%s, %s, false)" for _ in settings)
         connection.execute(chosen.encode(), [word for setting in settings.items() for word in setting])
-        with contextlib.suppress(psycopg.Error):  # there are platforms on which the server cannot notice that
-            connection.execute("SELECT set_config('client_connection_check_interval', '2s', false)")
+        for name, value in _WHERE_SUPPORTED.items():
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
     def _take(self, commits: bool) -> psycopg.Connection[Any]:
         with self._lock:
