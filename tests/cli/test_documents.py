@@ -36,6 +36,23 @@ def greet(shop: Shop) -> Shop:
     return shop
 
 
+def test_check_tells_which_trigger_waits_for_what_nothing_makes(shop: Shop) -> None:
+    shop.write(
+        "late.yaml",
+        """
+mode: pipeline
+nodes:
+  - {id: page, typeId: state_write, data: {path: "out/{x}", input: "in/{x}"}}
+  - {id: mine, typeId: state_trigger, data: {stateType: page, workflow: greet}}
+  - {id: other, typeId: state_trigger, data: {stateType: pagge, workflow: greet}}
+""",
+    )
+    assert shop("check", "late.yaml").out.splitlines() == [
+        "late.yaml: late, 1 stage, but not every trigger can fire",
+        "  other: no stage here makes 'pagge', nor one of a pipeline that was built in this root",
+    ]
+
+
 def test_check_tells_every_problem_with_its_line_and_has_an_exit_code(greet: Shop) -> None:
     assert greet("check", "greet.yaml").out == "greet.yaml: greet, 2 nodes, nothing is wrong\n"
     greet.write(

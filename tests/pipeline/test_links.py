@@ -234,3 +234,11 @@ def test_what_is_no_file_in_an_input_directory_makes_nothing_stale(tmp_path: Pat
     assert pipeline.build(engine=engine).produced == ("list a",)
     assert pipeline.build(engine=engine).produced == ()
     assert pipeline.view().status().counts == {"fresh": 1}
+
+
+def test_a_file_in_the_place_of_a_directory_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    root = Root(str(tmp_path))
+    with pytest.raises(NotADirectoryError):
+        root.read("file/below")
+    assert root.stat("file/below") is None

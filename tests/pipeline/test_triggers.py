@@ -419,6 +419,10 @@ def test_a_trigger_that_starts_nothing_is_a_problem_of_its_document(root: Path) 
     trigger = {"id": "on", "typeId": "state_trigger", "data": {"stateType": "article"}}
     file = _make_document(root, "p", [SCAN, MAKE, trigger], ("notes", "article"))
     assert load_pipeline(file, root=str(root)).triggers == {}
+    by_path = _plain(root)
+    by_path.trigger("path", state="anything/{x}", workflow="announce")
+    by_path.trigger("typo", state="artcle", workflow="announce")
+    assert by_path.unknown_states() == {"typo": "artcle"}
     with pytest.raises(DocumentError, match="it starts nothing"):
         load_pipeline(file, root=str(root), strict=True)
     with pytest.raises(DefinitionError, match="trigger 'on' starts nothing"):

@@ -82,7 +82,8 @@ def _print_checked(record: CheckedFile) -> None:
     if not record["problems"]:
         stages = record["stages"]
         parts = count(record["nodes"] or 0, "node") if stages is None else count(len(stages), "stage")
-        say(f"{plain(record['file'])}: {plain(record['name'] or '')}, {parts}, nothing is wrong")
+        verdict = "but not every trigger can fire" if record["awaited"] else "nothing is wrong"
+        say(f"{plain(record['file'])}: {plain(record['name'] or '')}, {parts}, {verdict}")
     for trigger, state in record["awaited"].items():
         say(plain(f"  {trigger}: no stage here makes {state!r}, nor one of a pipeline that was built in this root"))
     for stage, unknown in record["not_followed"].items():
