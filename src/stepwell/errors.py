@@ -271,6 +271,8 @@ class NotAllowed(ServerError):
 class NotStored(StepwellError):
     """The store cannot apply an op, now or later. Everything else goes on."""
 
+    _public = "the store cannot apply this: what is stored may be damaged"
+
 
 class RunError(StepwellError):
     """Something about one run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,6 +85,11 @@ class Moves:
         return self._moved[package, module]
 
 
+def share_of_others() -> float:
+    """How many times as long everything takes because of what else the machine does now."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 class Hunt:
     def __init__(self, trees: Sequence[Tree], reach: Reach, results: Results, budget: float, console: Console) -> None:
         self._trees = trees
@@ -132,7 +138,8 @@ class Hunt:
     def _run(self, tree: Tree, wave: list[str]) -> Outcome:
         slowest = self._reach.seconds[wave[-1]]
         limit = START_SECONDS + SLOWER * sum(self._reach.seconds[test] for test in wave)
-        return tree.run_tests(wave, limit, each_seconds=10 + SLOWER * slowest)
+        share = share_of_others()
+        return tree.run_tests(wave, limit * share, each_seconds=(10 + SLOWER * slowest) * share)
 
     def _passes(self, tree: Tree, test: str) -> bool:
         """Whether a test passes without a mutant: asked when it kills its first one."""

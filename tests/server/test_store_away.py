@@ -20,7 +20,7 @@ from tests.server.test_odd_inputs import bodies
 from tests.server.test_walk import routes_of
 
 WHERE = "sqlite:////srv/orders/secret-place.db"
-FAILURES = (errors.StoreFull, errors.StoreBusy, errors.StoreReadOnly, errors.StoreCorrupt)
+FAILURES = (errors.StoreFull, errors.StoreBusy, errors.StoreReadOnly, errors.StoreCorrupt, errors.NotStored)
 """A server whose store was replaced ends instead (tests/cli/test_store_away.py)."""
 
 
@@ -71,7 +71,7 @@ def check(answer: httpx.Response) -> None:
 
 @pytest.mark.parametrize("kind", FAILURES)
 def test_no_answer_says_where_the_store_is(
-    served: tuple[Serving, Failing, httpx.Client], kind: type[errors.StoreError]
+    served: tuple[Serving, Failing, httpx.Client], kind: type[errors.StepwellError]
 ) -> None:
     serving, failing, api = served
     api.post("/api/v1/workflows/add/runs", json={"input": {"a": 1}, "run_id": "known"})
@@ -130,6 +130,7 @@ def test_every_error_of_the_store_has_a_text_without_its_place() -> None:
         errors.RunPaused("r", "node_failed", store=WHERE),
         errors.ServerError(f"{WHERE}: refused"),
         errors.NotAllowed(f"{WHERE}: refused", status=403),
+        errors.NotStored(WHERE),
         errors.OtherRoot(WHERE, pipeline="p"),
         errors.ManifestError(WHERE, pipeline="p", path=WHERE),
         errors.DefinitionError("a node is wrong", where=WHERE),

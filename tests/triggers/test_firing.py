@@ -14,7 +14,7 @@ from stepwell.errors import InputError, StoreCorrupt
 from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
 from stepwell.triggers.rendering import Start
-from stepwell.triggers.state import RECORD, TriggerState
+from stepwell.triggers.state import RECORD, Backfill, TriggerState
 from stepwell.triggers.times import time_text
 from tests.triggers.processes import MINUTE, START, Real, World, end, settled, texts
 
@@ -74,6 +74,27 @@ def test_what_was_missed_is_caught_up_as_asked(policy: Any, grace: int, minutes:
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 4_000), st.booleans()), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize("left", ["queue", "backfills"])
+def test_what_waits_is_looked_at_at_once_unless_the_run_before_is_active(left: str) -> None:
+    now = START * SECOND
+    trigger = Trigger("t", "w", every=600, overlap="queue")
+    state = TriggerState(1, "d", now, now, now)
+    assert deciding.next_look(trigger, state, now, busy=False) == now + 600 * SECOND
+    waiting = {"queue": (now,), "backfills": (Backfill(now - 1, now),)}[left]
+    state = state.changed(**{left: waiting})
+    assert deciding.next_look(trigger, state, now, busy=False) == now
+    assert deciding.next_look(trigger, state, now, busy=True) == now + deciding.BUSY_AGAIN
+
+
+def test_only_a_clock_that_was_set_back_is_told_as_one() -> None:
+    now = START * SECOND
+    trigger = Trigger("t", "w", every=600)
+    state = TriggerState(1, "d", now, now, now)
+    for later in (0, 600, 6_000):
+        assert not deciding.decide(trigger, state, now + later * SECOND, busy=False).clock_moved
+    assert deciding.decide(trigger, state, now - 2 * deciding.CLOCK_SET_BACK, busy=False).clock_moved
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

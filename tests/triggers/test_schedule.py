@@ -121,6 +121,15 @@ def _offset(time: int, zone: ZoneInfo) -> timedelta | None:
     return datetime.fromtimestamp(time / SECOND, zone).utcoffset()
 
 
+@pytest.mark.parametrize("zone", ZONES)
+def test_the_latest_time_may_be_long_ago(zone: str) -> None:
+    """It is sought backwards, an hour first."""
+    schedule = Cron("0 0 1 1 *", zone)
+    (new_year,) = next_fires(schedule, at("2025-06-01T00:00"), 1)
+    assert schedule.latest(at("2026-12-01T00:00"), at("2020-06-01T00:00")) == new_year
+    assert schedule.latest(at("2026-12-01T00:00"), new_year) is None
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.sampled_from(CRONS), st.sampled_from(ZONES), st.integers(at("2026-01-01T00:00"), at("2026-12-31T00:00")))
 def test_it_does_not_matter_when_one_looks(cron: str, zone: str, time: int) -> None:

@@ -183,6 +183,16 @@ def test_a_form_is_told_apart_by_its_fields_whatever_its_type_says() -> None:
     assert hook.take(body, SENDERS["slack"](body, NOW)) == (first.run_id, False)
 
 
+def test_what_says_that_it_is_json_and_is_not_is_told_apart_as_a_text() -> None:
+    """Signed anew at another time, it is the same delivery: by its text, not by its signature."""
+    hook = Hook("slack", input={}, webhook={"delivery": "{{ body }}"})
+    body = b"{no JSON"
+    text = {"content-type": "text/plain"}
+    first = hook.take(body, {**text, **SENDERS["slack"](body, NOW)})
+    assert hook.take(body, {**text, **SENDERS["slack"](body, NOW + 5)}, NOW + 5) == (first.run_id, False)
+    assert hook.take(b"{other", {**text, **SENDERS["slack"](b"{other", NOW)}).is_new
+
+
 def test_without_an_id_the_same_signed_bytes_are_one_delivery_and_with_a_plain_secret_each_is_new() -> None:
     signed, plain = Hook("github"), Hook("bearer")
     assert signed.post().run_id == signed.post().run_id

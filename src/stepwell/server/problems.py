@@ -37,6 +37,7 @@ _STATUS: tuple[tuple[type[errors.StepwellError], int], ...] = (
     (errors.UnsafePath, 422),
     (errors.StoreFull, 507),
     (errors.StoreError, 503),
+    (errors.NotStored, 503),
     (errors.EngineClosed, 503),
 )
 """The first that fits."""
@@ -95,7 +96,7 @@ def problem_of(error: BaseException) -> HttpProblem:
             more = {"run_id": clean(error.run_id)} if isinstance(error, errors.RunError) else {}
             passes = isinstance(error, errors.RunBusy | errors.PipelineBusy | errors.StoreError)
             headers = {"Retry-After": RETRY_AFTER[status]} if passes and status in RETRY_AFTER else {}
-            if isinstance(error, errors.StoreError):
+            if isinstance(error, errors.StoreError | errors.NotStored):
                 log.warning("a request failed: %s: %s", short_name(type(error)), message_of(error))
             detail = clean(error.public_message)
             return HttpProblem(status, detail, error=short_name(type(error)), headers=headers, **more)
