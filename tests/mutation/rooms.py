@@ -27,6 +27,9 @@ ROOMS = {
     ),
     "base/templates": Room(("tests/base/templates", "tests/define", "tests/handlers")),
     "base/types": Room(("tests/base/types", "tests/engine/test_typed", "tests/define")),
+    "answers": Room(
+        ("tests/server/test_openapi", "tests/server/test_walk", "tests/cli/test_exit_codes", "tests/pipeline/test_page")
+    ),
     "core": Room(("tests/core", *_ENGINE_TESTS)),
     "core/store": Room((*_STORE_TESTS, "tests/core/store")),
     "stores": Room(_STORE_TESTS),
