@@ -15,7 +15,7 @@ from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
 RECORDS: dict[str, Any] = {
-    "ls": list[runs.RunRecord],
+    "ls": list[runs.RunRecord] | runs.RunCountsRecord,
     "show": runs.RunReport | nodes.NodeDetail | workflows.DocumentRecord,
     "why": reports.WhyDetail,
     "audit": reports.AuditRecord,
@@ -52,6 +52,10 @@ RECORDS: dict[str, Any] = {
 CASES = {
     "ls": 0,
     "ls --status nonsense": 2,
+    "ls --count status": 0,
+    "ls --count day --search SHOP": 0,
+    "ls --count nonsense": 2,
+    "ls --fork-of nowhere": 3,
     "show again": 0,
     "show again flaky": 0,
     "show shop:failed validate": 0,

@@ -13,6 +13,8 @@ from tests.server.running import running
 
 QUESTIONS = {
     "ls": "runs",
+    "ls --search FIRST": "runs?q=FIRST",
+    "ls --count workflow": "runs/counts?by=workflow",
     "show first x": "runs/first/nodes/x",
     "why first": "runs/first/why",
     "why first x": "runs/first/why?node=x",

@@ -26,6 +26,7 @@ from stepwell.core.model import (
     Claim,
     Claimed,
     CountNodes,
+    CountRuns,
     Create,
     Delete,
     DeleteGraph,
@@ -179,6 +180,8 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [GetVersion("document", NAMES[0], number) for number in (None, 1, 2, 9)]
         queries.append(GetVersion("document", NAMES[0], digest="b"))
         queries += [ListRecords("token"), ListRecords("trigger", after=NAMES[0], limit=1), GetRecord("token", NAMES[1])]
+        queries += [CountRuns(ListRuns(), by) for by in ("status", "workflow", "day")]
+        queries += [ListRuns(text="R"), CountRuns(ListRuns(text="1"), "status")]
         queries += [GetAttemptColumns(run, limit=2, indexes=(0, 2), details=True) for run in RUNS]
         present = [run.id for run in reader.all_runs(self.memory)]
         return queries + [query(run) for run in present for query in of_run]

@@ -249,6 +249,7 @@ def ask(given: Any) -> None:
 QUERIES = [
     "GetRun",
     "ListRuns",
+    "CountRuns",
     "ListNodes",
     "GetNodeColumns",
     "GetAttemptColumns",

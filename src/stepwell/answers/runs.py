@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from typing_extensions import TypedDict
 
@@ -66,6 +66,33 @@ class RunRecord(RunChange):
     """How long it took; null before its end."""
     origin: OriginRecord | None
     """What it was forked from; null if it is no fork."""
+
+
+CountBy: TypeAlias = Literal["status", "workflow", "hour", "day"]
+
+
+class RunCount(TypedDict):
+    """How many runs have one status, one workflow, or were created in one hour or on one day."""
+
+    value: str
+    """The status, the name of the workflow, or when the hour or day begins."""
+    count: int
+    """How many runs that are."""
+    exact: bool
+    """Whether these are all; otherwise there are at least so many."""
+
+
+class RunCountsRecord(TypedDict):
+    """How many runs there are."""
+
+    by: CountBy
+    """What they are counted by."""
+    counts: list[RunCount]
+    """The counts, in order of their values; what no run has is left out."""
+    total: int
+    """How many runs were counted."""
+    exact: bool
+    """Whether these are all; otherwise there are at least so many."""
 
 
 class DocumentReference(TypedDict):

@@ -38,6 +38,8 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
         [
             GetRun(RUN),
             ListRuns(),
+            ListRuns(text="x"),
+            CountRuns(ListRuns(), "workflow"),
             ListNodes(RUN),
             ListAttempts(RUN),
             GetNodeColumns(RUN),
@@ -57,6 +59,8 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
     ) == [
         None,
         RunPage((), None),
+        RunPage((), None),
+        CountedRuns(),
         (),
         (),
         NodeColumns(),
@@ -246,6 +250,51 @@ def test_columns_of_some_attempts_say_who_ran_them_and_what_they_raised(store: S
             query = query._replace(after=page.cursor)
         assert numbers == [(0, 1), (0, 2), (2, 1)]
     assert store.read([GetAttemptColumns(RUN, indexes=())])[0].indexes == ()
+
+
+def test_runs_are_searched_for_a_text(store: Store) -> None:
+    of = graph(a="")
+    start(store, of, "order-1", workflow="Shop", tags=(("customer", "Ann%"), ("kind", "ORDER")))
+    start(store, of, "Order-2", workflow="returns", tags=(("customer", "anne"),))
+    start(store, of, "x_3", workflow="Käse", tags=(("shop", "r"),))
+    assert listed(store, text="order") == ["Order-2", "order-1"]
+    assert listed(store, text="SHOP") == ["x_3", "order-1"]
+    assert listed(store, text="customer=ann") == ["Order-2", "order-1"]
+    assert listed(store, text="nn%") == ["order-1"]
+    assert listed(store, text="_") == ["x_3"]
+    assert listed(store, text="käse") == ["x_3"]
+    assert listed(store, text="KÄSE") == [], "only of ASCII letters the case is ignored, alike in all stores"
+    assert listed(store, text="order", workflow="returns") == ["Order-2"]
+    assert listed(store, text="order", statuses=(RunStatus.COMPLETED,)) == listed(store, text="nothing") == []
+    first = reader.list_runs(store, ListRuns(1, text="order"))
+    assert listed(store, text="order", before=first.cursor) == ["order-1"]
+
+
+def test_runs_are_counted(store: Store, clock: ManualClock) -> None:
+    def counts(by: Any, limit: int = 100, **options: Any) -> tuple[dict[str, int], bool]:
+        (found,) = store.read([CountRuns(ListRuns(**options), by, limit)])
+        return dict(found.counts), found.exact
+
+    assert counts("status") == ({}, True)
+    of = serve(store, graph(a=""), "done")
+    work(store, runs=("done",))
+    hour = clock.now() // (3_600 * SECOND) * 3_600 * SECOND
+    clock.advance(3_600)
+    start(store, of, "one", tags=(("kind", "test"),))
+    start(store, of, "two", workflow="returns")
+    assert counts("status") == ({"COMPLETED": 1, "PENDING": 2}, True)
+    assert counts("status", statuses=(RunStatus.PENDING,)) == ({"PENDING": 2}, True)
+    assert counts("status", tags=(("kind", "test"),)) == ({"PENDING": 1}, True)
+    assert counts("status", before=1) == ({"COMPLETED": 1, "PENDING": 2}, True)
+    assert counts("workflow") == ({"orders": 2, "returns": 1}, True)
+    assert counts("workflow", text="RETURN", statuses=(RunStatus.PENDING, RunStatus.FAILED)) == ({"returns": 1}, True)
+    assert counts("hour") == ({str(hour): 1, str(hour + 3_600 * SECOND): 2}, True)
+    assert sum(counts("day")[0].values()) == 3
+    assert counts("workflow", limit=3)[1]
+    some, exact = counts("workflow", limit=2, statuses=())
+    assert not exact or sum(some.values()) == 3, (
+        "a store may count more than it is asked to, and says whether these are all"
+    )
 
 
 def test_nodes_are_counted_by_status(store: Store) -> None:

@@ -85,7 +85,7 @@ def _show(
         say((to_dot if dot else to_mermaid)(graph, statuses), end="")
 
 
-class _Workflow(NamedTuple):
+class _NamedGraph(NamedTuple):
     name: str
     graph: Graph
 
@@ -111,17 +111,17 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
     typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
 
 
-def _workflow(connection: Connection, what: str, pairs: Pairs) -> tuple[_Workflow | None, DefinitionError | None]:
+def _workflow(connection: Connection, what: str, pairs: Pairs) -> tuple[_NamedGraph | None, DefinitionError | None]:
     """A workflow that is named by its file or target. A run id may contain a colon, like a target, so what cannot be imported
     may still be a run."""
     if is_file(what):
         document = load_file(connection, what)
-        return _Workflow(document.name, document.graph), None
+        return _NamedGraph(document.name, document.graph), None
     if ":" in what:
         from ..inputs import graph_of_target
 
         try:
-            return _Workflow(*graph_of_target(what, pairs)), None
+            return _NamedGraph(*graph_of_target(what, pairs)), None
         except DefinitionError as error:
             return None, error
     return None, None

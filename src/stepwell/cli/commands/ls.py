@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from ...base.clock import microseconds
 from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import Store, reader
+from ...engine.reports.counting import count_runs
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
 from ...history.why.pauses import pause_of
 from ..connect import Connection
-from ..find import tag_of
+from ..find import find_run, tag_of
 from ..show.words import ago, duration, parse_age, plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...answers.runs import CountBy
+
 PAGE = 1_000
+COUNT_BY = ("status", "workflow", "hour", "day")
 SHORT_ID = 12
 """Hex digits of a run id that encode its time; more are shown for runs of the same millisecond."""
 
@@ -31,6 +37,9 @@ def ls(
     tag: Sequence[str] | None,
     since: str | None,
     prefix: str | None,
+    fork_of: str | None,
+    search: str | None,
+    count: str | None,
     limit: int,
     as_json: bool,
 ) -> None:
@@ -38,14 +47,18 @@ def ls(
     with connection.store() as store:
         created = None if since is None else store.now() - microseconds(parse_age(since))
         statuses = () if status is None else (_status(status),)
-        asked = ListRuns(workflow=workflow, statuses=statuses, tags=tags, since=created, prefix=prefix)
+        asked = ListRuns(workflow=workflow, statuses=statuses, tags=tags, since=created, prefix=prefix, text=search)
+        if fork_of is not None:
+            asked = asked._replace(origin=find_run(store, fork_of).id)
+        if count is not None:
+            return _count(store, asked, count, as_json=as_json)
         runs = [StoredRun(store, row) for row in _newest(store, asked, limit)]
         if as_json:
             say(json_text([run_record(run) for run in runs]))
         elif runs:
             _print_runs(runs, store.now())
         else:
-            chosen = " like that" if workflow or status or tags or since or prefix else ""
+            chosen = " like that" if workflow or status or tags or since or prefix or fork_of or search else ""
             typer.echo(f"no runs{chosen} in {connection.where}", err=True)
 
 
@@ -54,6 +67,16 @@ def _status(given: str) -> RunStatus:
         return RunStatus(given.upper())
     except ValueError:
         raise InputError(f"--status {given}: there are {', '.join(RunStatus)}") from None
+
+
+def _count(store: Store, asked: ListRuns, by: str, *, as_json: bool) -> None:
+    if by not in COUNT_BY:
+        raise InputError(f"--count {by}: there are {', '.join(COUNT_BY)}")
+    found = count_runs(store, asked, cast("CountBy", by))
+    if as_json:
+        return say(json_text(found))
+    for each in found["counts"]:
+        say(f"{plain(each['value'])}  {'' if each['exact'] else 'at least '}{each['count']:,}")
 
 
 def _newest(store: Store, asked: ListRuns, limit: int) -> list[RunRow]:

@@ -6,7 +6,7 @@ Lists are paged by key, never by offset: `after` is the cursor of the page befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ...base.ids import AttemptId, Digest, NodeId, RunId, WorkerId
 from .lanes import Lane
@@ -54,6 +54,26 @@ class ListRuns(NamedTuple):
     """Only runs that were created before."""
     ended_since: int | None = None
     """Only runs that ended then or later."""
+    text: str | None = None
+    """Only runs that have this in their id, workflow or a tag as NAME=VALUE, whatever the case of ASCII letters. Such a page
+    may be short: a store searches a limited number of runs for each."""
+
+
+class CountRuns(NamedTuple):
+    """How many runs there are by what `by` says; times are those of creation. Where more than `limit` runs match, or were to be
+    searched, some of the older ones are not counted."""
+
+    runs: ListRuns
+    """Which; where their page begins and ends does not matter."""
+    by: Literal["status", "workflow", "hour", "day"]
+    limit: int = 100_000
+
+
+class CountedRuns(NamedTuple):
+    counts: tuple[tuple[str, int], ...] = ()
+    """In order of what they are by; times in microseconds since 1970, as text."""
+    exact: bool = True
+    """Whether all runs were counted; otherwise there are at least these."""
 
 
 class ListEnded(NamedTuple):
@@ -263,6 +283,7 @@ Query: TypeAlias = (
     RunQuery
     | GetRun
     | ListRuns
+    | CountRuns
     | ListEnded
     | GetGraph
     | GetGraphAges

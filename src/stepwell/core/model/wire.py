@@ -108,6 +108,7 @@ def _asked() -> dict[str, tuple[Any, Reader]]:
     readers: dict[Any, Reader] = {
         queries.GetRun: _maybe(run),
         queries.ListRuns: lambda data: queries.RunPage(tuple(map(run, data["rows"])), data["cursor"]),
+        queries.CountRuns: _row_reader(queries.CountedRuns),
         queries.ListNodes: page_of(rows.NodeRow),
         queries.ListAttempts: page_of(rows.AttemptRow, tuple),
         queries.GetNodeColumns: _row_reader(queries.NodeColumns),

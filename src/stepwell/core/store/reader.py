@@ -15,7 +15,9 @@ from ...errors import InputError, RunNotFound
 from ..model import (
     AttemptColumns,
     AttemptRow,
+    CountedRuns,
     CountNodes,
+    CountRuns,
     GetAttemptColumns,
     GetGraph,
     GetGraphAges,
@@ -117,10 +119,16 @@ def check_run_id(run_id: object) -> None:
 
 
 def list_runs(store: Store, query: ListRuns) -> RunPage:
-    # A name that no workflow can have, or an id that no run can, which some stores cannot be asked for.
-    if not f"{query.workflow or ''}{query.prefix or ''}".isprintable():
-        return RunPage((), None)
-    return cast(RunPage, store.read([query])[0])
+    return cast(RunPage, store.read([query])[0]) if _may_find(query) else RunPage((), None)
+
+
+def _may_find(query: ListRuns) -> bool:
+    """Whether the names are some that a workflow or run can have; some stores cannot be asked for others."""
+    return f"{query.workflow or ''}{query.prefix or ''}{query.origin or ''}{query.text or ''}".isprintable()
+
+
+def count_runs(store: Store, *queries: CountRuns) -> list[CountedRuns]:
+    return store.read(queries) if all(_may_find(query.runs) for query in queries) else [CountedRuns()] * len(queries)
 
 
 def all_runs(

@@ -15,8 +15,9 @@ from ...answers.streams import EndMessage, JournalMessage, LogMessage, ResetMess
 from ...base.clock import SECOND
 from ...base.codec import text
 from ...base.ids import RunId
-from ...core.model import JournalRow, ListJournal, RunRow
+from ...core.model import JournalRow, ListJournal, ListRuns, RunRow
 from ...core.store import reader
+from ...core.store.rules.filtering import run_matches
 from ...engine.following import pages_of_ended, pages_of_unfinished
 from ...engine.runs.records import journal_record, line_record, run_change
 from ...engine.runs.stored import SLACK, NewLines
@@ -28,6 +29,7 @@ from ..routes import Routes
 from ..service import Given, ServerProcess
 from ..streams.feed import AT_ONCE, MAX_CHANGED, FeedStream
 from ..streams.sse import BEGIN, HEARTBEAT, HEARTBEAT_SECONDS, EventStream, describe_stream, event, moved, written_event
+from .runs import FilterQuery
 
 routes = Routes("events")
 
@@ -162,16 +164,23 @@ class _Journal:
 
 
 @routes.get("/events", "read", response_class=EventStream, responses=describe_stream(RunMessage | ResetMessage))
-async def follow_all(service: Given, request: Request, last_event_id: LastEventId = None) -> EventStream:
-    """How runs stand, whenever that changes: all of them, without a gap. The same may be told twice; runs have no order among
-    each other. First come all runs that have not ended.
+async def follow_all(
+    service: Given, request: Request, asked: Annotated[FilterQuery, Query()], last_event_id: LastEventId = None
+) -> EventStream:
+    """How runs stand, whenever that changes: all that fit, without a gap. The same may be told twice; runs have no order among
+    each other. First come all runs that have not ended. Of the filter, `status` counts for nothing here, so that one hears of
+    a run that no longer has it.
 
     `reset`: too much has happened since the client left off; list the runs anew.
     """
-    return EventStream(service.feed.room(), _all_events(service, _place(last_event_id), Visitor(service, request)))
+    query = asked.query()._replace(statuses=())
+    events = _all_events(service, _place(last_event_id), Visitor(service, request), query)
+    return EventStream(service.feed.room(), events)
 
 
-async def _all_events(service: ServerProcess, since: int | None, visitor: Visitor) -> AsyncIterator[bytes]:
+async def _all_events(
+    service: ServerProcess, since: int | None, visitor: Visitor, query: ListRuns
+) -> AsyncIterator[bytes]:
     """Ids of this stream are times by which all ended runs were sent. So an id is sent, without an event, after each batch."""
     yield BEGIN
     with service.feed.watching(None) as watcher:
@@ -182,7 +191,8 @@ async def _all_events(service: ServerProcess, since: int | None, visitor: Visito
         pages, told = _missed(service, None if lost else since), 0
         while not lost and (page := await to_thread.run_sync(next, pages, None)) is not None:
             for row in page:
-                yield written_event("run", _written(service, row), place)
+                if run_matches(row, query):
+                    yield written_event("run", _written(service, row), place)
             told += len(page)
             lost = told > MAX_CHANGED
         place = now
@@ -190,7 +200,7 @@ async def _all_events(service: ServerProcess, since: int | None, visitor: Visito
         while not watcher.closed and await visitor.may_stay():
             rows, dropped, as_of = watcher.take()
             for each in rows:
-                if isinstance(each, RunRow):
+                if isinstance(each, RunRow) and run_matches(each, query):
                     yield written_event("run", _written(service, each), place)
             if rows or dropped:
                 place = as_of

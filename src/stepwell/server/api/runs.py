@@ -9,11 +9,13 @@ from pydantic import ConfigDict, Field
 
 from ...answers.page import PageOf
 from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, WhyDetail
-from ...answers.runs import ResultsRecord, RunDetail, RunRecord
+from ...answers.runs import CountBy, ResultsRecord, RunCountsRecord, RunDetail, RunRecord
 from ...base.clock import SECOND
 from ...base.commands import DEFAULT_STORE
+from ...base.ids import RunId
 from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import reader
+from ...engine.reports.counting import count_runs
 from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
@@ -43,6 +45,11 @@ class RunFilter(Body):
     """Created before this time."""
     prefix: str | None = Field(default=None, max_length=200)
     """Only with an id that starts with this."""
+    fork_of: str | None = Field(default=None, max_length=200)
+    """Only forks of this run."""
+    q: str | None = Field(default=None, max_length=200)
+    """Only with this in the id, the workflow or a tag as NAME=VALUE, whatever the case of ASCII letters; not in inputs or
+    outputs. A page of such runs may be short, and even empty: `next` says whether there may be more."""
 
     def query(self) -> ListRuns:
         return ListRuns(
@@ -52,11 +59,21 @@ class RunFilter(Body):
             since=moment("since", self.since),
             until=moment("until", self.until),
             prefix=self.prefix or None,
+            origin=None if self.fork_of is None else RunId(self.fork_of),
+            text=self.q or None,
         )
 
 
-class RunQuery(RunFilter):
+class FilterQuery(RunFilter):
     model_config = ConfigDict(extra="ignore")  # as all queries do
+
+
+class CountQuery(FilterQuery):
+    by: CountBy = "status"
+    """What to count them by."""
+
+
+class RunQuery(FilterQuery):
     cursor: paging.Cursor = None
     limit: paging.Limit = 100
 
@@ -95,6 +112,12 @@ def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> PageOf[Run
     page = reader.list_runs(service.store, query)
     items = [listed(service, row) for row in page.runs]
     return paging.page(items, page.cursor)
+
+
+@routes.get("/runs/counts", "read")
+def count_all_runs(service: Given, asked: Annotated[CountQuery, Query()]) -> RunCountsRecord:
+    """How many runs there are by status, workflow, or the hour or day of their creation."""
+    return count_runs(service.store, asked.query(), asked.by)
 
 
 @routes.post(

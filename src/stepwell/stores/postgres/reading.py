@@ -6,6 +6,7 @@ from collections.abc import Collection
 from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
+from ...base.clock import SECOND
 from ...base.ids import AttemptId, attempt_id, split_attempt_id
 from ...core.model import Lane, Query, queries, records, versions
 from ...core.model.outputs import Completion
@@ -21,11 +22,16 @@ from ...core.store.rules.codes import (
     RUN_CODE,
     RUN_STATUS,
 )
+from ...core.store.rules.filtering import SEARCHED, SECONDS_OF, folded
 from ...core.store.rules.paging import attempt_columns, node_columns, page_of
 from .payloads import storable
 from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
 from .receipts import attempts, run_row
 
+_HAS_TEXT = """
+r.key >= f.floor AND (strpos(lower(r.id), %(text)s) > 0 OR strpos(lower(r.workflow), %(text)s) > 0
+ OR EXISTS (SELECT FROM tag t WHERE t.run = r.key AND strpos(lower(t.name || '=' || t.value), %(text)s) > 0))
+"""
 LAST = chr(0x10FFFF)
 """No text that begins with a prefix comes after the prefix and this."""
 
@@ -50,6 +56,8 @@ def question(query: Query) -> Question:
             return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
         case queries.ListRuns():
             return _runs(query)
+        case queries.CountRuns():
+            return _count_runs(query)
         case queries.ListEnded():
             return _ended(query)
         case queries.ListNodes():
@@ -105,8 +113,51 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
             assert_never(query)
 
 
+_FLOOR = f"(coalesce(%(before)s::bigint, (SELECT max(key) + 1 FROM run)) - {SEARCHED})"
+"""The key down to which runs are searched for a text."""
+
+
 def _runs(query: queries.ListRuns) -> Question:
     """Newest first; one more than the page has."""
+    where, given = _chosen_runs(query)
+    statement = f"{_RUN} WHERE {where} ORDER BY r.key DESC LIMIT %(more)s"
+    if query.text is not None:  # a row at least, which has the floor
+        statement = f"SELECT f.floor, x.* FROM (SELECT {_FLOOR} AS floor) f LEFT JOIN LATERAL ({statement}) x ON true"
+
+    def read(rows: Rows) -> queries.RunPage:
+        floor = None
+        if query.text is not None:
+            floor, rows = rows[0][0], sorted((row[1:] for row in rows if row[1] is not None), key=lambda row: -row[0])
+        page = rows[: query.limit]
+        more = floor if floor is not None and floor > 1 else None
+        return queries.RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else more)
+
+    return Question(statement, given | {"more": query.limit + 1}, read)
+
+
+_COUNTED_BY = {"status": "r.status::int", "workflow": "r.workflow"} | {
+    by: f"r.created_at / {seconds * SECOND} * {seconds * SECOND}" for by, seconds in SECONDS_OF.items()
+}
+
+
+def _count_runs(query: queries.CountRuns) -> Question:
+    where, given = _chosen_runs(query.runs._replace(before=None))
+    statement = f"""
+SELECT f.floor, x.* FROM (SELECT {_FLOOR if query.runs.text is not None else 0} AS floor) f LEFT JOIN LATERAL (
+  SELECT counted, count(*) FROM (SELECT {_COUNTED_BY[query.by]} AS counted FROM run r WHERE {where}
+                                 ORDER BY r.key DESC LIMIT %(more)s) r GROUP BY 1) x ON true"""
+
+    def read(rows: Rows) -> queries.CountedRuns:
+        found = [(key, count) for _, key, count in rows if count is not None]
+        exact = (rows[0][0] or 0) <= 1 and sum(count for _, count in found) <= query.limit
+        named = ((RUN_STATUS[key] if query.by == "status" else str(key), count) for key, count in found)
+        return queries.CountedRuns(tuple(sorted(named)), exact)
+
+    return Question(statement, given | {"before": None, "more": query.limit + 1}, read)
+
+
+def _chosen_runs(query: queries.ListRuns) -> tuple[str, dict[str, Any]]:
+    """The condition for the runs that are asked for, and its values; `f` has the floor of a search."""
     asked: dict[str, Any] = {
         "r.key < %(before)s": query.before,
         "r.workflow = %(workflow)s": query.workflow,
@@ -127,14 +178,11 @@ def _runs(query: queries.ListRuns) -> Question:
         given |= {f"tag{place}": storable(name), f"value{place}": storable(value)}
     if query.statuses:
         where.append(_status_is(query.statuses))
-    given = {key: value for key, value in given.items() if key not in ("statuses", "tags")} | {"more": query.limit + 1}
-    statement = f"{_RUN} WHERE {' AND '.join(where) or 'true'} ORDER BY r.key DESC LIMIT %(more)s"
-
-    def read(rows: Rows) -> queries.RunPage:
-        page = rows[: query.limit]
-        return queries.RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else None)
-
-    return Question(statement, given, read)
+    if query.text is not None:
+        where.append(_HAS_TEXT)
+        given["text"] = storable(folded(query.text))
+    given = {key: value for key, value in given.items() if key not in ("statuses", "tags")}
+    return " AND ".join(where) or "true", given
 
 
 def _status_is(statuses: Collection[RunStatus]) -> str:

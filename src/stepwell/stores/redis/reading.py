@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
+from ...base.clock import SECOND
 from ...base.ids import AttemptId, Digest, RunId, split_attempt_id
 from ...core.model import Query, queries, records, versions
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...core.model.status import NodeStatus
-from ...core.store.rules.codes import KINDS, NODE_STATUS
+from ...core.store.rules.codes import KINDS, NODE_STATUS, RUN_STATUS
+from ...core.store.rules.filtering import SECONDS_OF, folded
 from ...core.store.rules.paging import attempt_columns, line_matches, page_of
 from .decoding import Blobs, admission, record, value_of, whole
 from .fields import LARGEST, Arguments, Fields, unpack_document
@@ -68,6 +71,26 @@ def _after_line(query: queries.ListLines | queries.ListMarks) -> Fields:
     return fields | {"claim": claim, "ordinal": ordinal, "index": index}
 
 
+def _searched(query: queries.ListRuns) -> Fields:
+    return {} if query.text is None else {"text": folded(query.text)}
+
+
+def _counted_runs(query: queries.CountRuns) -> Fields:
+    asked = query.runs
+    runs = Arguments().fields(asked) | _searched(asked)
+    is_plain = asked == queries.ListRuns(asked.limit, asked.before, statuses=asked.statuses)
+    return {"runs": runs, "plain": is_plain, "unit": SECONDS_OF.get(query.by, 0) * SECOND}
+
+
+def run_counts(parts: Sequence[Sequence[Any]], query: queries.CountRuns, *, exact: bool) -> queries.CountedRuns:
+    """Counts of several calls, as one."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        for key, count in zip(part[::2], part[1::2], strict=True):
+            counts[RUN_STATUS[int(key)] if query.by == "status" else key.decode()] += count
+    return queries.CountedRuns(tuple(sorted(counts.items())), exact)
+
+
 def _chosen_attempts(query: queries.GetAttemptColumns) -> Fields:
     if query.indexes is None:
         return {}
@@ -86,7 +109,8 @@ def _attempt_columns(query: queries.GetAttemptColumns, found: Any, blobs: Blobs)
 
 
 _MORE: dict[type[Query], Callable[[Any], Fields]] = {
-    queries.ListRuns: lambda query: {"limit": max(0, query.limit)},
+    queries.ListRuns: lambda query: {"limit": max(0, query.limit)} | _searched(query),
+    queries.CountRuns: _counted_runs,
     queries.ListNodes: _chosen_nodes,
     queries.GetOutputs: _chosen_nodes,
     queries.GetAttemptColumns: _chosen_attempts,
@@ -177,6 +201,7 @@ def _run_ids(_: Query, found: Sequence[bytes], __: Blobs) -> tuple[RunId, ...]:
 _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.GetRun: _one(RunRow),
     queries.ListRuns: lambda query, found, blobs: found,
+    queries.CountRuns: lambda query, found, blobs: found,
     queries.ListEnded: _ended,
     queries.GetGraph: lambda query, found, blobs: unpack_document(found),
     queries.GetGraphAges: lambda query, found, blobs: {

@@ -19,6 +19,8 @@ from ...base.words import error_text
 from ...core.model import (
     Answer,
     Batch,
+    CountedRuns,
+    CountRuns,
     Hint,
     ListLines,
     ListMarks,
@@ -49,9 +51,11 @@ from .decoding import blobs_of, value_of
 from .fields import Arg, Arguments
 from .hints import Hints
 from .library import LIMITS, SCANNED, library
-from .reading import lines_of, question, run_page
+from .reading import lines_of, question, run_counts, run_page
 from .request import Request, parts_before
 
+SEARCHING_CALLS = 20
+"""Calls that search runs for a text, or count them, before an answer is given, complete or not."""
 LAYOUT = 7
 """The version of the keys: see `lua/keys.lua`."""
 
@@ -146,17 +150,31 @@ class RedisStore:
         """Some queries look through more than one call may: the rest is asked for here."""
         if isinstance(query, ListRuns):
             return self._runs(query, answer)
+        if isinstance(query, CountRuns):
+            return self._run_counts(query, answer)
         if isinstance(query, ListLines | ListMarks):
             return self._lines(query, answer)
         return answer
 
     def _runs(self, query: ListRuns, answer: Any) -> RunPage:
         rows, more, stopped = answer
-        while stopped is not None and len(rows) <= query.limit:
+        calls = 1
+        while stopped is not None and len(rows) <= query.limit and (query.text is None or calls < SEARCHING_CALLS):
             ((others, more, stopped),) = self._ask([query._replace(before=stopped, limit=query.limit - len(rows))])
             rows = rows + others
+            calls += 1
         with self._decoding(StoreCorrupt):
-            return run_page(rows, bool(more))
+            page = run_page(rows, bool(more))
+        return page if stopped is None or page.cursor is not None else page._replace(cursor=stopped)
+
+    def _run_counts(self, query: CountRuns, answer: Any) -> CountedRuns:
+        counts, stopped = answer
+        parts = [counts]
+        while stopped is not None and len(parts) < SEARCHING_CALLS:
+            ((counts, stopped),) = self._ask([query._replace(runs=query.runs._replace(before=stopped))])
+            parts.append(counts)
+        with self._decoding(StoreCorrupt):
+            return run_counts(parts, query, exact=stopped is None)
 
     def _lines(self, query: ListLines | ListMarks, answer: Any) -> Page[LineRow]:
         lines: list[LineRow] = []

@@ -31,9 +31,8 @@ from .ops.leases import stops
 from .ops.records import answer_record
 from .ops.versions import answer_version
 from .payloads import resolve, unpack
-from .run_rows import RUN, ended_runs, indexed_by, run_row
+from .run_rows import RUN, count_runs, ended_runs, list_runs, run_row
 
-_RUN_UNFINISHED = indexed_by("run_unfinished")
 _NEVER = 2**63 - 1
 _UNUSED_GRAPHS = """
 SELECT digest, workflow FROM graph g
@@ -54,7 +53,9 @@ def answer(tx: Transaction, query: Query) -> Any:
             row = tx.one(RUN + "WHERE r.id = ?", (run_id,))
             return None if row is None else run_row(tx, row)
         case queries.ListRuns():
-            return _runs(tx, query)
+            return list_runs(tx, query)
+        case queries.CountRuns():
+            return count_runs(tx, query)
         case queries.ListEnded():
             return ended_runs(tx, query)
         case queries.ListNodes():
@@ -105,66 +106,6 @@ def answer(tx: Transaction, query: Query) -> Any:
             return answer_record(tx, query)
         case _:
             assert_never(query)
-
-
-def _runs(tx: Transaction, query: queries.ListRuns) -> queries.RunPage:
-    """Use the index with which the query costs what it finds, not what is stored."""
-    if query.origin is not None:
-        source = indexed_by("run_origin")
-    elif query.prefix:
-        source = indexed_by("sqlite_autoindex_run_1")
-    elif (
-        query.digest is not None
-        and query.statuses
-        and all(codes.RUN_CODE[s] < codes.R_TERMINAL for s in query.statuses)
-    ):
-        source = _RUN_UNFINISHED
-    elif query.ended_before is not None or query.ended_since is not None:
-        source = indexed_by("run_ended")
-    elif query.statuses and query.digest is None:
-        # One status at a time, which the index has in order: only the rows of the page are sorted.
-        source = indexed_by("run_status")
-        each = (query._replace(statuses=(status,)) for status in dict.fromkeys(query.statuses))
-        rows = [row for one in each for row in _some_runs(tx, one, source)]
-        return _page(tx, query, sorted(rows, key=lambda row: -row[0]))
-    elif query.workflow is not None and not query.tags:
-        source = indexed_by("run_workflow")
-    else:
-        source = RUN
-    return _page(tx, query, _some_runs(tx, query, source))
-
-
-def _page(tx: Transaction, query: queries.ListRuns, rows: list[Any]) -> queries.RunPage:
-    page = rows[: query.limit]
-    return queries.RunPage(tuple(run_row(tx, row) for row in page), page[-1][0] if len(rows) > len(page) else None)
-
-
-def _some_runs(tx: Transaction, query: queries.ListRuns, source: str) -> list[Any]:
-    """The newest first, one more than the page holds."""
-    asked: dict[str, object] = {
-        "r.key < ?": query.before,
-        "r.workflow = ?": query.workflow,
-        "r.ended_at < ?": query.ended_before,
-        "r.ended_at >= ?": query.ended_since,
-        "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
-        "r.origin = ?": query.origin,
-        "r.created_at >= ?": query.since,
-        "r.created_at < ?": query.until,
-    }
-    chosen = {condition: value for condition, value in asked.items() if value is not None}
-    where, values = [*chosen], [*chosen.values()]
-    if query.prefix:
-        where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
-        values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
-    for tag in query.tags:
-        where.append("r.key IN (SELECT run FROM tag WHERE name = ? AND value = ?)")
-        values += tag
-    if query.statuses:
-        where.append(f"r.status IN ({','.join(str(codes.RUN_CODE[status]) for status in query.statuses)})")
-    if source is _RUN_UNFINISHED:
-        where.append(f"r.status < {codes.R_TERMINAL}")
-    statement = f"{source} WHERE {' AND '.join(where) or '1'} ORDER BY r.key DESC LIMIT ?"
-    return tx.all(statement, (*values, query.limit + 1))
 
 
 def _nodes(tx: Transaction, query: queries.ListNodes) -> Page[NodeRow]:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.model import ListEnded, Page, RunRow
-from ...core.store.rules.codes import GATE, RUN_CODE, RUN_STATUS
+from ...base.clock import SECOND
+from ...core.model import CountedRuns, CountRuns, ListEnded, ListRuns, Page, RunPage, RunRow
+from ...core.store.rules.codes import GATE, R_TERMINAL, RUN_CODE, RUN_STATUS
+from ...core.store.rules.filtering import SEARCHED, SECONDS_OF, folded
 from ...core.store.rules.paging import page_of
 from .ops.ending import Transaction
 from .payloads import resolve
@@ -52,3 +54,99 @@ def ended_runs(tx: Transaction, query: ListEnded) -> Page[RunRow]:
     found = [(row[0], run_row(tx, row)) for row in rows]
     page = page_of(found, query.limit, lambda each: (each[1].ended_at, each[0]))
     return Page((run for _, run in page), page.cursor)
+
+
+_HAS_TEXT = """
+(instr(lower(r.id), ?) OR instr(lower(r.workflow), ?)
+ OR EXISTS (SELECT 1 FROM tag t WHERE t.run = r.key AND instr(lower(t.name || '=' || t.value), ?)))
+"""
+_COUNTED_BY = {"status": "r.status", "workflow": "r.workflow"} | {
+    by: f"r.created_at / {seconds * SECOND} * {seconds * SECOND}" for by, seconds in SECONDS_OF.items()
+}
+
+
+def list_runs(tx: Transaction, query: ListRuns) -> RunPage:
+    index, floor = _index_for(query), _floor(tx, query)
+    # One status at a time, which this index has in order: only the rows of the page are sorted.
+    one_by_one = index == "run_status"
+    each = [query._replace(statuses=(s,)) for s in dict.fromkeys(query.statuses)] if one_by_one else [query]
+    source = RUN if index is None else indexed_by(index)
+    rows: list[Any] = []
+    for one in each:
+        where, values = _chosen(one, index, floor)
+        rows += tx.all(f"{source} WHERE {where} ORDER BY r.key DESC LIMIT ?", (*values, query.limit + 1))
+    rows.sort(key=lambda row: -row[0])
+    page = rows[: query.limit]
+    cursor = page[-1][0] if len(rows) > len(page) else floor
+    return RunPage(tuple(run_row(tx, row) for row in page), cursor)
+
+
+def count_runs(tx: Transaction, query: CountRuns) -> CountedRuns:
+    asked = query.runs._replace(before=None)
+    index, floor = _index_for(asked), _floor(tx, asked)
+    where, values = _chosen(asked, index, floor)
+    source = "run r" if index is None else f"run r INDEXED BY {index}"
+    statement = f"""
+SELECT counted, count(*) FROM (SELECT {_COUNTED_BY[query.by]} AS counted FROM {source} WHERE {where}
+                               ORDER BY r.key DESC LIMIT ?) GROUP BY 1"""
+    rows = tx.all(statement, (*values, query.limit + 1))
+    exact = floor is None and sum(count for _, count in rows) <= query.limit
+    named = ((RUN_STATUS[key] if query.by == "status" else str(key), count) for key, count in rows)
+    return CountedRuns(tuple(sorted(named)), exact)
+
+
+def _index_for(query: ListRuns) -> str | None:
+    """The index with which the query costs what it finds, not what is stored."""
+    unfinished = query.statuses and all(RUN_CODE[status] < R_TERMINAL for status in query.statuses)
+    if query.origin is not None:
+        return "run_origin"
+    if query.prefix:
+        return "sqlite_autoindex_run_1"
+    if query.digest is not None and unfinished:
+        return "run_unfinished"
+    if query.ended_before is not None or query.ended_since is not None:
+        return "run_ended"
+    if query.statuses and query.digest is None:
+        return "run_status"
+    return "run_workflow" if query.workflow is not None and not query.tags else None
+
+
+def _floor(tx: Transaction, query: ListRuns) -> int | None:
+    """The key down to which runs are searched for a text; None if that is all of them."""
+    if query.text is None:
+        return None
+    top = query.before
+    if top is None:
+        ((top,),) = tx.all("SELECT coalesce(max(key), 0) + 1 FROM run", ())
+    return top - SEARCHED if top - SEARCHED > 1 else None
+
+
+def _chosen(query: ListRuns, index: str | None, floor: int | None) -> tuple[str, list[Any]]:
+    """The condition for the runs that are asked for, and its values."""
+    asked: dict[str, object] = {
+        "r.key < ?": query.before,
+        "r.workflow = ?": query.workflow,
+        "r.ended_at < ?": query.ended_before,
+        "r.ended_at >= ?": query.ended_since,
+        "r.graph = (SELECT key FROM graph WHERE digest = ?)": query.digest,
+        "r.origin = ?": query.origin,
+        "r.created_at >= ?": query.since,
+        "r.created_at < ?": query.until,
+        "r.key >= ?": floor,
+    }
+    chosen = {condition: value for condition, value in asked.items() if value is not None}
+    where, values = [*chosen], [*chosen.values()]
+    if query.prefix:
+        where.append("r.id >= ? AND r.id < ? AND substr(r.id, 1, ?) = ?")
+        values += [query.prefix, query.prefix + chr(0x10FFFF), len(query.prefix), query.prefix]
+    for tag in query.tags:
+        where.append("r.key IN (SELECT run FROM tag WHERE name = ? AND value = ?)")
+        values += tag
+    if query.statuses:
+        where.append(f"r.status IN ({','.join(str(RUN_CODE[status]) for status in query.statuses)})")
+    if index == "run_unfinished":
+        where.append(f"r.status < {R_TERMINAL}")
+    if query.text is not None:
+        where.append(_HAS_TEXT)
+        values += [folded(query.text)] * 3
+    return " AND ".join(where) or "1", values

@@ -13,6 +13,7 @@ from ...model import Lane, Query, queries, records, versions
 from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
+from ..rules.filtering import counted, run_matches
 from ..rules.paging import line_matches, page_of
 from ..rules.payloads import error_type
 from .running import stops
@@ -30,6 +31,8 @@ def answer(state: MemoryState, query: Query) -> Any:
             return None if run is None else run.row()
         case queries.ListRuns():
             return _runs(state, query)
+        case queries.CountRuns():
+            return counted((run.row() for run in reversed(state.runs.values())), query)
         case queries.ListEnded():
             return _ended(state, query)
         case queries.GetGraph(digest):
@@ -179,17 +182,7 @@ def _runs(state: MemoryState, query: queries.ListRuns) -> queries.RunPage:
     found = [
         run
         for run in reversed(state.runs.values())
-        if (query.before is None or run.admission < query.before)
-        and (query.workflow is None or run.created.workflow == query.workflow)
-        and (not query.statuses or run.status in query.statuses)
-        and (query.digest is None or run.graph.digest == query.digest)
-        and (query.origin is None or run.created.origin == query.origin)
-        and set(query.tags) <= set(run.created.tags)
-        and (query.since is None or run.created_at >= query.since)
-        and (query.until is None or run.created_at < query.until)
-        and (query.ended_before is None or (run.ended_at is not None and run.ended_at < query.ended_before))
-        and (query.ended_since is None or (run.ended_at is not None and run.ended_at >= query.ended_since))
-        and (query.prefix is None or run.id.startswith(query.prefix))
+        if (query.before is None or run.admission < query.before) and run_matches(run.row(), query)
     ]
     page = found[: query.limit]
     return queries.RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)

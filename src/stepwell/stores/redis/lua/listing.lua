@@ -110,6 +110,9 @@ local function candidates(q)
   end
 end
 
+-- Whatever the case of ASCII letters, the only ones that `lower` knows.
+local function contains(value, text) return string.find(string.lower(value), text, 1, true) ~= nil end
+
 local function matches(run, q)
   if q.workflow and run.workflow ~= q.workflow then return false end
   if q.digest and run.digest ~= q.digest then return false end
@@ -127,6 +130,11 @@ local function matches(run, q)
   end
   local tags = {}
   for _, tag in ipairs(run.tags or NONE) do tags[tag[1]] = tag[2] end
+  if q.text then
+    local found = contains(run.id, q.text) or contains(run.workflow, q.text)
+    for name, value in pairs(tags) do found = found or contains(name .. '=' .. value, q.text) end
+    if not found then return false end
+  end
   for _, tag in ipairs(q.tags) do
     if tags[tag[1]] ~= tag[2] then return false end
   end
@@ -144,26 +152,70 @@ local function may_match(number, q)
   return false
 end
 
--- At most LIMIT.runs are looked at; then the answer says where to go on.
-function reading.ListRuns(q)
-  local rows, looked, before, more_of = {}, 0, q.before, candidates(q)
+-- Calls a function with the runs that are asked for, newest first, until it returns true. At most LIMIT.runs are looked at; then the
+-- number below which to go on is returned.
+local function search(q, use)
+  local looked, before, more_of = 0, q.before, candidates(q)
   local below, first = numbers_between(q)
   if below < (before or math.huge) then before = below end
   while true do
     local page = more_of(before)
     for k = 1, #page do
       before, looked = page[k], looked + 1
-      if before < first then return {rows, 0, false} end
+      if before < first then return false end
       local run = may_match(before, q) and get_numbered(before)
-      if run and matches(run, q) then
-        if #rows == q.limit then return {rows, 1, false} end
-        insert(rows, run_row(run))
-      end
+      if run and matches(run, q) and use(run) then return false end
     end
     S.runs, S.run_order = {}, {}
-    if #page < PAGE then return {rows, 0, false} end
-    if looked >= LIMIT.runs then return {rows, 0, before} end
+    if #page < PAGE then return false end
+    if looked >= LIMIT.runs then return before end
   end
+end
+
+function reading.ListRuns(q)
+  local rows, more = {}, 0
+  local stopped = search(q, function(run)
+    if #rows == q.limit then
+      more = 1
+      return true
+    end
+    insert(rows, run_row(run))
+    return false
+  end)
+  return {rows, more, stopped}
+end
+
+-- What runs are counted by, and how many. By status alone (`plain`), the sizes of sets say it.
+function reading.CountRuns(q)
+  local wanted, counts, keys, flat, stopped = q.runs, {}, {}, {}, false
+  local function add(key, count)
+    if not counts[key] then insert(keys, key) end
+    counts[key] = (counts[key] or 0) + count
+  end
+  if q.by == 'status' and q.plain then
+    for _, status in pairs(R) do
+      local asked = #wanted.statuses == 0
+      for k = 1, #wanted.statuses do asked = asked or wanted.statuses[k] == status end
+      local count = asked and call('ZCARD', P .. status_set(status)) or 0
+      if count > 0 then add(int(status), count) end
+    end
+  else
+    stopped = search(wanted, function(run)
+      if q.by == 'status' then
+        add(int(run.status), 1)
+      elseif q.by == 'workflow' then
+        add(run.workflow, 1)
+      else
+        add(int(floor(run.created_at / q.unit) * q.unit), 1)
+      end
+      return false
+    end)
+  end
+  for k = 1, #keys do
+    insert(flat, keys[k])
+    insert(flat, counts[keys[k]])
+  end
+  return {flat, stopped}
 end
 
 -- In the order in which they ended. At most LIMIT.runs are looked at; then the answer says where to go on.

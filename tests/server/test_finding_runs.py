@@ -1,0 +1,88 @@
+"""One filter for lists, counts, bulk requests and the stream of all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from stepwell.server.serving import Serving
+from tests.server.running import ADD, client, ended, running
+from tests.server.test_events import events_of
+
+RUNS = "/api/v1/runs"
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    store = f"sqlite:///{tmp_path_factory.mktemp('finding')}/runs.db"
+    with running(store, worker={}) as made, client(made) as api:
+        for name in ("add", "other"):
+            assert api.post("/api/v1/workflows", json={**ADD, "name": name}).status_code == 201
+        for workflow, run, tags in (("add", "one", {"customer": "Anna"}), ("add", "two", {}), ("other", "three", {})):
+            body = {"input": {"a": 1}, "run_id": run, "tags": tags}
+            assert api.post(f"/api/v1/workflows/{workflow}/runs", json=body).status_code == 201
+            ended(api, run)
+        assert api.post(f"{RUNS}/one/fork", json={"run_id": "one-again", "at": 1}).status_code == 201
+        ended(api, "one-again")
+        yield made
+
+
+@pytest.fixture
+def api(serving: Serving) -> Iterator[httpx.Client]:
+    with client(serving) as made:
+        yield made
+
+
+FILTERS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"one", "two", "three", "one-again"}),
+    ({"q": "ONE"}, {"one", "one-again"}),
+    ({"q": "customer=ann", "prefix": "one"}, {"one", "one-again"}),
+    ({"q": "other"}, {"three"}),
+    ({"q": "\x07"}, set()),
+    ({"fork_of": "one"}, {"one-again"}),
+    ({"fork_of": "nobody"}, set()),
+    ({"workflow": "add", "q": "t"}, {"one", "two", "one-again"}),  # "customer" has one
+    ({"status": ["FAILED"]}, set()),
+]
+
+
+@pytest.mark.parametrize(("filter", "expected"), FILTERS)
+def test_lists_counts_and_bulk_requests_take_the_same_filter(
+    api: httpx.Client, filter: dict[str, Any], expected: set[str]
+) -> None:
+    assert {run["id"] for run in api.get(RUNS, params=filter).json()["items"]} == expected
+    counts = api.get(f"{RUNS}/counts", params={**filter, "by": "workflow"}).json()
+    assert (counts["total"], counts["exact"]) == (len(expected), True)
+    by_status = api.get(f"{RUNS}/counts", params=filter).json()
+    found = [{"value": "COMPLETED", "count": len(expected), "exact": True}] if expected else []
+    assert by_status == {"by": "status", "counts": found, "total": len(expected), "exact": True}
+    bulk = api.post("/api/v1/bulk/fork", json={"filter": filter, "dry_run": True}).json()
+    assert {each["run"] for each in bulk["runs"]} == expected
+
+
+def test_runs_are_counted_by_the_day_of_their_creation(api: httpx.Client) -> None:
+    created = api.get(f"{RUNS}/one").json()["created_at"]
+    for by, length in (("day", 10), ("hour", 13)):
+        counts = api.get(f"{RUNS}/counts", params={"by": by}).json()["counts"]
+        assert sum(each["count"] for each in counts) == 4
+        assert counts[0]["value"][:length] == created[:length]
+    assert api.get(f"{RUNS}/counts", params={"by": "colour"}).status_code == 422
+
+
+def test_the_stream_of_all_runs_takes_it_too_but_for_the_status(api: httpx.Client) -> None:
+    asked = {"workflow": "other", "q": "LIVE", "status": ["PAUSED"]}
+    with api.stream("GET", "/api/v1/events", params=asked) as stream:
+        lines = events_of(stream.iter_lines())
+        for workflow, run in (("add", "live-1"), ("other", "dull"), ("other", "live-2")):
+            body = {"input": {"a": 1}, "run_id": run}
+            assert api.post(f"/api/v1/workflows/{workflow}/runs", json=body).status_code == 201
+        told = []
+        for kind, _, data in lines:
+            if kind == "run":
+                told.append(data["id"])
+                if data["status"] == "COMPLETED":
+                    break
+    assert set(told) == {"live-2"}
