@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from stepwell.answers import attempts, fleet, graphs, nodes, pipelines, reports, runs, triggers, workflows
+from stepwell.answers import attempts, failures, fleet, graphs, nodes, pipelines, reports, runs, triggers, workflows
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
@@ -19,6 +19,7 @@ RECORDS: dict[str, Any] = {
     "show": runs.RunReport | nodes.NodeDetail | workflows.DocumentRecord,
     "why": reports.WhyDetail,
     "audit": reports.AuditRecord,
+    "failures": failures.FailuresRecord,
     "attempts": attempts.AttemptTable,
     "logs": list[nodes.LineRecord],
     "checkpoints": list[reports.LabelRecord] | reports.CheckpointRecord,
@@ -66,6 +67,8 @@ CASES = {
     "why nowhere": 3,
     "audit again": 0,
     "audit nowhere": 3,
+    "failures shop:failed": 0,
+    "failures nowhere": 3,
     "attempts again": 0,
     "attempts nowhere": 3,
     "logs again": 0,

@@ -19,6 +19,7 @@ QUESTIONS = {
     "why first": "runs/first/why",
     "why first x": "runs/first/why?node=x",
     "audit first": "runs/first/audit",
+    "failures first": "runs/first/failures",
     "attempts first": "runs/first/attempts",
     "logs first": "runs/first/logs",
     "checkpoints first": "runs/first/checkpoints",

@@ -336,7 +336,13 @@ class ComparisonRecord(TypedDict):
     graph: list[ChangeRecord]
     """Where the nodes that both have are defined differently."""
     nodes: list[PairRecord]
-    """All nodes of both, those that differ first."""
+    """The nodes of both, those that differ first."""
+    size: int
+    """How many nodes there are."""
+    different: int
+    """How many of them differ."""
+    next: str | None
+    """Pass it as `cursor` to get the nodes after these; null at the end."""
 
 
 class ReplayRecord(TypedDict):

@@ -134,6 +134,11 @@ def why(
     """Say why a run or a node waits, failed, was skipped, cancelled or run again."""
 
 
+@declare(app, "failures")
+def failures(run: RunArgument, as_json: AsJson = False) -> None:
+    """List the errors with which nodes of a run failed, the most frequent one first."""
+
+
 @declare(app, "attempts")
 def attempts(run: RunArgument, as_json: AsJson = False) -> None:
     """List every attempt of a run: how long it waited and ran, which worker ran it, and what it raised."""

@@ -245,7 +245,8 @@ def audit_record(row: RunRow, problems: list[str]) -> reports.AuditRecord:
     return {"run": row.id, "status": row.status, "journal_entries": row.seq, "problems": problems}
 
 
-def comparison_record(comparison: Comparison) -> reports.ComparisonRecord:
+def comparison_record(comparison: Comparison, page: slice = slice(None)) -> reports.ComparisonRecord:
+    """`page`: which of its nodes."""
     return {
         "same_outputs": comparison.same_outputs,
         "same_deltas": comparison.same_deltas,
@@ -264,8 +265,11 @@ def comparison_record(comparison: Comparison) -> reports.ComparisonRecord:
                 "output": _change_records(pair.output),
                 "delta": _change_records(pair.delta),
             }
-            for pair in comparison.pairs
+            for pair in comparison.pairs[page]
         ],
+        "size": len(comparison.pairs),
+        "different": len(comparison.different),
+        "next": None,
     }
 
 

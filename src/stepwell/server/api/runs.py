@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Header, Query, Response
 from pydantic import ConfigDict, Field
 
+from ...answers.failures import FailuresRecord
 from ...answers.page import PageOf
 from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, WhyDetail
 from ...answers.runs import CountBy, ResultsRecord, RunCountsRecord, RunDetail, RunRecord
@@ -16,6 +17,7 @@ from ...base.ids import RunId
 from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import reader
 from ...engine.reports.counting import count_runs
+from ...engine.reports.failures import failures
 from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
@@ -203,8 +205,19 @@ def get_audit(run_id: str, service: Given) -> AuditRecord:
     return audit_record(row, audit_run(service.store, row.id))
 
 
+@routes.get("/runs/{run_id}/failures", "read")
+def get_failures(run_id: str, service: Given) -> FailuresRecord:
+    """The nodes of the run that failed, by the class and the message of their errors."""
+    return failures(service.stored(run_id))
+
+
 @routes.get("/runs/{run_id}/diff/{other}", "read")
-def get_diff(run_id: str, other: str, service: Given) -> ComparisonRecord:
-    """Two runs side by side."""
+def get_diff(
+    run_id: str, other: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 1_000
+) -> ComparisonRecord:
+    """Two runs side by side. The nodes that differ come first."""
     service.row(other)
-    return comparison_record(service.run(run_id).diff(other))
+    start = max(0, paging.read(cursor, paging.Number, 0))
+    record = comparison_record(service.run(run_id).diff(other), slice(start, start + limit))
+    more = start + limit < record["size"]
+    return {**record, "next": paging.written(start + limit) if more else None}
