@@ -15,6 +15,9 @@ import pytest
 
 from stepwell import Builder
 from stepwell.core.graph import Graph, from_frozen, to_frozen
+from stepwell.core.store import reader
+from stepwell.core.store.memory import MemoryStore
+from stepwell.engine.code.graphs import commit_graph
 from tests.engine import jobs
 from tests.engine.conftest import OpenEngine
 from tests.sizes import in_seconds, sized
@@ -47,6 +50,20 @@ def test_a_large_graph_is_built_frozen_and_loaded_in_seconds() -> None:
     loaded = in_time("loading the frozen form", lambda: from_frozen(text))
     assert len(loaded) == SIZE
     assert loaded.digest == graph.digest
+
+
+def test_the_document_of_a_graph_that_is_stored_in_chunks_is_not_kept() -> None:
+    def names(of: Graph) -> list[str]:
+        return [spec.name for spec in of]
+
+    store, graph = MemoryStore(), fan().graph()
+    assert store.limits.nodes < SIZE
+    store.commit([commit_graph(store, graph, "fan")])
+    assert "document" not in vars(graph)
+    stored = reader.get_graph(store, graph.digest)
+    assert stored is not None
+    assert names(Graph.load(stored)) == names(graph)
+    assert graph.document == stored
 
 
 def test_a_large_graph_is_stored_once_for_all_its_runs(open_sqlite: OpenEngine, tmp_path: Path) -> None:

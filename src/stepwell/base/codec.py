@@ -70,6 +70,16 @@ def encode_each(values: Iterable[object]) -> bytes:
     return b"[%s]" % b",".join(map(encode_checked, values))
 
 
+def sha256_of_each(values: Iterable[object]) -> str:
+    """The same as `sha256(encode_each(values))`, in less memory."""
+    digest, before = hashlib.sha256(), b"["
+    for value in values:
+        digest.update(before + encode_checked(value))
+        before = b","
+    digest.update(b"[]" if before == b"[" else b"]")
+    return digest.hexdigest()
+
+
 def check(value: object) -> None:
     """Refuse what `json` would silently change (keys that are not strings) or cannot write."""
     if type(value) not in _PLAIN and not _sound(value, 0):

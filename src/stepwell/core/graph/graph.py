@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ...base.codec import decode, encode_checked, encode_each, sha256
+from ...base.codec import decode, encode_checked, sha256, sha256_of_each
 from ...base.ids import Digest, NodeId
 from ...errors import GraphError
 from ..model.lanes import Lane
@@ -111,6 +111,10 @@ class Graph:
         """The canonical bytes of the graph: what is stored."""
         return to_document(self._specs, self.state, self.source)
 
+    def drop_document(self) -> None:
+        """Make the document again when it is asked for: that of a million nodes has 100 MB."""
+        self.__dict__.pop("document", None)
+
     @cached_property
     def digest(self) -> Digest:
         """Identifies this graph."""
@@ -124,7 +128,7 @@ class Graph:
         for spec in self._specs:
             if id(spec.depends_on) not in parents:
                 parents[id(spec.depends_on)] = sorted(nodes[parent].name for parent in spec.depends_on)
-        return sha256(encode_each(sorted((spec.name, parents[id(spec.depends_on)]) for spec in self._specs)))
+        return sha256_of_each(sorted((spec.name, parents[id(spec.depends_on)]) for spec in self._specs))
 
     def take_over(self, same: Graph) -> None:
         """Take over what was computed for an equal graph. The nodes are not shared: they may hold other functions."""

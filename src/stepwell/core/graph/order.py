@@ -81,50 +81,59 @@ def ordered(
 ) -> Ordered:
     """Put acyclic `specs` in order; `parents[i]` are the positions of the parents of `specs[i]`."""
     ids = [spec.id.encode() for spec in specs]
-    path = _path_hashes(ids, parents, sequence)
-    key = _order_keys(specs, parents, path)
+    hashes = _path_hashes(ids, parents, sequence)
+    keys = _order_keys(specs, parents, hashes)
     # As bytes these compare as (level, order key, id) does, and faster.
-    place = [level[i].to_bytes(4, "big") + key[i] + ids[i] for i in range(len(specs))]
-    positions = sorted(range(len(specs)), key=place.__getitem__)
+    place = [level[i].to_bytes(4, "big") + keys[8 * i : 8 * i + 8] + ids[i] for i in range(len(specs))]
+    positions = array("q", sorted(range(len(specs)), key=place.__getitem__))
+    del ids, place
     return Ordered(
-        array("q", positions),
-        array("q", [level[i] for i in positions]),
-        b"".join([key[i] for i in positions]),
-        b"".join([path[i] for i in positions]),
+        positions,
+        array("q", map(level.__getitem__, positions)),
+        _arranged(keys, 8, positions),
+        _arranged(hashes, 32, positions),
     )
 
 
-def _path_hashes(ids: Sequence[bytes], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> list[bytes]:
-    path = [b""] * len(ids)
+def _arranged(parts: bytes, size: int, positions: Iterable[int]) -> bytes:
+    """Parts of this size, in this order."""
+    arranged = bytearray()
+    for i in positions:
+        arranged += parts[size * i : size * i + size]
+    return bytes(arranged)
+
+
+def _path_hashes(ids: Sequence[bytes], parents: Sequence[Sequence[int]], sequence: Sequence[int]) -> bytes:
+    path = bytearray(32 * len(ids))
     siblings: Sequence[int] | None = None
     above = b""
     for position in sequence:
         own = parents[position]
         if own is not siblings:  # members of a fan-out share their parents
             siblings = own
-            above = b"\0" + (b"".join(sorted(path[p] for p in own)) if own else START)
-        path[position] = sha256(ids[position] + above).digest()
-    return path
+            above = b"\0" + (b"".join(sorted(path[32 * p : 32 * p + 32] for p in own)) if own else START)
+        path[32 * position : 32 * position + 32] = sha256(ids[position] + above).digest()
+    return bytes(path)
 
 
-def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], path: Sequence[bytes]) -> list[bytes]:
+def _order_keys(specs: Sequence[NodeSpec], parents: Sequence[Sequence[int]], path: bytes) -> bytes:
     """From the path hash of the smallest-id parent, and the place among *all* of its children (for a root: among the roots)."""
     children_so_far = [0] * len(parents)
     roots_so_far = 0
     siblings: Sequence[int] | None = None
     smallest, above = -1, START
-    keys = []
+    keys = bytearray()
     for own in parents:
         if own is not siblings:
             siblings = own
             smallest = own[0] if len(own) == 1 else min(own, key=lambda p: specs[p].id, default=-1)
-            above = path[smallest] if own else START
+            above = path[32 * smallest : 32 * smallest + 32] if own else START
         place = children_so_far[smallest] if own else roots_so_far
-        keys.append(sha256(above + place.to_bytes(4, "big")).digest()[:8])
+        keys += sha256(above + place.to_bytes(4, "big")).digest()[:8]
         for parent in own:
             children_so_far[parent] += 1
         roots_so_far += not own
-    return keys
+    return bytes(keys)
 
 
 def reachable(

@@ -28,6 +28,7 @@ def commit_graph(store: Store, graph: Graph, workflow: str) -> AddGraph:
     for chunk in chunks:
         store.commit([last])
         last = chunk
+        graph.drop_document()  # it went with the first
     return last
 
 
