@@ -44,7 +44,7 @@ class Order(Workflow):
         note("validate")
         if self.order_id < 0:
             raise ValueError(f"there is no order {self.order_id}")
-        return self.input()
+        return self.workflow_input()
 
     @step
     def ship(self, validate: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_a_workflow_instance_is_defined_by_its_class() -> None:
     definition = definition_of(shop.ShopWorkflow(order_id=7))
     assert definition.workflow == "ShopWorkflow"
     assert definition.target == "tests.define.shop:ShopWorkflow"
-    assert definition.graph is shop.ShopWorkflow.graph()
+    assert definition.graph is shop.ShopWorkflow.workflow_graph()
     assert definition.input == {"order_id": 7, "tags": []}
     assert (definition.on_failure, definition.deadline) == ("fail_fast", None)
 
@@ -61,7 +61,7 @@ def test_an_async_method_gives_a_coroutine() -> None:
 
 
 def test_a_stored_run_finds_the_methods_of_its_class() -> None:
-    graph = Graph.load(shop.ShopWorkflow.graph().document)
+    graph = Graph.load(shop.ShopWorkflow.workflow_graph().document)
     bodies = bodies_for("tests.define.shop:ShopWorkflow")
     assert bodies.find(graph.nodes["validate"]).invoke({"order_id": 3}, None, {}) == {"order": 3}
     report = bodies.find(graph.nodes["report"])
@@ -129,7 +129,7 @@ def test_a_node_of_an_older_graph_gets_only_what_that_graph_promised() -> None:
         def charge(self, validate: Any, enrich: Any = "not promised then") -> Any:
             return validate, enrich
 
-    older = Order.graph().nodes["charge"]._replace(needs=("gone", "validate"))
+    older = Order.workflow_graph().nodes["charge"]._replace(needs=("gone", "validate"))
     body = definition_of(Order()).bodies.find(older)
     assert body.invoke({}, None, {"validate": 1, "gone": 2}) == (1, "not promised then")
 

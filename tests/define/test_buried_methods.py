@@ -52,7 +52,7 @@ def test_a_decorator_that_keeps_a_method_may_stand_on_either_side() -> None:
         def below(self) -> str:
             return "below"
 
-    assert [(spec.id, spec.retry is not None) for spec in Order.graph()] == [("above", True), ("below", True)]
+    assert [(spec.id, spec.retry is not None) for spec in Order.workflow_graph()] == [("above", True), ("below", True)]
     assert (Order().above(), Order().below()) == ("above!", "below!")
 
 
@@ -73,4 +73,4 @@ def test_other_things_in_a_class_are_asked_nothing() -> None:
         @step
         def work(self) -> None: ...
 
-    assert list(Order.graph().nodes) == ["work"]
+    assert list(Order.workflow_graph().nodes) == ["work"]

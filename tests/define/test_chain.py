@@ -33,7 +33,7 @@ def test_each_step_depends_on_the_one_before_it() -> None:
         @step
         def ship(self) -> None: ...
 
-    assert chain(Order.graph()) == ["validate", "charge", "ship"]
+    assert chain(Order.workflow_graph()) == ["validate", "charge", "ship"]
 
 
 def test_an_inserted_step_stands_between() -> None:
@@ -47,7 +47,7 @@ def test_an_inserted_step_stands_between() -> None:
         @step(before_step="ship")
         def charge(self) -> None: ...
 
-    assert chain(Order.graph()) == ["validate", "audit", "charge", "ship"]
+    assert chain(Order.workflow_graph()) == ["validate", "audit", "charge", "ship"]
 
 
 def test_a_step_inserted_at_the_head_is_the_entry_point() -> None:
@@ -59,8 +59,8 @@ def test_a_step_inserted_at_the_head_is_the_entry_point() -> None:
         @step(before_step=validate)
         def receive(self) -> None: ...
 
-    assert chain(Order.graph()) == ["receive", "validate", "ship"]
-    assert Order.graph().nodes["receive"].depends_on == ()
+    assert chain(Order.workflow_graph()) == ["receive", "validate", "ship"]
+    assert Order.workflow_graph().nodes["receive"].depends_on == ()
 
 
 def test_a_step_inserted_after_the_last_one_is_followed_by_what_is_written_below() -> None:
@@ -72,7 +72,7 @@ def test_a_step_inserted_after_the_last_one_is_followed_by_what_is_written_below
         @step
         def ship(self) -> None: ...
 
-    assert chain(Order.graph()) == ["validate", "audit", "ship"]
+    assert chain(Order.workflow_graph()) == ["validate", "audit", "ship"]
 
 
 def test_steps_inserted_at_one_place_keep_the_order_of_writing() -> None:
@@ -92,7 +92,7 @@ def test_steps_inserted_at_one_place_keep_the_order_of_writing() -> None:
         @step(before_step=ship)
         def label(self) -> None: ...
 
-    assert chain(Order.graph()) == ["validate", "audit", "sign", "enrich", "pack", "label", "ship"]
+    assert chain(Order.workflow_graph()) == ["validate", "audit", "sign", "enrich", "pack", "label", "ship"]
 
 
 def test_a_step_can_be_put_next_to_one_that_is_written_later() -> None:
@@ -104,7 +104,7 @@ def test_a_step_can_be_put_next_to_one_that_is_written_later() -> None:
         @step
         def ship(self) -> None: ...
 
-    assert chain(Order.graph()) == ["validate", "audit", "ship"]
+    assert chain(Order.workflow_graph()) == ["validate", "audit", "ship"]
 
 
 def test_nodes_are_declared_in_the_order_of_writing() -> None:
@@ -114,7 +114,7 @@ def test_nodes_are_declared_in_the_order_of_writing() -> None:
         @step(before_step=validate)
         def receive(self) -> None: ...
 
-    assert [spec.id for spec in Order.graph()] == ["validate", "receive"]
+    assert [spec.id for spec in Order.workflow_graph()] == ["validate", "receive"]
 
 
 def test_a_very_long_chain_of_insertions_compiles() -> None:

@@ -74,7 +74,7 @@ def shown(cls: type[Workflow]) -> dict[str, dict[str, list[str]]]:
             for word, names in (("after", spec.depends_on), ("takes", spec.needs), ("was", spec.was))
             if names
         }
-        for spec in cls.graph()
+        for spec in cls.workflow_graph()
     }
 
 

@@ -33,7 +33,7 @@ def test_the_graph_of_the_order_example_is_the_one_in_the_design() -> None:
         @step(also_depends_on=check_inventory)
         def ship(self, ctx: object) -> None: ...
 
-    assert edges(OrderWorkflow.graph()) == {
+    assert edges(OrderWorkflow.workflow_graph()) == {
         "validate": (),
         "audit": ("validate",),
         "enrich": ("audit",),
@@ -57,7 +57,7 @@ def test_explicit_dependencies_keep_the_place_in_the_chain() -> None:
         @step(after_step=charge)
         def invoice(self) -> None: ...
 
-    assert edges(Order.graph()) == {
+    assert edges(Order.workflow_graph()) == {
         "validate": (),
         "check": ("validate",),
         "charge": ("check",),
@@ -77,7 +77,7 @@ def test_none_is_an_entry_point() -> None:
         @step
         def ship(self) -> None: ...
 
-    assert edges(Order.graph()) == {"validate": (), "weather": (), "news": (), "ship": ("weather",)}
+    assert edges(Order.workflow_graph()) == {"validate": (), "weather": (), "news": (), "ship": ("weather",)}
 
 
 def test_previous_can_be_one_dependency_of_several() -> None:
@@ -89,7 +89,7 @@ def test_previous_can_be_one_dependency_of_several() -> None:
         @step(depends_on=[news, PREVIOUS])
         def ship(self) -> None: ...
 
-    assert edges(Order.graph())["ship"] == ("news", "validate")
+    assert edges(Order.workflow_graph())["ship"] == ("news", "validate")
 
 
 def test_nothing_is_previous_to_the_first_step() -> None:
@@ -99,7 +99,7 @@ def test_nothing_is_previous_to_the_first_step() -> None:
         @step(also_depends_on=news)
         def validate(self) -> None: ...
 
-    assert edges(Order.graph())["validate"] == ("news",)
+    assert edges(Order.workflow_graph())["validate"] == ("news",)
 
 
 def test_a_dependency_named_twice_is_one() -> None:
@@ -109,7 +109,7 @@ def test_a_dependency_named_twice_is_one() -> None:
         @step(also_depends_on=["validate", validate])
         def ship(self) -> None: ...
 
-    assert edges(Order.graph())["ship"] == ("validate",)
+    assert edges(Order.workflow_graph())["ship"] == ("validate",)
 
 
 def test_a_dependency_may_be_written_further_down() -> None:
@@ -119,7 +119,7 @@ def test_a_dependency_may_be_written_further_down() -> None:
         @step
         def ship(self) -> None: ...
 
-    assert edges(Order.graph())["report"] == ("ship",)
+    assert edges(Order.workflow_graph())["report"] == ("ship",)
 
 
 def test_a_method_is_known_by_the_name_it_has_in_the_class() -> None:
@@ -131,7 +131,7 @@ def test_a_method_is_known_by_the_name_it_has_in_the_class() -> None:
         @step(depends_on=validate)
         def ship(self) -> None: ...
 
-    assert edges(Order.graph()) == {"validate": (), "ship": ("validate",)}
+    assert edges(Order.workflow_graph()) == {"validate": (), "ship": ("validate",)}
 
 
 def test_one_decorator_can_serve_many_methods() -> None:
@@ -145,7 +145,7 @@ def test_one_decorator_can_serve_many_methods() -> None:
         @task(depends_on=validate)
         def check(self) -> None: ...
 
-    assert edges(Order.graph()) == {"validate": (), "charge": ("validate",), "check": ("validate",)}
+    assert edges(Order.workflow_graph()) == {"validate": (), "charge": ("validate",), "check": ("validate",)}
 
 
 def test_unknown_dependencies_are_all_reported_with_their_lines() -> None:

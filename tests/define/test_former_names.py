@@ -24,7 +24,7 @@ def test_former_names_reach_the_spec() -> None:
 
         report = step(job=shop.summarise, was=("summary",))
 
-    assert {spec.id: spec.was for spec in Order.graph()} == {
+    assert {spec.id: spec.was for spec in Order.workflow_graph()} == {
         "validate": (),
         "pay": ("charge",),
         "thank": ("mail", "notify"),
@@ -39,7 +39,7 @@ def test_a_node_without_former_names_has_the_digest_it_always_had() -> None:
         @step(was=())
         def ship(self) -> None: ...
 
-    assert Order.graph().document == b'[{"id":"validate"},{"depends_on":["validate"],"id":"ship"}]'
+    assert Order.workflow_graph().document == b'[{"id":"validate"},{"depends_on":["validate"],"id":"ship"}]'
 
 
 def test_a_plain_override_keeps_the_former_names_and_one_that_is_decorated_anew_does_not() -> None:
@@ -54,8 +54,8 @@ def test_a_plain_override_keeps_the_former_names_and_one_that_is_decorated_anew_
         @step
         def pay(self) -> None: ...
 
-    assert Same.graph().nodes["pay"].was == ("charge",)
-    assert Anew.graph().nodes["pay"].was == ()
+    assert Same.workflow_graph().nodes["pay"].was == ("charge",)
+    assert Anew.workflow_graph().nodes["pay"].was == ()
 
 
 def test_a_former_name_that_could_mean_several_nodes_is_refused_with_its_line() -> None:

@@ -46,14 +46,14 @@ def test_an_instance_is_frozen_from_the_start() -> None:
         order.order_id = 2
     with pytest.raises(FrozenInstance):
         del order.order_id
-    assert copy.deepcopy(order).input() == order.input()
+    assert copy.deepcopy(order).workflow_input() == order.workflow_input()
 
 
 def test_each_call_sees_an_instance_of_its_own() -> None:
     first, second = invoke("look"), invoke("look")
     assert type(first) is Order
     assert first is not second
-    assert first.input() == {"order_id": 1, "tags": []}
+    assert first.workflow_input() == {"order_id": 1, "tags": []}
 
 
 def test_what_one_attempt_does_to_its_input_the_next_does_not_see() -> None:

@@ -37,8 +37,8 @@ def test_a_subclass_has_the_nodes_and_inputs_of_its_base() -> None:
     class Child(Base):
         express: bool = False
 
-    assert Child.graph() == Base.graph()
-    assert Child(order_id=1).input() == {"order_id": 1, "express": False}
+    assert Child.workflow_graph() == Base.workflow_graph()
+    assert Child(order_id=1).workflow_input() == {"order_id": 1, "express": False}
 
 
 def test_a_subclass_inserts_into_its_own_copy_of_the_chain() -> None:
@@ -50,8 +50,8 @@ def test_a_subclass_inserts_into_its_own_copy_of_the_chain() -> None:
         @step
         def thank(self) -> None: ...
 
-    assert chain(Child.graph()) == ["receive", "validate", "audit", "enrich", "ship", "thank"]
-    assert chain(Base.graph()) == ["validate", "audit", "ship"]
+    assert chain(Child.workflow_graph()) == ["receive", "validate", "audit", "enrich", "ship", "thank"]
+    assert chain(Base.workflow_graph()) == ["validate", "audit", "ship"]
 
 
 def test_an_overridden_method_keeps_its_place_and_options() -> None:
@@ -59,7 +59,7 @@ def test_an_overridden_method_keeps_its_place_and_options() -> None:
         def ship(self) -> str:
             return "child of " + super().ship()
 
-    assert Child.graph() == Base.graph()
+    assert Child.workflow_graph() == Base.workflow_graph()
     assert run(Child(order_id=1), "ship") == "child of base"
     assert run(Base(order_id=1), "ship") == "base"
 
@@ -69,7 +69,7 @@ def test_an_override_may_be_async_or_ask_for_other_outputs() -> None:
         async def ship(self, audit: str) -> str:
             return audit
 
-    spec = Child.graph().nodes["ship"]
+    spec = Child.workflow_graph().nodes["ship"]
     assert spec.body == "loop"
     assert spec.needs == ("audit",)
     assert spec.retry is not None
@@ -85,9 +85,9 @@ def test_a_method_that_is_decorated_anew_keeps_its_place_but_not_its_options() -
         def ship(self) -> str:
             return "child"
 
-    assert chain(Child.graph()) == ["validate", "audit", "ship"]
-    assert Child.graph().nodes["audit"].queue == "slow"
-    assert Child.graph().nodes["ship"].retry is None
+    assert chain(Child.workflow_graph()) == ["validate", "audit", "ship"]
+    assert Child.workflow_graph().nodes["audit"].queue == "slow"
+    assert Child.workflow_graph().nodes["ship"].retry is None
 
 
 def test_a_method_that_is_decorated_anew_can_move() -> None:
@@ -96,7 +96,7 @@ def test_a_method_that_is_decorated_anew_can_move() -> None:
         def audit(self) -> str:
             return "child"
 
-    assert chain(Child.graph()) == ["validate", "ship", "audit"]
+    assert chain(Child.workflow_graph()) == ["validate", "ship", "audit"]
 
 
 def test_a_step_can_leave_the_chain_and_a_task_can_join_it() -> None:
@@ -105,15 +105,15 @@ def test_a_step_can_leave_the_chain_and_a_task_can_join_it() -> None:
         def audit(self) -> str:
             return "child"
 
-    assert Middle.graph().nodes["ship"].depends_on == ("validate",)
-    assert Middle.graph().nodes["audit"].depends_on == ("ship",)
+    assert Middle.workflow_graph().nodes["ship"].depends_on == ("validate",)
+    assert Middle.workflow_graph().nodes["audit"].depends_on == ("ship",)
 
     class Child(Middle):
         @step
         def audit(self) -> str:
             return "grandchild"
 
-    assert chain(Child.graph()) == ["validate", "ship", "audit"]
+    assert chain(Child.workflow_graph()) == ["validate", "ship", "audit"]
 
 
 def test_the_method_of_a_base_still_names_the_node_that_overrides_it() -> None:
@@ -126,7 +126,7 @@ def test_the_method_of_a_base_still_names_the_node_that_overrides_it() -> None:
         @task(depends_on=Base.validate)
         def check(self) -> None: ...
 
-    assert Child.graph().nodes["check"].depends_on == ("validate",)
+    assert Child.workflow_graph().nodes["check"].depends_on == ("validate",)
 
 
 def test_a_mixin_brings_steps_of_its_own() -> None:
@@ -138,7 +138,7 @@ def test_a_mixin_brings_steps_of_its_own() -> None:
         @step(after_step="thank")
         def rest(self) -> None: ...
 
-    assert chain(Child.graph()) == ["validate", "audit", "ship", "thank", "rest"]
+    assert chain(Child.workflow_graph()) == ["validate", "audit", "ship", "thank", "rest"]
 
 
 def test_a_node_cannot_be_overridden_by_something_that_is_no_method() -> None:
@@ -159,7 +159,7 @@ def test_a_base_without_steps_holds_inputs_for_others() -> None:
 
     assert run(Child(name="Ada"), "greet") == "Ada"
     with pytest.raises(DefinitionError, match="Named has no steps"):
-        Named.graph()
+        Named.workflow_graph()
     with pytest.raises(DefinitionError, match="Named has no steps"):
         definition_of(Named(name="Ada"))
 
@@ -212,7 +212,7 @@ def test_every_option_of_a_class_is_inherited_unless_it_is_given_anew(changed: s
     class Grandchild(Child): ...
 
     for cls in (Child, Grandchild):
-        made, (node,) = definition_of(cls()), cls.graph().in_order
+        made, (node,) = definition_of(cls()), cls.workflow_graph().in_order
         assert {
             "on_failure": made.on_failure,
             "deadline": made.deadline,

@@ -33,7 +33,7 @@ class Order(Workflow):  # order
 def test_inputs_are_attributes_and_defaults_are_filled_in() -> None:
     order = Order(order_id=7, amount=3)
     assert (order.order_id, order.amount, order.note, order.lines) == (7, 3, None, [])
-    assert order.input() == {"order_id": 7, "amount": 3, "note": None, "lines": []}
+    assert order.workflow_input() == {"order_id": 7, "amount": 3, "note": None, "lines": []}
     assert repr(order) == "Order(order_id=7, amount=3, note=None, lines=[])"
 
 
@@ -65,7 +65,7 @@ def test_a_workflow_without_inputs_takes_none() -> None:
         @step
         def work(self) -> None: ...
 
-    assert Nightly().input() == {}
+    assert Nightly().workflow_input() == {}
     with pytest.raises(InputError, match="this workflow takes none"):
         Nightly(day=3)
 
@@ -99,7 +99,7 @@ def test_a_workflow_without_inputs_takes_none() -> None:
 def test_values_are_held_against_their_annotation(annotation: Any, right: list[Any], wrong: list[Any]) -> None:
     built = type(Workflow)("Built", (Workflow,), {"__annotations__": {"value": annotation}})
     for value in right:
-        assert built(value=value).input() == codec.decode(codec.encode({"value": value}))
+        assert built(value=value).workflow_input() == codec.decode(codec.encode({"value": value}))
     for value in wrong:
         with pytest.raises(InputError, match="value"):
             built(value=value)
@@ -172,7 +172,7 @@ def test_mutable_values_and_defaults_are_not_shared() -> None:
     first = Order(order_id=1, amount=1, lines=lines)
     lines[0]["sku"] = 2
     assert first.lines == [{"sku": 1}]
-    first.input()["lines"].clear()
+    first.workflow_input()["lines"].clear()
     assert first.lines == [{"sku": 1}]
     Order(order_id=1, amount=1).lines.append({"sku": 9})
     assert Order(order_id=1, amount=1).lines == []
@@ -189,4 +189,4 @@ def test_the_base_itself_has_no_instances() -> None:
     with pytest.raises(TypeError, match="Workflow is a base"):
         Workflow()
     with pytest.raises(DefinitionError, match="Workflow has no steps"):
-        Workflow.graph()
+        Workflow.workflow_graph()

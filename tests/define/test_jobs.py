@@ -129,7 +129,7 @@ def test_a_node_of_a_class_may_name_a_job() -> None:
         @step(depends_on=[report, "mail"])
         def ship(self) -> None: ...
 
-    nodes = Order.graph().nodes
+    nodes = Order.workflow_graph().nodes
     assert nodes["report"].job == "tests.define.shop:summarise"
     assert nodes["report"].needs == ("validate",)
     assert nodes["report"].depends_on == ("validate",)
@@ -149,7 +149,7 @@ def test_a_method_that_names_a_job_says_what_the_job_takes() -> None:
         @step(job="tests.define.shop:charge")
         async def bill(self, amount: int) -> str: ...
 
-    spec = Order.graph().nodes["bill"]
+    spec = Order.workflow_graph().nodes["bill"]
     assert (spec.job, spec.needs, spec.body) == ("tests.define.shop:charge", ("amount",), "loop")
     assert definition_of(Order()).bodies.find(spec).invoke({}, None, {"amount": 3}) == "3 EUR"
 
@@ -162,10 +162,10 @@ def test_a_subclass_may_put_a_method_in_the_place_of_a_job() -> None:
         def work(self) -> str:
             return "child"
 
-    spec = Child.graph().nodes["work"]
+    spec = Child.workflow_graph().nodes["work"]
     assert (spec.job, spec.queue) == (None, "slow")
     assert definition_of(Child()).bodies.find(spec).invoke({}, None, {}) == "child"
-    assert definition_of(Order()).bodies.find(Order.graph().nodes["work"]).invoke({}, None, {}) == "done"
+    assert definition_of(Order()).bodies.find(Order.workflow_graph().nodes["work"]).invoke({}, None, {}) == "done"
 
 
 def test_wrong_jobs_of_a_class_are_all_reported_with_their_lines() -> None:

@@ -66,7 +66,7 @@ def written(lines: Lines) -> type[Workflow]:
     started = time.perf_counter()
     try:
         exec(code, namespace)
-        assert len(namespace["Large"].graph().order) == STEPS
+        assert len(namespace["Large"].workflow_graph().order) == STEPS
     finally:
         assert time.perf_counter() - started < LIMIT_SECONDS
     made: type[Workflow] = namespace["Large"]
@@ -98,7 +98,7 @@ def test_a_subclass_of_ten_thousand_steps_compiles() -> None:
         def first(self) -> None: ...
 
     assert time.perf_counter() - started < LIMIT_SECONDS
-    assert Child.graph().nodes["s0"].depends_on == ("first",)
+    assert Child.workflow_graph().nodes["s0"].depends_on == ("first",)
 
 
 def test_no_line_is_counted_while_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,4 +119,4 @@ def test_no_line_is_counted_while_nothing_is_wrong(monkeypatch: pytest.MonkeyPat
 
     w = Builder("small")
     w.node("first", job="shop.jobs:work")
-    assert len(Small.graph()) + len(w.graph()) == 4
+    assert len(Small.workflow_graph()) + len(w.graph()) == 4

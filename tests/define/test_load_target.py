@@ -64,4 +64,4 @@ def test_a_class_inside_a_function_can_be_run_here_but_not_elsewhere() -> None:
         def work(self) -> None: ...
 
     with pytest.raises(DefinitionError, match="move it to the top level"):
-        bodies_for(Order.target)
+        bodies_for(Order.workflow_target)

@@ -27,8 +27,8 @@ def job(): ...
 if __name__ == "__main__":
     w = Builder("w")
     w.node("a", job=job)
-    print(Nightly.target, *w._functions)
-    print(load_target(Nightly.target) is Nightly)
+    print(Nightly.workflow_target, *w._functions)
+    print(load_target(Nightly.workflow_target) is Nightly)
 """
 
 
@@ -40,13 +40,13 @@ from stepwell.define import Workflow, bodies_for, step
 class Nightly(Workflow):
     @step
     def work(self):
-        return type(self) is Nightly, Nightly.target
+        return type(self) is Nightly, Nightly.workflow_target
 
 def child(target):
-    print(bodies_for(target).find(Nightly.graph().nodes["work"]).invoke({}, None, {}), sys.modules.get("nightly"))
+    print(bodies_for(target).find(Nightly.workflow_graph().nodes["work"]).invoke({}, None, {}), sys.modules.get("nightly"))
 
 if __name__ == "__main__":
-    process = multiprocessing.get_context("spawn").Process(target=child, args=(Nightly.target,))
+    process = multiprocessing.get_context("spawn").Process(target=child, args=(Nightly.workflow_target,))
     process.start()
     process.join()
 """
@@ -82,8 +82,8 @@ def test_the_name_is_that_of_the_class_unless_one_is_given() -> None:
 
 
 def test_the_target_is_the_address_of_the_class() -> None:
-    assert shop.ShopWorkflow.target == "tests.define.shop:ShopWorkflow"
-    assert load_target(shop.ShopWorkflow.target) is shop.ShopWorkflow
+    assert shop.ShopWorkflow.workflow_target == "tests.define.shop:ShopWorkflow"
+    assert load_target(shop.ShopWorkflow.workflow_target) is shop.ShopWorkflow
 
 
 def test_a_module_run_by_name_is_addressed_by_that_name(folder: Path) -> None:
@@ -167,4 +167,4 @@ def test_what_happens_on_failure_is_one_of_three(on_failure: str) -> None:
 
 
 def test_the_graph_is_compiled_once() -> None:
-    assert shop.ShopWorkflow.graph() is shop.ShopWorkflow.graph()
+    assert shop.ShopWorkflow.workflow_graph() is shop.ShopWorkflow.workflow_graph()

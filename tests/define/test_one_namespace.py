@@ -8,6 +8,7 @@ import pytest
 
 from stepwell.define import Workflow, step, task
 from stepwell.errors import DefinitionError
+from stepwell.testing import speedrun
 from tests.define.lines import place
 
 
@@ -64,7 +65,9 @@ def test_an_input_and_a_step_of_one_name_are_refused() -> None:
             def order(self) -> None: ...
 
 
-@pytest.mark.parametrize("name", ["graph", "input", "target", "workflow_name", "ctx"])
+@pytest.mark.parametrize(
+    "name", ["workflow_graph", "workflow_input", "workflow_target", "workflow_name", "workflow_anything", "ctx"]
+)
 def test_names_that_stepwell_uses_itself_are_refused(name: str) -> None:
     with pytest.raises(DefinitionError, match=f"{name}: this name belongs to Stepwell"):
         type(Workflow)("Order", (Workflow,), {name: step(lambda self: None)})
@@ -72,6 +75,27 @@ def test_names_that_stepwell_uses_itself_are_refused(name: str) -> None:
         type(Workflow)("Order", (Workflow,), {"__annotations__": {name: int}})
     with pytest.raises(DefinitionError, match=f"{name}: this name belongs to Stepwell"):
         type(Workflow)("Order", (Workflow,), {name: "a constant"})
+
+
+def test_inputs_steps_and_constants_may_have_every_name_without_the_prefix() -> None:
+    class Draw(Workflow):
+        target: str
+        graph: dict[str, int]
+        run = "a constant"
+
+        @step
+        def input(self) -> str:
+            return self.target
+
+        @step
+        def output(self, input: str) -> list[object]:
+            return [input, self.graph, self.run]
+
+    drawn = Draw(target="a", graph={"b": 1})
+    assert drawn.workflow_input() == {"target": "a", "graph": {"b": 1}}
+    assert [spec.name for spec in Draw.workflow_graph()] == ["input", "output"]
+    assert Draw.workflow_target.endswith(":Draw")
+    assert speedrun(drawn).result == ["a", {"b": 1}, "a constant"]
 
 
 def test_plain_methods_and_class_constants_are_left_alone() -> None:
@@ -89,7 +113,7 @@ def test_plain_methods_and_class_constants_are_left_alone() -> None:
         def double(self) -> int:
             return 2 * self.LIMIT
 
-    assert list(Order.graph().nodes) == ["validate"]
+    assert list(Order.workflow_graph().nodes) == ["validate"]
     assert Order().double == 6
 
 
@@ -106,5 +130,5 @@ def test_a_wrapper_may_take_the_place_of_the_method_it_wraps() -> None:
         validate = loudly
         del loudly
 
-    assert list(Order.graph().nodes) == ["validate"]
+    assert list(Order.workflow_graph().nodes) == ["validate"]
     assert Order().validate() == 2

@@ -19,7 +19,7 @@ def test_options_reach_the_spec() -> None:
         @task(depends_on=None, retry=Retry(2, retry_on=(OSError,)), on_lost="interrupt")
         def charge(self) -> None: ...
 
-    validate, charge = Order.graph()
+    validate, charge = Order.workflow_graph()
     assert validate == NodeSpec("validate", "validate", retry=Retry(3), timeout=30.0, body="process", queue="slow")
     assert charge.kind == "task"
     assert charge.on_lost == "interrupt"
@@ -42,8 +42,8 @@ def test_side_effects_reach_the_spec_and_at_their_default_change_no_digest() -> 
         @step(side_effects="opaque", idempotency_key=lambda self: "key")
         def ship(self) -> None: ...
 
-    assert [spec.side_effects for spec in Order.graph()] == ["pure", "recordable", "opaque"]
-    assert Plain.graph().digest == AttemptOutput.graph().digest
+    assert [spec.side_effects for spec in Order.workflow_graph()] == ["pure", "recordable", "opaque"]
+    assert Plain.workflow_graph().digest == AttemptOutput.workflow_graph().digest
 
 
 def test_where_a_body_runs_follows_from_how_it_is_written() -> None:
@@ -57,7 +57,7 @@ def test_where_a_body_runs_follows_from_how_it_is_written() -> None:
         @step(isolation="process")
         async def on_loop_in_process(self) -> None: ...
 
-    assert [spec.body for spec in Order.graph()] == ["thread", "loop", "process", "process"]
+    assert [spec.body for spec in Order.workflow_graph()] == ["thread", "loop", "process", "process"]
 
 
 def test_whole_and_broken_seconds_are_the_same_graph() -> None:
@@ -69,7 +69,7 @@ def test_whole_and_broken_seconds_are_the_same_graph() -> None:
         @step(timeout=30.0)
         def work(self) -> None: ...
 
-    assert First.graph().digest == Second.graph().digest
+    assert First.workflow_graph().digest == Second.workflow_graph().digest
 
 
 @pytest.mark.parametrize(

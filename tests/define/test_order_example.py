@@ -37,7 +37,7 @@ def outputs_of(workflow: OrderWorkflow) -> dict[str, Any]:
 
 
 def test_the_graph_is_the_one_in_its_docstring() -> None:
-    assert {spec.id: spec.depends_on for spec in OrderWorkflow.graph()} == {
+    assert {spec.id: spec.depends_on for spec in OrderWorkflow.workflow_graph()} == {
         "validate": (),
         "audit": ("validate",),
         "enrich": ("audit",),

@@ -38,7 +38,7 @@ def test_the_compiler_agrees_with_the_naive_model(classes: Classes, random: Any)
             write(classes, random.choice)
         return
     event(f"accepted, {len(classes)} classes")
-    assert_same(write(classes, random.choice).graph(), depends)
+    assert_same(write(classes, random.choice).workflow_graph(), depends)
 
 
 def assert_same(graph: Graph, depends: dict[str, list[str]]) -> None:
@@ -53,7 +53,7 @@ def test_any_node_decorated_anew_stands_where_the_model_says(classes: Classes, r
     node = random.choice(list(reference.build(classes)))
     more = [*classes, [Written(node, "step")]]
     assume(accepted(more))
-    assert_same(write(more, random.choice).graph(), reference.build(more))
+    assert_same(write(more, random.choice).workflow_graph(), reference.build(more))
 
 
 a, b = "new_a", "new_b"
@@ -144,13 +144,13 @@ def test_a_subclass_leaves_its_base_as_it_was(classes: Classes, random: Any) -> 
     for count, base in enumerate(bases, start=1):
         depends = reference.build(classes[:count])
         if depends:
-            assert {spec.id: list(spec.depends_on) for spec in base.graph()} == depends  # type: ignore[attr-defined]
+            assert {spec.id: list(spec.depends_on) for spec in base.workflow_graph()} == depends  # type: ignore[attr-defined]
 
 
 @given(classes=definitions().filter(accepted), random=st.randoms(use_true_random=False))
 @settings(quickly, max_examples=20)
 def test_async_def_and_def_give_the_same_dependencies(classes: Classes, random: Any) -> None:
     turned = [[replace(each, body="async def") if each.body == "def" else each for each in body] for body in classes]
-    first, second = write(classes, random.choice).graph(), write(turned, random.choice).graph()
+    first, second = write(classes, random.choice).workflow_graph(), write(turned, random.choice).workflow_graph()
     assert first.signature == second.signature
     assert first.order == second.order

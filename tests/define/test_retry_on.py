@@ -126,6 +126,6 @@ def test_the_retry_of_a_class_may_ask_a_lambda() -> None:
         @step(retry=Retry(2, retry_on=lambda error: True))
         def charge(self) -> None: ...
 
-    retry = Order.graph().nodes["charge"].retry
+    retry = Order.workflow_graph().nodes["charge"].retry
     assert retry is not None
     assert retry.predicates == retry.names()

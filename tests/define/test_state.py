@@ -100,7 +100,7 @@ def test_without_a_state_the_name_is_a_name_like_any_other() -> None:
         def use(self, state: str) -> str:
             return state
 
-    assert Report.graph().nodes["use"].needs == ("state",)
+    assert Report.workflow_graph().nodes["use"].needs == ("state",)
 
 
 def test_a_parameter_state_without_a_state_says_how_to_get_one() -> None:
@@ -172,7 +172,7 @@ def test_a_graph_names_the_state_of_a_builder_and_one_without_is_what_it_was() -
     assert plain.digest != graph.digest
     assert plain.document.startswith(b"[")
     assert "state" not in to_frozen(plain, 0)
-    assert states.Research.graph().state is None  # the class itself says it
+    assert states.Research.workflow_graph().state is None  # the class itself says it
 
 
 class Unsorted:

@@ -50,7 +50,7 @@ def test_a_plain_method_that_overrides_a_node_can_be_named_too() -> None:
         @task(depends_on=spoil)
         def report_twice(self) -> None: ...
 
-    assert Order.graph().nodes["report_twice"].depends_on == ("spoil",)
+    assert Order.workflow_graph().nodes["report_twice"].depends_on == ("spoil",)
 
 
 def test_a_wrapper_of_a_step_may_be_decorated_anew() -> None:
@@ -60,8 +60,8 @@ def test_a_wrapper_of_a_step_may_be_decorated_anew() -> None:
         def spoil(self) -> list[str]:
             return []
 
-    assert Order.graph().nodes["spoil"].retry == Retry(3)
-    assert shop.ShopWorkflow.graph().nodes["spoil"].retry is None
+    assert Order.workflow_graph().nodes["spoil"].retry == Retry(3)
+    assert shop.ShopWorkflow.workflow_graph().nodes["spoil"].retry is None
 
 
 def test_a_wrong_retry_policy_shows_its_own_line() -> None:

@@ -74,7 +74,7 @@ def test_an_old_version_of_a_class_tells_its_age(open_sqlite: OpenEngine) -> Non
     other = type("Ages", (Workflow,), {"first": step(lambda self: None), "second": step(lambda self: None)})
     from stepwell.core.kernel.layout import add_graph
 
-    looking.store.commit([*add_graph(other.graph(), "Ages")])  # type: ignore[attr-defined]
+    looking.store.commit([*add_graph(other.workflow_graph(), "Ages")])  # type: ignore[attr-defined]
     assert list(unneeded_graphs(looking.store, grace=-1)) == []
     run.cancel()
     run.delete()

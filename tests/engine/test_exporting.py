@@ -54,7 +54,7 @@ def test_a_run_of_a_class_can_be_exported_too(engine: Engine) -> None:
     run = engine.run(ShopWorkflow(order_id=7), check=False)
     form = run.export_graph()
     assert "job" not in form["nodes"]["validate"]
-    assert from_frozen(form) == ShopWorkflow.graph()
+    assert from_frozen(form) == ShopWorkflow.workflow_graph()
 
 
 def test_a_run_that_is_deleted_has_no_graph_any_more(engine: Engine) -> None:

@@ -64,7 +64,7 @@ def compiled(version: Sequence[tuple[str, tuple[str, ...]]], renamed: dict[str, 
         name: task(depends_on=list(above) or None, **({"was": renamed[name]} if name in renamed else {}))(body(name))
         for name, above in version
     }
-    return type(Workflow)("Versions", (Workflow,), made).graph()  # type: ignore[attr-defined]
+    return type(Workflow)("Versions", (Workflow,), made).workflow_graph()  # type: ignore[attr-defined]
 
 
 class Life:

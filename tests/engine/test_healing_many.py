@@ -81,9 +81,9 @@ def test_workers_say_which_versions_they_have(open_sqlite: OpenEngine) -> None:
     given, started, found = version("one"), Sitting, version("one", "two")
     looking = open_sqlite(runner=None)
     engine = open_sqlite(workflows=[given])
-    assert served(looking) == [("Many", given.graph().digest)]
+    assert served(looking) == [("Many", given.workflow_graph().digest)]
     run = engine.start(started())
-    assert served(looking) == [("Many", given.graph().digest), ("Sitting", Sitting.graph().digest)]
+    assert served(looking) == [("Many", given.workflow_graph().digest), ("Sitting", Sitting.workflow_graph().digest)]
     run.cancel()
     dynamic = Builder("dynamic")
     dynamic.node("one", job=jobs.same, args={"item": 1})
@@ -93,14 +93,14 @@ def test_workers_say_which_versions_they_have(open_sqlite: OpenEngine) -> None:
     assert served(looking) == []
     other = open_sqlite()
     other.work([found], wait=0)
-    assert served(looking) == [("Many", found.graph().digest)]
+    assert served(looking) == [("Many", found.workflow_graph().digest)]
 
 
 def test_one_that_serves_everything_says_what_it_finds(open_sqlite: OpenEngine) -> None:
     looking = open_sqlite(runner=None)
     run = looking.start(Sitting())
     open_sqlite().work(wait=0)
-    eventually(lambda: served(looking) == [("Sitting", Sitting.graph().digest)], show=lambda: served(looking))
+    eventually(lambda: served(looking) == [("Sitting", Sitting.workflow_graph().digest)], show=lambda: served(looking))
     eventually(lambda: run.node("sit").status == "RUNNING")
     run.cancel(grace_seconds=0.1).wait(20)
 

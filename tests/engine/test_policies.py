@@ -152,7 +152,7 @@ class Waits(Workflow, node_timeout=timedelta(milliseconds=50), on_failure="finis
 
 
 def test_a_class_says_how_long_its_nodes_may_take() -> None:
-    assert {spec.id: spec.timeout for spec in Waits.graph()} == {"unsaid": 0.05, "longer": 60.0, "none": None}
+    assert {spec.id: spec.timeout for spec in Waits.workflow_graph()} == {"unsaid": 0.05, "longer": 60.0, "none": None}
 
     class Inherits(Waits):
         @step
@@ -160,8 +160,8 @@ def test_a_class_says_how_long_its_nodes_may_take() -> None:
 
     class Differs(Waits, node_timeout=9): ...
 
-    assert Inherits.graph().nodes["own"].timeout == 0.05
-    assert Differs.graph().nodes["unsaid"].timeout == 9.0
+    assert Inherits.workflow_graph().nodes["own"].timeout == 0.05
+    assert Differs.workflow_graph().nodes["unsaid"].timeout == 9.0
     w = Builder("waits", node_timeout=7)
     node = w.node("a", job=ask, args={"statuses": []})
     assert w.graph().nodes[node].timeout == 7.0
@@ -212,7 +212,7 @@ def test_durations_may_be_timedeltas_everywhere(tmp_path: Path) -> None:
         run = engine.run(Quick(), wait=second, deadline=timedelta(hours=2))
         assert run.wait(second).output("postponed") == 2
         assert run.row.timeout == 7_200_000_000
-        assert Quick.graph().nodes["postponed"].timeout == 60.0
+        assert Quick.workflow_graph().nodes["postponed"].timeout == 60.0
         waiting = engine.start(Waits())
         waiting.cancel(grace_seconds=timedelta(0)).wait(second)
         engine.close(timedelta(seconds=1))

@@ -20,7 +20,7 @@ from tests.engine.waiting import eventually
 
 def test_every_kind_of_body_sees_its_ancestors_and_returns_deltas(engine: Engine) -> None:
     run = engine.run(Research(topic="wells"), wait=60)
-    order = [node for node in Research.graph().order if node in ("web", "books", "people")]
+    order = [node for node in Research.workflow_graph().order if node in ("web", "books", "people")]
     notes = {"web": ["web", "plan wells"], "books": ["books after wells"], "people": ["people 1"]}
     assert run.state == {
         "notes": ["plan wells", *(note for node in order for note in notes[node])],
@@ -84,7 +84,7 @@ def test_a_thousand_runs_on_1_to_16_workers_end_with_the_same_bytes() -> None:
                 found.add((encode(run.state), encode(run.outputs)))
     assert len(found) == 1
     ((state, _),) = found
-    assert decode(state)["notes"] == [node for node in states.Branches.graph().order if node != "d"]
+    assert decode(state)["notes"] == [node for node in states.Branches.workflow_graph().order if node != "d"]
 
 
 def test_the_stores_end_with_the_same_bytes(open_sqlite: OpenEngine) -> None:
@@ -237,7 +237,7 @@ def test_an_attempt_that_failed_contributes_nothing(engine: Engine) -> None:
 def test_an_output_without_a_delta_is_stored_as_it_always_was(engine: Engine) -> None:
     run = engine.run(Research(topic="a\nb"), wait=60)
     stored = reader.get_stored_outputs(engine.store, run.id)
-    index = Research.graph().index
+    index = Research.workflow_graph().index
     assert stored[index["write"]] == encode(run.output("write"))
     assert stored[index["plan"]] == (b'{"topic":"a\\nb"}\n{"author":"plan","notes":"plan a\\nb","tags":["b"]}\n')
 

@@ -233,7 +233,7 @@ def test_a_notebook_shows_a_picture_and_a_tree(engine: Engine) -> None:
     assert "<svg" in found
     assert "<pre" in found
     assert "order-8" in found
-    assert (Order.graph()._repr_svg_() or "").startswith("<svg")
+    assert (Order.workflow_graph()._repr_svg_() or "").startswith("<svg")
     w = Builder("wide")
     w.fan_out(range(300), job="tests.engine.jobs:same")
     assert w.graph()._repr_svg_() is None
@@ -303,7 +303,7 @@ cells = [
     "from stepwell import Engine, Workflow, step",
     "class Order(Workflow):\\n    @step\\n    def ship(self) -> str:\\n        return 'shipped'\\n"
     "    @step\\n    async def thank(self) -> str:\\n        return 'thanks'",
-    "Order.graph()",
+    "Order.workflow_graph()",
     "engine = Engine('sqlite:///x.db', workflows=[Order])\\nrun = engine.run(Order(), run_id='order-7')\\nrun",
     "print(run.output('thank'), repr(run)); run.why()",
     "run.show()",

@@ -135,7 +135,7 @@ def test_a_class_that_only_workers_have_is_started_by_one_without_its_code(tmp_p
         worker.work([Greeting], wait=0)
         with pytest.raises(InputError, match="who"):
             orchestrator.triggers.add(Trigger("bad", "Greeting", every=60, input={"who": 7}))
-        for name, workflow in (("by-name", "Greeting"), ("by-target", Greeting.target)):
+        for name, workflow in (("by-name", "Greeting"), ("by-target", Greeting.workflow_target)):
             orchestrator.triggers.add(Trigger(name, workflow, every=3_600, input={"who": name}))
             started = orchestrator.get(orchestrator.triggers.fire(name))
             started.wait(30)

@@ -187,8 +187,8 @@ def test_an_input_is_checked_when_it_is_given_and_copied() -> None:
     sold = Sold(carts=[cart])
     cart.lines.clear()
     assert sold.carts == [Cart([Line("a")])]
-    assert sold.input() == {"carts": [{"lines": [{"sku": "a", "price": "1"}], "day": "2026-01-01"}]}
-    assert Sold(**sold.input()).input() == sold.input()
+    assert sold.workflow_input() == {"carts": [{"lines": [{"sku": "a", "price": "1"}], "day": "2026-01-01"}]}
+    assert Sold(**sold.workflow_input()).workflow_input() == sold.workflow_input()
     with pytest.raises(InputError) as caught:
         Sold(carts=[{"lines": [{"price": "x"}]}])
     assert "carts[0].lines[0].sku: this field is missing" in str(caught.value)

@@ -44,7 +44,7 @@ class Place:
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
         for each in stored:
-            for op in add_graph(each.graph(), "Deployed"):
+            for op in add_graph(each.workflow_graph(), "Deployed"):
                 self.store.commit([op])
             self.clock.advance(1)
 
@@ -54,11 +54,11 @@ class Place:
 
     def judge(self, mine: type[Workflow], follows: type[Workflow], worker: str | None = "me") -> str:
         versions = Versions(self.store, Code(self.store, [mine]), None if worker is None else WorkerId(worker))
-        return versions.judge("Deployed", None, follows.graph())
+        return versions.judge("Deployed", None, follows.workflow_graph())
 
 
 def serves(version: type[Workflow], name: str = "Deployed") -> list[list[str]]:
-    return [[name, version.graph().digest]]
+    return [[name, version.workflow_graph().digest]]
 
 
 def test_newer_code_heals_and_older_heals_back() -> None:
@@ -71,11 +71,13 @@ def test_newer_code_heals_and_older_heals_back() -> None:
 def test_a_version_that_nobody_had_is_stored_before_it_is_judged_and_is_the_newest() -> None:
     place = Place(OLD)
     assert place.judge(NEW, follows=OLD) == "heal"
-    ages = reader.get_graph_ages(place.store, NEW.graph().digest, OLD.graph().digest)
-    assert ages[NEW.graph().digest] > ages[OLD.graph().digest]
+    ages = reader.get_graph_ages(place.store, NEW.workflow_graph().digest, OLD.workflow_graph().digest)
+    assert ages[NEW.workflow_graph().digest] > ages[OLD.workflow_graph().digest]
     place.clock.advance(5)
     assert place.judge(NEW, follows=OLD) == "heal"
-    assert reader.get_graph_ages(place.store, NEW.graph().digest, OLD.graph().digest) == ages, "stored once"
+    assert reader.get_graph_ages(place.store, NEW.workflow_graph().digest, OLD.workflow_graph().digest) == ages, (
+        "stored once"
+    )
 
 
 def test_older_code_yields_while_somebody_with_newer_is_alive() -> None:
@@ -120,7 +122,7 @@ def test_one_engine_without_a_worker_yields_to_every_newer_one() -> None:
 
 def test_a_run_is_left_to_the_newer_one_with_a_word() -> None:
     place = Place(OLD, NEW, NEWEST)
-    start(place.store, OLD.graph(), workflow="Deployed")
+    start(place.store, OLD.workflow_graph(), workflow="Deployed")
     place.worker("other", serves(NEWEST))
     versions = Versions(place.store, Code(place.store, [NEW]), None)
     with pytest.raises(RunConflict, match="is left to a live worker that has a newer version of Deployed"):
@@ -133,7 +135,7 @@ def test_a_run_is_left_to_the_newer_one_with_a_word() -> None:
 
 def test_a_run_that_somebody_was_just_changing_is_healed_the_next_time() -> None:
     place = Place(OLD, NEW)
-    start(place.store, OLD.graph(), workflow="Deployed")
+    start(place.store, OLD.workflow_graph(), workflow="Deployed")
     versions = Versions(place.store, Code(place.store, [NEW]), None)
     (of,) = reader.list_unfinished(place.store)
     hold(place.store, purpose="pause")

@@ -215,7 +215,7 @@ def test_a_node_has_the_order_key_of_its_time(open_sqlite: OpenEngine, tmp_path:
 
     old, new = version(1), version(2)
     run = healed(open_sqlite, old, new)
-    assert run.output("b") == str(old.graph().order_key("b")) != str(new.graph().order_key("b"))
+    assert run.output("b") == str(old.workflow_graph().order_key("b")) != str(new.workflow_graph().order_key("b"))
     agree(run, new, tmp_path / "healed.json")
 
 
@@ -269,7 +269,7 @@ def after_renaming() -> type[Workflow]:
 def test_a_renamed_node_knows_itself_and_others_as_it_did(open_sqlite: OpenEngine, tmp_path: Path) -> None:
     old, new = before_renaming(), after_renaming()
     run = healed(open_sqlite, old, new)
-    assert run.output("bb") == [1, str(old.graph().order_key("b")), "b", "b", "healed:b", ["a"]]
+    assert run.output("bb") == [1, str(old.workflow_graph().order_key("b")), "b", "b", "healed:b", ["a"]]
     report = agree(run, new, tmp_path / "healed.json")
     assert set(report.executed) == {"aa", "bb", "c", "last"}
 

@@ -166,4 +166,4 @@ def test_a_key_is_not_part_of_the_graph() -> None:
         @step
         def charge(self) -> None: ...
 
-    assert Plain.graph().digest == Broken.graph().digest
+    assert Plain.workflow_graph().digest == Broken.workflow_graph().digest

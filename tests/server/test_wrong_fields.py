@@ -96,7 +96,7 @@ def test_python_names_the_exact_fields_and_so_does_the_command_line(basket: Any,
         Shop(basket=basket)
     assert places(str(in_python.value)) == expected
     with pytest.raises(InputError) as typed:
-        make_startable(Shop.target, [f"basket={json.dumps(basket)}"], None)
+        make_startable(Shop.workflow_target, [f"basket={json.dumps(basket)}"], None)
     assert places(str(typed.value)) == expected
 
 
@@ -110,7 +110,7 @@ def test_a_server_names_the_exact_fields(api: httpx.Client, basket: Any, expecte
 def test_what_python_takes_a_server_takes(api: httpx.Client) -> None:
     for basket in GOOD:
         Shop(basket=basket)
-        make_startable(Shop.target, [f"basket={json.dumps(basket)}"], None)
+        make_startable(Shop.workflow_target, [f"basket={json.dumps(basket)}"], None)
         assert problems_of(input_schema(Shop), {"basket": basket}) == []
         answer = api.post("/api/v1/workflows/Shop/runs", json={"input": {"basket": basket}})
         assert answer.status_code == 201, answer.text
@@ -120,5 +120,5 @@ def test_a_file_of_json_is_refused_by_its_exact_fields_too(tmp_path: Path) -> No
     basket, expected = WRONG[0]
     (tmp_path / "input.json").write_text(json.dumps({"basket": basket}))
     with pytest.raises(InputError) as refused:
-        make_startable(Shop.target, None, str(tmp_path / "input.json"))
+        make_startable(Shop.workflow_target, None, str(tmp_path / "input.json"))
     assert places(str(refused.value)) == expected

@@ -63,7 +63,7 @@ def test_what_is_at_its_default_is_not_kept() -> None:
 
 
 def test_a_class_is_kept_by_its_address_and_followed_by_its_name() -> None:
-    assert Trigger("a", Greeting, every=5).workflow == Greeting.target
+    assert Trigger("a", Greeting, every=5).workflow == Greeting.workflow_target
     follows = Trigger("a", "w", run_finished=Greeting)
     assert follows.canonical["run_finished"] == {"workflow": "hello"}
     with pytest.raises(TriggerError, match="would never stop"):

@@ -55,7 +55,7 @@ def workflows_in(module: ModuleType) -> list[type[Workflow]]:
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Workflow):
             try:
-                value.graph()
+                value.workflow_graph()
             except DefinitionError:
                 continue
             found.append(value)
@@ -95,8 +95,11 @@ def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, 
 def graph_of_target(target: str, pairs: Pairs) -> tuple[str, Graph]:
     """The name and the graph of a workflow. A class needs no input for it, a function that builds one may."""
     found = find_target(target)
-    drawn = cast("type[Workflow]", found) if isinstance(found, type) else make_startable(target, pairs, None)
-    return drawn.workflow_name, drawn.graph()
+    if isinstance(found, type):
+        workflow = cast("type[Workflow]", found)
+        return workflow.workflow_name, workflow.workflow_graph()
+    built = cast("Builder", make_startable(target, pairs, None))
+    return built.workflow_name, built.graph()
 
 
 def _built(target: str, function: Callable[..., Any], values: Mapping[str, Any]) -> Builder:

@@ -169,7 +169,7 @@ def _startable(workflow: Startable, values: dict[str, Any]) -> tuple[str, dict[s
     if values:
         raise InputError("input= is for documents: a class takes its input when it is made, OrderWorkflow(order_id=7)")
     if isinstance(workflow, Workflow):
-        return path_of("workflows", type(workflow).workflow_name, "runs"), {"input": dict(workflow.input())}
+        return path_of("workflows", type(workflow).workflow_name, "runs"), {"input": dict(workflow.workflow_input())}
     if isinstance(workflow, Builder):
         return path_of("runs"), {"graph": to_frozen(workflow.graph(), time.time()), "workflow": workflow.workflow_name}
     raise InputError(f"{shown(workflow)} cannot be started: a name, a Workflow, a Builder or a Document is needed")

@@ -56,15 +56,15 @@ class TriggerRounds:
     def _declare(self) -> None:
         """Store the triggers of the classes that are served here, once for each class; the last process to do so wins."""
         for workflow in self._code.classes():
-            if workflow.target in self._declared:
+            if workflow.workflow_target in self._declared:
                 continue
-            self._declared |= {workflow.target}
+            self._declared |= {workflow.workflow_target}
             if not (workflow._triggers or self._are_some()):
                 continue
             try:
                 self._triggers().declare(f"class {workflow.workflow_name}", workflow._triggers)
             except StoreError:
-                self._declared -= {workflow.target}
+                self._declared -= {workflow.workflow_target}
                 raise
             except StepwellError as error:
                 log.warning("%s", error)

@@ -57,7 +57,7 @@ class Trigger:
         description: str | None = None,
     ) -> None:
         fields = {key: value for key, value in locals().items() if key != "self" and value is not None}
-        fields["workflow"] = getattr(workflow, "target", workflow)
+        fields["workflow"] = getattr(workflow, "workflow_target", workflow)
         if run_finished is not None:
             after = dict(run_finished) if isinstance(run_finished, Mapping) else {"workflow": run_finished}
             ended = after.get("workflow")

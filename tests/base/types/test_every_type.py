@@ -86,7 +86,7 @@ with Engine({url!r}, jobs=["tests.base.types"], runner=None) as engine:
         run = engine.get(name)
         expect(name, run.result)
         assert run.replay().executed == ("give", "take", "look")
-        assert encode(TYPED[name](value=ROWS[name].value).input()) == run.row.input
+        assert encode(TYPED[name](value=ROWS[name].value).workflow_input()) == run.row.input
 """
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     done = subprocess.run(

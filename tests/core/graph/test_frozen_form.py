@@ -84,9 +84,9 @@ def test_every_field_of_a_node_and_of_a_retry_has_its_place_in_the_form() -> Non
 
 
 def test_a_method_of_a_class_has_no_job() -> None:
-    form = to_frozen(ShopWorkflow.graph(), FROZEN_AT)
+    form = to_frozen(ShopWorkflow.workflow_graph(), FROZEN_AT)
     assert "job" not in form["nodes"]["validate"]
-    assert from_frozen(form) == ShopWorkflow.graph()
+    assert from_frozen(form) == ShopWorkflow.workflow_graph()
 
 
 @settings(deadline=None)  # busy machines are slow

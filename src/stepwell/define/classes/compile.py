@@ -81,7 +81,12 @@ class Compiled(NamedTuple):
     state: StateType | None = None
 
 
-def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: RunOptions) -> Compiled:
+RESERVED_PREFIX = "workflow_"
+"""What `Workflow` has itself begins so: inputs, nodes and constants may have every other name but RESERVED."""
+RESERVED = frozenset({"ctx", "self", "_compiled", "_triggers"})
+
+
+def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
     """Compile a class; a GraphError lists all problems with their lines."""
     problems: list[GraphProblem] = []
 
@@ -91,7 +96,9 @@ def compiled(cls: type, place: SourceLine, reserved: frozenset[str], options: Ru
     found = gathered(cls, report)
     inputs = inputs_of(cls, report)
     state = state_of(cls, found.nodes, report)
-    for name in sorted(reserved & {*vars(cls), *found.nodes, *inputs}):
+    for name in sorted({*vars(cls), *found.nodes, *inputs}):
+        if not name.startswith(RESERVED_PREFIX) and name not in RESERVED:
+            continue
         node = found.nodes.get(name)
         report(name, "this name belongs to Stepwell; choose another" + (f" ({node.place})" if node else ""))
     for name in inputs:

@@ -19,8 +19,6 @@ from .decorators import declared
 if TYPE_CHECKING:
     from ...triggers import Trigger
 
-_RESERVED = frozenset({"workflow_name", "target", "graph", "input", "ctx", "self", "_compiled", "_triggers"})
-
 
 class _ClassBody(dict[str, Any]):
     """The namespace of a class body, in which a node cannot be overwritten: it would be lost silently."""
@@ -65,7 +63,7 @@ class Workflow(metaclass=WorkflowType):
     """
 
     workflow_name: ClassVar[str]
-    target: ClassVar[str]
+    workflow_target: ClassVar[str]
     """`package.module:Name`, by which another process imports the class; see `address` for scripts."""
     _compiled: ClassVar[Compiled]
     _triggers: ClassVar[tuple[Any, ...]] = ()
@@ -100,9 +98,9 @@ class Workflow(metaclass=WorkflowType):
         inherited = None if base is None else base.options
         options = checked_run_options(on_failure, deadline, node_timeout, side_effects, place, inherited)
         known_as = checked_name(cls.__name__ if name is None else name, place)
-        cls._compiled = compiled(cls, place, _RESERVED, options)
+        cls._compiled = compiled(cls, place, options)
         cls.workflow_name = known_as
-        cls.target = address_of(cls)
+        cls.workflow_target = address_of(cls)
         cls._triggers = _declared_triggers(cls, triggers, place)
         for other in neighbours().values():
             if isinstance(other, WorkflowType) and issubclass(other, Workflow) and other is not Workflow:
@@ -120,7 +118,7 @@ class Workflow(metaclass=WorkflowType):
         self.__dict__.update(checked(cls.__name__, cls._compiled.inputs, values, cls._compiled.place))
 
     @classmethod
-    def graph(cls) -> Graph:
+    def workflow_graph(cls) -> Graph:
         """The compiled graph; always the same object."""
         if cls is Workflow or cls._compiled.graph is None:
             raise DefinitionError(
@@ -129,7 +127,7 @@ class Workflow(metaclass=WorkflowType):
             )
         return cls._compiled.graph
 
-    def input(self) -> dict[str, Any]:
+    def workflow_input(self) -> dict[str, Any]:
         """The input of this instance as JSON data, defaults included."""
         return stored_inputs(self._compiled.inputs, self.__dict__)
 
@@ -152,7 +150,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
     wrong: list[str] = []
     found = read_declared(
         given,
-        cls.target,
+        cls.workflow_target,
         cls.workflow_name,
         lambda path, message: wrong.append(f"{json_path(('triggers', *path))}: {message}"),
     )
@@ -166,12 +164,12 @@ def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:
 
     A class that exists twice, run as `__main__` and imported, or rewritten at a prompt, has one target and is one class.
     """
-    if cls.workflow_name != other.workflow_name or cls.target == other.target:
+    if cls.workflow_name != other.workflow_name or cls.workflow_target == other.workflow_target:
         return
     if cls._compiled.graph is not None and other._compiled.graph is not None:
         raise DefinitionError(
-            f"two workflows are named {cls.workflow_name!r}: {cls.target} and {other.target} ({other._compiled.place}); "
-            f"give one of them another name: class {cls.__name__}(Workflow, name=...)",
+            f"two workflows are named {cls.workflow_name!r}: {cls.workflow_target} and {other.workflow_target} "
+            f"({other._compiled.place}); give one of them another name: class {cls.__name__}(Workflow, name=...)",
             where=cls._compiled.place,
         )
 

@@ -252,9 +252,11 @@ def definition_of(thing: Workflow | Builder) -> Definition:
     """What to run for an instance of a workflow class, or for a Builder."""
     if isinstance(thing, Workflow):
         cls = type(thing)
-        graph, (on_failure, deadline, _) = cls.graph(), cls._compiled.options
+        graph, (on_failure, deadline, _) = cls.workflow_graph(), cls._compiled.options
         bodies = _class_bodies(cls)
-        return Definition(cls.workflow_name, cls.target, graph, thing.input(), on_failure, deadline, bodies)
+        return Definition(
+            cls.workflow_name, cls.workflow_target, graph, thing.workflow_input(), on_failure, deadline, bodies
+        )
     if isinstance(thing, Builder):
         on_failure, deadline, _ = thing._options
         bodies = Bodies(jobs=thing._functions, state=thing._state)

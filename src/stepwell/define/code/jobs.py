@@ -26,7 +26,7 @@ class NamedJob(NamedTuple):
 
 def refuse_workflow(job: object) -> None:
     """A node runs a function; a DefinitionError if it is given a workflow instead."""
-    if hasattr(job, "graph"):  # Workflow is defined above this module, and Pipeline in another room
+    if hasattr(job, "workflow_name") or hasattr(job, "workflow_graph"):  # Workflow is defined above this module
         name = getattr(job, "__name__", None) or shown(job)
         raise DefinitionError(
             f"job={name}: it is a workflow, and a node runs a function. Start the workflow as a run of its own: "

@@ -197,9 +197,9 @@ class Registry(AllowedModules):
         self.for_data = ForData(self._modules)
 
     def add_workflow(self, workflow: type[Workflow]) -> None:
-        if self._things.get(workflow.target) is workflow:
+        if self._things.get(workflow.workflow_target) is workflow:
             return
-        self._things[workflow.target] = workflow
+        self._things[workflow.workflow_target] = workflow
         self.add_functions(workflow._compiled.jobs)
         if workflow._compiled.graph is not None:
             self._names |= names_in(workflow._compiled.graph)

@@ -115,7 +115,7 @@ class Code:
     def introduce(self, workflows: Iterable[type[Workflow]]) -> None:
         """Remember classes of which there may be no runs yet."""
         for workflow in workflows:
-            self._latest[workflow.workflow_name] = self._add(workflow).graph()
+            self._latest[workflow.workflow_name] = self._add(workflow).workflow_graph()
 
     def has_version_of(self, workflow: str, target: str | None) -> bool:
         """Whether the class of a workflow is here and is new, or has changed."""
@@ -140,7 +140,7 @@ class Code:
         if not (isinstance(target, type) and issubclass(target, Workflow)):
             raise InputError(f"run {row.id} is of a workflow that takes no input")
         stored = {name: value for name, value in decode(row.input).items() if name in target._compiled.inputs}
-        return target(**{**stored, **changes}).input()
+        return target(**{**stored, **changes}).workflow_input()
 
     def misfits(self, row: RunRow) -> dict[str, list[str]]:
         """By input: why the present class refuses the stored value, or misses one. Inputs it no longer has do not matter."""
@@ -176,7 +176,7 @@ class Code:
     def known_class(self, named: str) -> type[Workflow] | None:
         """The class of this name or address, if it was given or started here."""
         found = self.given.get(named) or self._added.get(named)
-        return found or next((each for each in self._added.values() if each.target == named), None)
+        return found or next((each for each in self._added.values() if each.workflow_target == named), None)
 
     def is_registered(self, target: str) -> bool:
         """Whether code may run from this address: it is registered, or its module allowed. Imports nothing."""
@@ -197,7 +197,7 @@ class Code:
     def today(self, workflow: str, target: str | None) -> Graph | None:
         """The graph of the present class; None for a dynamic workflow, whose runs keep their graphs."""
         if workflow in self.given:
-            return self.given[workflow].graph()
+            return self.given[workflow].workflow_graph()
         if target is None:
             return None
         try:
@@ -207,12 +207,12 @@ class Code:
             if latest is None:
                 raise
             return latest
-        return found.graph() if isinstance(found, type) and issubclass(found, Workflow) else None
+        return found.workflow_graph() if isinstance(found, type) and issubclass(found, Workflow) else None
 
     def versions(self) -> list[tuple[str, Digest]]:
         """The versions of class-based workflows that this process would run, to announce."""
         latest = {workflow: graph.digest for workflow, graph in list(self._latest.items())}
-        return sorted((latest | {name: given.graph().digest for name, given in self.given.items()}).items())
+        return sorted((latest | {name: given.workflow_graph().digest for name, given in self.given.items()}).items())
 
     def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
         """The bodies of a run. The class now at its address goes first: it may have been rewritten, as in a notebook."""
@@ -294,7 +294,7 @@ class Code:
         if specs is None:
             specs = self._checked(row, graph, bodies, again)
         given = self.given.get(row.workflow)
-        target = row.target if given is None else given.target  # the class may have moved to another module
+        target = row.target if given is None else given.workflow_target  # the class may have moved to another module
         facts = RunFacts(row.id, row.workflow, target, graph, row.input, row.seed, bodies)
         facts.specs = specs
         facts.since, facts.heals, facts.active, facts.priority = row.seq, row.heals, row.active, row.priority

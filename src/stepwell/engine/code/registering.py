@@ -65,7 +65,7 @@ def register_workflows(store: Store, workflows: Iterable[type[Workflow]]) -> Non
     for workflow in workflows:
         for _ in range(_TRIES):
             there = reader.get_record(store, KIND, workflow.workflow_name)
-            if there is not None and _leave(store, _read(there), workflow.graph()):
+            if there is not None and _leave(store, _read(there), workflow.workflow_graph()):
                 break
             if _put(store, workflow, there):
                 break
@@ -113,9 +113,9 @@ def _leave(store: Store, there: RegisteredWorkflow, graph: Graph) -> bool:
 
 def _put(store: Store, workflow: type[Workflow], there: RecordRow | None) -> bool:
     """False if somebody else has just registered the same class."""
-    graph, options = workflow.graph(), workflow._compiled.options
+    graph, options = workflow.workflow_graph(), workflow._compiled.options
     value = {
-        "target": workflow.target,
+        "target": workflow.workflow_target,
         "digest": graph.digest,
         "input": input_schema(workflow),
         "on_failure": options.on_failure,

@@ -111,7 +111,7 @@ def replay_cassette(
         registry.add_workflow(cls)
     bodies = bodies_for(cls, recorded.graph.state, registry.for_data if cls is None else registry, handlers)
     _check_registered(recorded, bodies)
-    return replay(recorded, bodies, None if cls is None else cls.graph())
+    return replay(recorded, bodies, None if cls is None else cls.workflow_graph())
 
 
 def _class_at(target: str, run_id: RunId, finder: Finder) -> type[Workflow]:
