@@ -122,8 +122,8 @@ class _Patterns:
         self.longest = max([form.longest for form in forms] + [long.longest for long in self._long])
 
     def search(self, text: str) -> object:
-        found = self._short is not None and self._short.search(text) is not None
-        return True if found or any(long.head.search(text) for long in self._long) else None
+        has_short = self._short is not None and self._short.search(text) is not None
+        return True if has_short or any(long.head.search(text) for long in self._long) else None
 
     def sub(self, mask: str, text: str) -> str:
         for long in self._long:
@@ -226,12 +226,12 @@ def _plain(character: str) -> list[str]:
     if not character or character in _NEVER_ESCAPED:
         return [character and re.escape(character)]
     encoded = character.encode("utf-8", "surrogatepass")
-    found = [*_ENTITIES.get(character, ()), "".join(map(_percent, encoded)), re.escape(character)]
+    forms = [*_ENTITIES.get(character, ()), "".join(map(_percent, encoded)), re.escape(character)]
     if character == " ":
-        found.append(r"\+")
+        forms.append(r"\+")
     if not character.isascii():  # in bytes that are no text, each byte is read as a character
-        found.append(re.escape(encoded.decode("latin-1")))
-    return found
+        forms.append(re.escape(encoded.decode("latin-1")))
+    return forms
 
 
 def _escaped(character: str) -> list[str]:
@@ -239,14 +239,14 @@ def _escaped(character: str) -> list[str]:
     if not character or character in _NEVER_ESCAPED:
         return []
     code, units = ord(character), character.encode("utf-16-be", "surrogatepass").hex()
-    found = [_RUN.join(f"u{_digits(units[at : at + 4])}" for at in range(0, len(units), 4))]
+    escapes = [_RUN.join(f"u{_digits(units[at : at + 4])}" for at in range(0, len(units), 4))]
     if code < 0x100:
-        found.append(f"x{_digits(f'{code:02x}')}")
+        escapes.append(f"x{_digits(f'{code:02x}')}")
     if code > 0xFFFF:
-        found.append(f"U{_digits(f'{code:08x}')}")
+        escapes.append(f"U{_digits(f'{code:08x}')}")
     if character in _SHORT:
-        found.append(_SHORT[character])
-    return found
+        escapes.append(_SHORT[character])
+    return escapes
 
 
 def _percent(byte: int) -> str:

@@ -110,17 +110,17 @@ _TAKES_TOO_LONG = "checking it takes too long: its parts are described in too ma
 def check_schema(schema: Any) -> list[Problem]:
     """The problems of a schema, including unsupported keywords, 100 at most."""
     checking = _Checking(schema, schema)
-    found = _limited(_schema_misfits(schema, (), checking))
-    return found or _limited(_default_misfits(schema, (), checking))
+    misfits = _limited(_schema_misfits(schema, (), checking))
+    return misfits or _limited(_default_misfits(schema, (), checking))
 
 
 def _limited(misfits: Iterator[Problem]) -> list[Problem]:
-    found: list[Problem] = []
+    problems: list[Problem] = []
     try:
-        found.extend(islice(misfits, MAX_MISFITS))
+        problems.extend(islice(misfits, MAX_MISFITS))
     except _TooMuch:
-        found.append(Problem((), _TAKES_TOO_LONG))
-    return found
+        problems.append(Problem((), _TAKES_TOO_LONG))
+    return problems
 
 
 def _schema_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Problem]:
@@ -193,23 +193,23 @@ def _wrong_reference(reference: Any, checking: _Checking) -> str | None:
             return "it refers to itself"
         seen.add(reference)
         checking.spend(1)
-        found = checking.referred(reference)
-        if found is None:
+        target = checking.referred(reference)
+        if target is None:
             return f"{reference} does not exist"
-        reference = found.get("$ref") if isinstance(found, dict) else None
+        reference = target.get("$ref") if isinstance(target, dict) else None
     return None
 
 
 def _referred(reference: str, root: Any) -> Any:
     """The schema at a reference; None if there is none, as at a default, which may be anything."""
-    found, in_table = root, False
+    schema, in_table = root, False
     for part in reference[2:].split("/"):
         name = part.replace("~1", "/").replace("~0", "~")
         leads_on = in_table or name in _TABLES or name in _SCHEMAS
-        if not leads_on or not isinstance(found, dict) or name not in found:
+        if not leads_on or not isinstance(schema, dict) or name not in schema:
             return None
-        found, in_table = found[name], not in_table and name in _TABLES
-    return None if in_table else found
+        schema, in_table = schema[name], not in_table and name in _TABLES
+    return None if in_table else schema
 
 
 def _default_misfits(schema: Any, path: Path, checking: _Checking) -> Iterator[Problem]:

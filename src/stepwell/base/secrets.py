@@ -78,12 +78,12 @@ class Secrets:
 
     def value(self, ref: SecretRef, service: str | None = None) -> str:
         """The secret, for a service or for none in particular; from now on masked in all that is kept. Raises MissingSecret."""
-        found = self._look_up(ref.name, service)
-        if len(found) < SHORTEST:
+        text = self._look_up(ref.name, service)
+        if len(text) < SHORTEST:
             needed = f"expected at least {SHORTEST}, or it could not be kept out of logs"
-            raise MissingSecret(ref.name, f"{ref} has {len(found)} characters: {needed}")
-        hide([found])
-        return found
+            raise MissingSecret(ref.name, f"{ref} has {len(text)} characters: {needed}")
+        hide([text])
+        return text
 
     def problem(self, ref: SecretRef, service: str | None = None) -> str | None:
         """Why a secret could not be used here; None if it could, or could a moment ago."""
@@ -104,17 +104,17 @@ class Secrets:
         self._check_service(name, source, service)
         if source is not None and (source.env is not None or source.file is not None):
             return self._of_source(name, source)
-        found = self._of_provider(name)
-        if found is None and self._folder is not None:
-            found = _of_file(name, self._folder / name)
-        if found is None:
-            found = self._environment.get(VARIABLE + name)
-        if found is None:
+        text = self._of_provider(name)
+        if text is None and self._folder is not None:
+            text = _of_file(name, self._folder / name)
+        if text is None:
+            text = self._environment.get(VARIABLE + name)
+        if text is None:
             places = f"set {VARIABLE}{name}"
             if self._folder is not None:
                 places += f", write the file {self._folder / name}"
             raise MissingSecret(name, f"{PREFIX}{name} is not here: {places}, or say in [secrets] where it is")
-        return found
+        return text
 
     def _check_service(self, name: str, source: SecretSource | None, service: str | None) -> None:
         own = None if source is None else source.services
@@ -128,24 +128,24 @@ class Secrets:
 
     def _of_source(self, name: str, source: SecretSource) -> str:
         if source.env is not None:
-            found, problem = self._environment.get(source.env), f"the variable {source.env} is not set"
+            text, problem = self._environment.get(source.env), f"the variable {source.env} is not set"
         else:
-            found, problem = _of_file(name, Path(str(source.file))), f"there is no file {source.file}"
-        if found is None:
+            text, problem = _of_file(name, Path(str(source.file))), f"there is no file {source.file}"
+        if text is None:
             raise MissingSecret(name, f"{PREFIX}{name} is not here: {problem}")
-        return found
+        return text
 
     def _of_provider(self, name: str) -> str | None:
         if self._provider is None:
             return None
         try:
-            found = self._provider.get(name)
+            value = self._provider.get(name)
         except Exception as error:  # its message might contain the secret
             raised = f"{type(self._provider).__name__}.get raised {type(error).__name__}"
             raise TransientError(f"{PREFIX}{name} could not be read: {raised}") from None
-        if found is not None and not isinstance(found, str):
-            raise MissingSecret(name, f"{PREFIX}{name}: expected text, got {type(found).__name__}")
-        return found
+        if value is not None and not isinstance(value, str):
+            raise MissingSecret(name, f"{PREFIX}{name}: expected text, got {type(value).__name__}")
+        return value
 
 
 class _Masked(Secrets):

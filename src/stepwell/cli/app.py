@@ -375,7 +375,9 @@ def version(as_json: AsJson = False) -> None:
 
     versions = {"stepwell": __version__, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()}
     typer.echo(
-        json.dumps(versions, indent=2) if as_json else "  ".join(f"{name} {found}" for name, found in versions.items())
+        json.dumps(versions, indent=2)
+        if as_json
+        else "  ".join(f"{name} {number}" for name, number in versions.items())
     )
 
 

@@ -43,17 +43,17 @@ def _offered(
     """
 
     def complete(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-        found: dict[str, str] = {}
+        words: dict[str, str] = {}
         try:
             with _store(context) as store:
                 for word, about in find(store, context, incomplete):
                     if word.startswith(incomplete) and _SAFE.match(word):
-                        found.setdefault(word, _UNSAFE_IN_HELP.sub(" ", about))
-                    if len(found) == OFFERED_UP_TO:
+                        words.setdefault(word, _UNSAFE_IN_HELP.sub(" ", about))
+                    if len(words) == OFFERED_UP_TO:
                         break
         except Exception:  # the command itself will report a broken store or setting
             return []
-        return list(found.items())
+        return list(words.items())
 
     return complete
 

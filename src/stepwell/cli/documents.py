@@ -93,15 +93,15 @@ def json_object(option: str, file: str | None, problems: list[str]) -> dict[str,
     if file is None:
         return {}
     try:
-        found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+        data = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{option} {file}: it cannot be read: {error}")
     except ValueError as error:
         problems.append(f"{option} {file}: it is not JSON: {error}")
     else:
-        if isinstance(found, dict):
-            return found
-        problems.append(f"{option} {file}: expected a JSON object, got {shown(found)}")
+        if isinstance(data, dict):
+            return data
+        problems.append(f"{option} {file}: expected a JSON object, got {shown(data)}")
     return {}
 
 

@@ -29,14 +29,14 @@ def find_run(store: Store, text: str) -> RunRow:
     looked_at = DEFAULT_STORE if store.url == "memory://" else store.url
     if len(text) < SHORTEST_PREFIX:
         raise RunNotFound(text, f"the beginning of an id needs at least {SHORTEST_PREFIX} characters", store=looked_at)
-    found = list(reader.all_runs(store, prefix=text))
-    if not found:
+    rows = list(reader.all_runs(store, prefix=text))
+    if not rows:
         raise RunNotFound(text, store=looked_at)
-    if len(found) > 1:
-        shown = "".join(f"\n  {row.id}  {plain(row.workflow)} {row.status}" for row in found[:_FEW])
-        more = f"\n  and {len(found) - _FEW:,} more" if len(found) > _FEW else ""
-        raise InputError(f"{text!r} begins the ids of {len(found):,} runs; give more of it:{shown}{more}")
-    return found[0]
+    if len(rows) > 1:
+        shown = "".join(f"\n  {row.id}  {plain(row.workflow)} {row.status}" for row in rows[:_FEW])
+        more = f"\n  and {len(rows) - _FEW:,} more" if len(rows) > _FEW else ""
+        raise InputError(f"{text!r} begins the ids of {len(rows):,} runs; give more of it:{shown}{more}")
+    return rows[0]
 
 
 def tag_of(typed: str) -> tuple[str, str]:

@@ -51,42 +51,42 @@ def import_module(name: str) -> ModuleType:
 
 def workflows_in(module: ModuleType) -> list[type[Workflow]]:
     """The workflow classes of a module that can be run: a base without a step cannot."""
-    found = []
+    workflows = []
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Workflow):
             try:
                 value.workflow_graph()
             except DefinitionError:
                 continue
-            found.append(value)
-    return found
+            workflows.append(value)
+    return workflows
 
 
 def make_startable(target: str, pairs: Pairs, file: str | None) -> Workflow | Builder:
     """What to start: an instance of a class with its input, or the Builder that a function returned."""
-    found = find_target(target)
-    inputs = inputs_of(found, _ignored) if isinstance(found, type) else _parameters(found)
+    target_object = find_target(target)
+    inputs = inputs_of(target_object, _ignored) if isinstance(target_object, type) else _parameters(target_object)
     problems: list[str] = []
     values = json_object("--input-file", file, problems) | _typed(pairs, inputs, problems)
     instance: Workflow | None = None
     try:
-        if isinstance(found, type):
-            instance = found(**values)
+        if isinstance(target_object, type):
+            instance = target_object(**values)
         else:
-            checked(target, inputs, values, place_of(found))
+            checked(target, inputs, values, place_of(target_object))
     except InputError as error:
         problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
-    return instance if instance is not None else _built(target, found, values)
+    return instance if instance is not None else _built(target, target_object, values)
 
 
-def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, Any]:
+def changed_input(run_id: str, workflow: Target | None, pairs: Pairs) -> dict[str, Any]:
     """What `--input` changes of the input of a run of this class; the rest of it stays."""
-    if not isinstance(found, type):
+    if not isinstance(workflow, type):
         raise InputError(f"--input: run {run_id} is of a workflow that takes no input")
     problems: list[str] = []
-    values = _typed(pairs, inputs_of(found, _ignored), problems)
+    values = _typed(pairs, inputs_of(workflow, _ignored), problems)
     if problems:
         raise InputError("\n".join(problems))
     return values
@@ -94,9 +94,9 @@ def changed_input(run_id: str, found: Target | None, pairs: Pairs) -> dict[str, 
 
 def graph_of_target(target: str, pairs: Pairs) -> tuple[str, Graph]:
     """The name and the graph of a workflow. A class needs no input for it, a function that builds one may."""
-    found = find_target(target)
-    if isinstance(found, type):
-        workflow = cast("type[Workflow]", found)
+    target_object = find_target(target)
+    if isinstance(target_object, type):
+        workflow = cast("type[Workflow]", target_object)
         return workflow.workflow_name, workflow.workflow_graph()
     built = cast("Builder", make_startable(target, pairs, None))
     return built.workflow_name, built.graph()

@@ -87,4 +87,4 @@ def json_text(value: Any) -> str:
     """JSON in characters that stdout can carry."""
     utf8 = (results().encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(value, indent=2, ensure_ascii=not utf8)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -250,14 +250,14 @@ class Builder:
 
     def _parents(self, given: Parents, place: SourceLine) -> tuple[NodeId, ...]:
         """The ids that `depends_on` means, each once."""
-        found: dict[NodeId, None] = {}
+        parents: dict[NodeId, None] = {}
         waiting: list[Any] = [] if given is None else [given]
         while waiting:
             each = waiting.pop()
             if isinstance(each, Previous):
-                found.update(dict.fromkeys(self._previous))
+                parents.update(dict.fromkeys(self._previous))
             elif isinstance(each, str):
-                found[self._id(each, place)] = None
+                parents[self._id(each, place)] = None
             elif isinstance(each, Iterable):
                 waiting += reversed(each.parents if isinstance(each, FanOut) and not each else list(each))
             else:
@@ -265,7 +265,7 @@ class Builder:
                     f"depends_on={shown(each)}: expected names, ids, what fan_out returned, or a list of these",
                     where=place,
                 )
-        return tuple(found)
+        return tuple(parents)
 
     def _explained(self, problems: Iterable[Any]) -> list[GraphProblem]:
         """Problems with names and lines: people never saw the ids."""

@@ -32,13 +32,13 @@ def problems_of(model: Any, config: object, later: Later | None = None) -> list[
         return [Problem((), f"expected an object, got {kind_of(config)}")]
     if model is None:
         return []
-    found = dict.fromkeys(islice(_unknown_keys(model, config), MAX_PROBLEMS))
+    problems = dict.fromkeys(islice(_unknown_keys(model, config), MAX_PROBLEMS))
     for refusal in _refusals(model, config):
         place = refusal.place
         if refusal.kind in (MISSING, UNKNOWN) or not is_known_later(config, place, later):
             has_secret = isinstance(_value_at(config, place), SecretRef)
-            found[Problem(place, "no secret can be used here" if has_secret else refusal.message)] = None
-    return [*found]
+            problems[Problem(place, "no secret can be used here" if has_secret else refusal.message)] = None
+    return [*problems]
 
 
 def validated(name: str, model: Any, config: Mapping[str, Any]) -> Any:
@@ -64,8 +64,8 @@ def _refusals(model: Any, config: Mapping[str, Any]) -> list[ModelRefusal]:
     try:
         model.model_validate(config)
     except ValidationError as error:
-        found = refusals(error.errors(include_url=False, include_input=False), config)
-        return [each for each in found if each.kind != UNKNOWN or len(each.place) > 1]
+        listed = refusals(error.errors(include_url=False, include_input=False), config)
+        return [each for each in listed if each.kind != UNKNOWN or len(each.place) > 1]
     return []
 
 

@@ -78,8 +78,8 @@ class Handler:
 
     def _secrets_not_taken(self, written: object) -> list[Problem]:
         message = f"{self.name} takes no secrets: what it is given it returns"
-        found = () if self.takes_secrets else leaves(written)
-        return [Problem(path, message) for path, leaf in found if isinstance(leaf, SecretRef)]
+        places = () if self.takes_secrets else leaves(written)
+        return [Problem(path, message) for path, leaf in places if isinstance(leaf, SecretRef)]
 
     def validated(self, config: Mapping[str, Any]) -> Any:
         """The config as the function takes it; PermanentError lists all that is wrong."""

@@ -21,17 +21,17 @@ def kill_descendants(mark: str, root: int | None) -> None:
     """Kill every process with this mark, and what was started by it or by process `root`, until there is none."""
     own = os.getpid()
     for _ in range(_ROUNDS):
-        found = _descendants(f"{MARK}={mark}".encode(), root) - {own}
-        if not found:
+        processes = _descendants(f"{MARK}={mark}".encode(), root) - {own}
+        if not processes:
             return
-        for process in found:
+        for process in processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
 
 
 def _descendants(mark: bytes, root: int | None) -> set[int]:
     parents: dict[int, int] = {}
-    found: set[int] = set()
+    marked: set[int] = set()
     for process in _processes():
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
             with open(f"/proc/{process}/stat", "rb") as file:
@@ -41,10 +41,10 @@ def _descendants(mark: bytes, root: int | None) -> set[int]:
             parents[process] = int(parent)
             with open(f"/proc/{process}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
-                    found.add(process)
-    while below := {each for each, parent in parents.items() if parent in found or parent == root} - found:
-        found |= below
-    return found
+                    marked.add(process)
+    while below := {each for each, parent in parents.items() if parent in marked or parent == root} - marked:
+        marked |= below
+    return marked
 
 
 def _processes() -> Iterator[int]:

@@ -36,16 +36,16 @@ class DescribedHandler(Handler):
         if not isinstance(config, Mapping):
             return [Problem((), f"expected an object, got {kind_of(config)}")]
         known = list(self.config_schema().get("properties", {}))
-        found = [*self._secrets_not_taken(references_of(config))]
+        problems = [*self._secrets_not_taken(references_of(config))]
         for name in () if self.is_open else config:
             if name not in known:
-                found.append(Problem((name,), f"unknown field{f'; {suggestion(name, known)}' if known else ''}"))
+                problems.append(Problem((name,), f"unknown field{f'; {suggestion(name, known)}' if known else ''}"))
         for problem in problems_of(self.config_schema(), dict(config)):
             path = problem.place
             is_missing = bool(path) and _lacks(config, path)
-            if (is_missing or not is_known_later(config, path, later)) and all(each.place != path for each in found):
-                found.append(problem)
-        return found
+            if (is_missing or not is_known_later(config, path, later)) and all(each.place != path for each in problems):
+                problems.append(problem)
+        return problems
 
 
 def _lacks(config: Any, path: tuple[str | int, ...]) -> bool:

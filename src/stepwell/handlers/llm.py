@@ -62,14 +62,14 @@ class LlmService(Strict):
 
     def conversation(self) -> list[dict[str, str]]:
         if self.messages is not None:
-            found = [{"role": each.role, "content": each.content} for each in self.messages]
+            messages = [{"role": each.role, "content": each.content} for each in self.messages]
         else:
-            found = [{"role": "system", "content": self.system}] if self.system is not None else []
-            found.append({"role": "user", "content": self.prompt or ""})
+            messages = [{"role": "system", "content": self.system}] if self.system is not None else []
+            messages.append({"role": "user", "content": self.prompt or ""})
         if self.schema_ is not None:
             rule = f"Answer with JSON only, and nothing around it, that fits this JSON Schema: {text(self.schema_)}"
-            found.insert(0, {"role": "system", "content": rule})
-        return found
+            messages.insert(0, {"role": "system", "content": rule})
+        return messages
 
 
 class LlmResponse(Strict):
@@ -149,8 +149,8 @@ class _LlmCall:
             choice, model = answer["choices"][0], str(answer.get("model") or config.model or "unknown")
             choice["message"]  # it has to be there
         except (KeyError, IndexError, TypeError, AttributeError):
-            found = _short(text(answer))
-            raise PermanentError(f"service {config.service!r} gave no chat completion: {found}") from None
+            shown_text = _short(text(answer))
+            raise PermanentError(f"service {config.service!r} gave no chat completion: {shown_text}") from None
         usage = answer.get("usage")
         for name in self._tokens:
             count = usage.get(f"{name}_tokens") if isinstance(usage, dict) else None

@@ -99,10 +99,10 @@ class Handlers(Mapping[str, Handler]):
         )
 
     def __getitem__(self, name: str) -> Handler:
-        found = self._loaded.get(name)
-        if found is None:
-            found = self._loaded[name] = self._find(name)
-        return found
+        handler = self._loaded.get(name)
+        if handler is None:
+            handler = self._loaded[name] = self._find(name)
+        return handler
 
     def __iter__(self) -> Iterator[str]:
         self._import_given()
@@ -150,11 +150,11 @@ class Handlers(Mapping[str, Handler]):
             return [f"there is no handler {name!r} here; give it to the engine: Engine(handlers=[...]), or in settings"]
         named = config.get("service") if name in _WITH_SERVICE else None
         is_known_later = isinstance(named, str) and "{{" in named
-        found: list[str] = []
+        problems: list[str] = []
         service = self.access.services.get(named) if isinstance(named, str) else None
         if isinstance(named, str) and service is None and not is_known_later:
             known = ", ".join(self.access.services) or "none"
-            found.append(
+            problems.append(
                 f"there is no service {named!r} here; there are {known}: add [services.{named}] to the settings"
             )
         used = [*references(references_of(config)), *(service.references if service is not None else ())]
@@ -162,8 +162,8 @@ class Handlers(Mapping[str, Handler]):
             for_service = ANY_SERVICE if is_known_later else named if isinstance(named, str) else None
             problem = self.access.secrets.problem(ref, for_service)
             if problem is not None:
-                found.append(problem)
-        return found
+                problems.append(problem)
+        return problems
 
     def _find(self, name: str) -> Handler:
         if name in _BUILT_IN:
@@ -215,12 +215,12 @@ def _imported(module: str) -> ModuleType:
 
 def _loaded_point(name: str, point: Any) -> Handler:
     try:
-        found = point.load()
+        handler = point.load()
     except Exception as error:
         raise DefinitionError(f"handler {name!r} cannot be loaded from {point.value}: {error}") from error
-    if not isinstance(found, Handler) or found.name != name:
+    if not isinstance(handler, Handler) or handler.name != name:
         raise DefinitionError(f'{point.value}: expected the handler {name!r}, a function with @handler("{name}")')
-    return found
+    return handler
 
 
 def _masked(result: Any) -> Any:

@@ -137,12 +137,12 @@ def _check_variables(access: Access, given: Mapping[str, str]) -> None:
             )
 
 
-def _found(program: str) -> str:
+def _path_of(program: str) -> str:
     """The program that the worker finds, wherever it is to run: a folder of the PATH may be relative, too."""
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         raise PermanentError(f"{program} cannot be started: No such file or directory, or it is not executable")
-    return os.path.abspath(found)
+    return os.path.abspath(path)
 
 
 async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
     _check_variables(access, given)
     mark = token_hex(16)
     environment |= {**given, "STEPWELL_IDEMPOTENCY_KEY": key, MARK: mark}
-    found = _found(config.args[0])
+    executable = _path_of(config.args[0])
     stdin: str = resolved(config.stdin, access.secrets) or ""
     loop = asyncio.get_running_loop()
     program = _Program(config.max_bytes, loop.create_future(), mark)
@@ -160,7 +160,7 @@ async def _run(access: Access, config: Shell, key: str) -> dict[str, Any]:
         await loop.subprocess_exec(
             lambda: program,
             *config.args,
-            executable=found,
+            executable=executable,
             env=environment,
             cwd=config.folder,
             start_new_session=True,

@@ -203,12 +203,12 @@ def _names(form: Any) -> list[str]:
 
 def _form_at(form: type[BaseModel], place: Path) -> type[BaseModel]:
     """The model of the object at a place of a form."""
-    found: type[BaseModel] = form
+    model: type[BaseModel] = form
     for step in place:
-        info = next((info for name, info in found.model_fields.items() if step in (name, info.alias)), None)
+        info = next((info for name, info in model.model_fields.items() if step in (name, info.alias)), None)
         if info is not None:
-            found = next(_models_in((info.annotation, *info.metadata)), found)
-    return found
+            model = next(_models_in((info.annotation, *info.metadata)), model)
+    return model
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

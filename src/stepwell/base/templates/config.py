@@ -86,9 +86,9 @@ class _Compiling:
         return lambda scope, secret, budget: value
 
     def _text(self, text: str, path: Path) -> _Build:
-        found = _SECRET.match(text)
-        if found:
-            name = found[1]
+        reference = _SECRET.match(text)
+        if reference:
+            name = reference[1]
             return lambda scope, secret, budget: secret(name)
         is_expression = len(path) == 1 and path[0] in self._expressions
         if not is_expression and not is_template(text):

@@ -222,12 +222,12 @@ class Expressions:
 
         def choose(frame: Frame) -> Any:
             try:
-                found = value(frame)
+                result = value(frame)
             except Missing:
-                found = None
-            if found is None or (not found and empty is not None and empty(frame)):
+                result = None
+            if result is None or (not result and empty is not None and empty(frame)):
                 return None if otherwise is None else otherwise(frame)
-            return found
+            return result
 
         return choose
 

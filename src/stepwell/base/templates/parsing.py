@@ -55,9 +55,9 @@ def parse_expression(text: str) -> nodes.Expr:
     tree = _parsed("{{ " + text + " }}")
     body = tree.body
     if len(body) == 1 and isinstance(body[0], nodes.Output) and len(body[0].nodes) == 1:
-        found = body[0].nodes[0]
-        if not isinstance(found, nodes.TemplateData):
-            return found
+        expression = body[0].nodes[0]
+        if not isinstance(expression, nodes.TemplateData):
+            return expression
     raise TemplateError("expected one expression, without {{ }}", line=1, column=1)
 
 

@@ -56,10 +56,10 @@ class Statements(Expressions):
 
         def write(frame: Frame, out: list[str]) -> None:
             try:
-                found = value(frame)
-                if found is None and words:
+                result = value(frame)
+                if result is None and words:
                     raise Missing(f"{words} is null: say what stands for it with {words} | default(...)")
-                out.append(written(found, frame.budget))
+                out.append(written(result, frame.budget))
             except TemplateError as error:
                 error.line = error.line or line
                 raise
@@ -94,29 +94,29 @@ class Statements(Expressions):
 
         def run(frame: Frame, out: list[str]) -> None:
             budget = frame.budget
-            found = _looped(items(frame), budget)
+            loop_items = _looped(items(frame), budget)
             inner = Frame(frame.scope, budget, dict(frame.local))
             local = inner.local
             if test is not None:
                 kept = []
-                for each in found:
+                for each in loop_items:
                     budget.spend(cost)
                     _bind(local, names, each)
                     if test(inner):
                         kept.append(each)
-                found = kept
-            for place, each in enumerate(found):
+                loop_items = kept
+            for place, each in enumerate(loop_items):
                 budget.spend(cost)
                 _bind(local, names, each)
                 local["loop"] = {
                     "index": place + 1,
                     "index0": place,
                     "first": place == 0,
-                    "last": place == len(found) - 1,
-                    "length": len(found),
+                    "last": place == len(loop_items) - 1,
+                    "length": len(loop_items),
                 }
                 body(inner, out)
-            if not found:
+            if not loop_items:
                 otherwise(frame, out)
 
         return run
@@ -132,13 +132,13 @@ class Statements(Expressions):
         return names
 
 
-def _looped(found: Any, budget: Budget) -> list[Any]:
-    if type(found) is dict:
-        found = sorted(found)
-    if type(found) is not list:
-        raise TemplateError(f"a loop needs a list, or an object for its keys, not {shown(found)}")
+def _looped(value: Any, budget: Budget) -> list[Any]:
+    if type(value) is dict:
+        value = sorted(value)
+    if type(value) is not list:
+        raise TemplateError(f"a loop needs a list, or an object for its keys, not {shown(value)}")
     budget.spend(1)
-    return found
+    return value
 
 
 def _bind(local: dict[str, Any], names: list[str], value: Any) -> None:

@@ -148,20 +148,20 @@ def _parsed_expression(text: str) -> Expression:
 
 
 def _evaluated(evaluate: Evaluate, scope: Scope | Renamed, budget: Budget) -> Any:
-    found = evaluate(Frame(scope, budget, {}))
-    if type(found) is list or type(found) is dict:
-        budget.for_all_of(found)  # a few characters can name the same large list many times
+    result = evaluate(Frame(scope, budget, {}))
+    if type(result) is list or type(result) is dict:
+        budget.for_all_of(result)  # a few characters can name the same large list many times
     else:
-        budget.for_passed(found)
-    return found
+        budget.for_passed(result)
+    return result
 
 
 def _typed(evaluate: Evaluate, *, may_be_null: bool) -> Callable[[Scope | Renamed, Budget], Any]:
     def render(scope: Scope | Renamed, budget: Budget) -> Any:
-        found = _evaluated(evaluate, scope, budget)
-        if found is None and not may_be_null:
+        result = _evaluated(evaluate, scope, budget)
+        if result is None and not may_be_null:
             raise Missing("it is null: say what stands for it with default(...), for null itself default(none)")
-        return found
+        return result
 
     return render
 
@@ -172,8 +172,8 @@ def _only_expression(text: str, tree: Any) -> Any:
 
     if not _EXACTLY_ONE.match(text) or len(tree.body) != 1 or not isinstance(tree.body[0], nodes.Output):
         return None
-    found = tree.body[0].nodes
-    return found[0] if len(found) == 1 and not isinstance(found[0], nodes.TemplateData) else None
+    parts = tree.body[0].nodes
+    return parts[0] if len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData) else None
 
 
 # Most templates are names with fields, alone or inside text. They need no parser.
@@ -196,7 +196,7 @@ def _simple(text: str) -> Template | None:
 
 
 def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:
-    found = []
+    references = []
     line, begin, looked = 1, 0, 0
     for path, match in zip(paths, _SIMPLE.finditer(text), strict=True):
         at = match.start(1)
@@ -204,8 +204,8 @@ def _references(text: str, paths: list[tuple[str, ...]]) -> list[Reference]:
         if lines:
             line, begin = line + lines, text.rfind("\n", looked, at) + 1
         looked = at
-        found.append(Reference(path[0], path[1] if len(path) > 1 else None, line, at - begin + 1))
-    return found
+        references.append(Reference(path[0], path[1] if len(path) > 1 else None, line, at - begin + 1))
+    return references
 
 
 def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
@@ -230,9 +230,9 @@ def _path(path: tuple[str, ...]) -> Callable[[Scope], Any]:
 
 def _whole(value: Callable[[Scope], Any]) -> Callable[[Scope, Budget], Any]:
     def render(scope: Scope, budget: Budget) -> Any:
-        found = value(scope)
-        budget.for_passed(found)
-        return found
+        result = value(scope)
+        budget.for_passed(result)
+        return result
 
     return render
 

@@ -45,12 +45,12 @@ def read_typed_dict(annotation: Any, made: Converter) -> Read:
 
     def read(data: Any, _: Any) -> Any:
         known = {name for name in readers if name in _as_object(data, words)}
-        found: dict[str, Any] = {}
+        fields_read: dict[str, Any] = {}
         errors: list[Exception] = []
         for name, read_field in readers.items():
             try:
                 if name in known:
-                    found[name] = read_field(data[name])
+                    fields_read[name] = read_field(data[name])
                 elif name in required:
                     raise KeyError(name)
             except Exception as error:
@@ -58,7 +58,7 @@ def read_typed_dict(annotation: Any, made: Converter) -> Read:
                 errors.append(error)
         if errors:
             raise ClassValidationError(f"While reading {words}", errors, annotation)
-        return found
+        return fields_read
 
     return read
 

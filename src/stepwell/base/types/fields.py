@@ -43,8 +43,8 @@ def fields_of(annotation: Any) -> list[Field]:
     match kind_of(annotation):
         case "pydantic":
             return [
-                Field(found.alias or name, found.annotation, found.is_required())
-                for name, found in cls.model_fields.items()
+                Field(info.alias or name, info.annotation, info.is_required())
+                for name, info in cls.model_fields.items()
             ]
         case "dataclass":
             hints = _hints(annotation)
@@ -96,12 +96,12 @@ def _hints(annotation: Any) -> dict[str, Any]:
 def _variables(annotation: Any) -> dict[Any, Any]:
     """The value of each type variable of the class and its bases."""
     cls = get_origin(annotation) or annotation
-    found: dict[Any, Any] = dict(zip(getattr(cls, "__parameters__", ()), get_args(annotation), strict=False))
+    arguments: dict[Any, Any] = dict(zip(getattr(cls, "__parameters__", ()), get_args(annotation), strict=False))
     for base in getattr(cls, "__orig_bases__", ()):
         if get_origin(base) not in (None, typing.Generic):
-            own = filled_in(base, found)
-            found = {**_variables(own), **found}
-    return found
+            own = filled_in(base, arguments)
+            arguments = {**_variables(own), **arguments}
+    return arguments
 
 
 def filled_in(annotation: Any, variables: Mapping[Any, Any]) -> Any:

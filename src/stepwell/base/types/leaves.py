@@ -44,13 +44,13 @@ def _duration_text(value: timedelta) -> str:
 
 
 def _duration(text: str) -> timedelta:
-    found = _DURATION.match(text)
-    if found is None:
+    match = _DURATION.match(text)
+    if match is None:
         raise ValueError(text)
-    parts = {name: int(found[name] or 0) for name in ("weeks", "days", "hours", "minutes", "seconds")}
-    microseconds = int(f"{(found['fraction'] or '')[:6]:0<6}")
+    parts = {name: int(match[name] or 0) for name in ("weeks", "days", "hours", "minutes", "seconds")}
+    microseconds = int(f"{(match['fraction'] or '')[:6]:0<6}")
     value = timedelta(**parts, microseconds=microseconds)
-    return -value if found["sign"] == "-" else value
+    return -value if match["sign"] == "-" else value
 
 
 def _bytes(text: str) -> bytes:
@@ -118,14 +118,14 @@ def key_text(value: Any) -> Any:
 
 def key_data(text: str) -> list[Any]:
     """What a key may have been before it became a text: the text itself, a number, a truth value."""
-    found: list[Any] = [text]
+    meanings: list[Any] = [text]
     if text in ("true", "false"):
-        found.append(text == "true")
+        meanings.append(text == "true")
     for kind in (int, float):
         try:
             number = kind(text)
         except ValueError:
             continue
         if key_text(number) == text:
-            found.append(number)
-    return found
+            meanings.append(number)
+    return meanings

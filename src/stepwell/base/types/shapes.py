@@ -41,8 +41,8 @@ class Shape(NamedTuple):
 
     def misfits(self, value: Any) -> Sequence[Problem]:
         """What is wrong with a value, by its place in JSON."""
-        found = codec_of(self.annotation).problems(value)
-        return found or [Problem((), f"expected {self.text}, got {briefly(value)} ({type(value).__name__})")]
+        problems = codec_of(self.annotation).problems(value)
+        return problems or [Problem((), f"expected {self.text}, got {briefly(value)} ({type(value).__name__})")]
 
     def received(self, data: Any) -> Any:
         """Stored data, converted for a receiver with this annotation."""
@@ -142,10 +142,10 @@ def _dict(arguments: tuple[Any, ...]) -> Shape:
     def problems(value: Any, path: str) -> Sequence[str]:
         if not isinstance(value, dict):
             return [_refusal(path, text, value)]
-        found = [f"{path}: the key {key!r} is not a string" for key in value if not isinstance(key, str)]
+        misfits = [f"{path}: the key {key!r} is not a string" for key in value if not isinstance(key, str)]
         for key, each in value.items():
-            found += item.problems(each, f"{path}[{key!r}]")
-        return found
+            misfits += item.problems(each, f"{path}[{key!r}]")
+        return misfits
 
     def fits(value: Any) -> bool:
         return isinstance(value, dict) and (item.fits is _anything or all(map(item.fits, value.values())))

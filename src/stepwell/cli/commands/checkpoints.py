@@ -22,14 +22,14 @@ def checkpoints(connection: Connection, text: str, at: str | None, *, as_json: b
         if at is None:
             _list(connection, run.id, run.checkpoints(), as_json=as_json)
         else:
-            found = run.checkpoint(find_step(run, at))
-            say(json_text(found.data())) if as_json else _show(found)
+            checkpoint = run.checkpoint(find_step(run, at))
+            say(json_text(checkpoint.data())) if as_json else _show(checkpoint)
 
 
-def _list(connection: Connection, run_id: str, found: Iterable[Label], *, as_json: bool) -> None:
+def _list(connection: Connection, run_id: str, given_labels: Iterable[Label], *, as_json: bool) -> None:
     from ..show.screen import console, table
 
-    labels = list(found)
+    labels = list(given_labels)
     if as_json:
         say(json_text([label.to_dict() for label in labels]))
         return
@@ -45,20 +45,20 @@ def _list(connection: Connection, run_id: str, found: Iterable[Label], *, as_jso
     console().print(made)
 
 
-def _show(found: Checkpoint) -> None:
+def _show(checkpoint: Checkpoint) -> None:
     from ..show.screen import coloured, console, table
 
-    named = "" if found.label is None else f", {plain(found.label)!r}"
-    say(f"run {found.run_id} at {found.step:,}{named}, {utc_text(found.time)}")
-    say(f"state    {plain(text_of(found.state)) if found.state is not None else 'none is declared'}")
-    say(f"effects  {count(len(found.effects), 'effect')} recorded by then")
-    say(f"key      {found.idempotency_key}")
-    if not found.frontier:
+    named = "" if checkpoint.label is None else f", {plain(checkpoint.label)!r}"
+    say(f"run {checkpoint.run_id} at {checkpoint.step:,}{named}, {utc_text(checkpoint.time)}")
+    say(f"state    {plain(text_of(checkpoint.state)) if checkpoint.state is not None else 'none is declared'}")
+    say(f"effects  {count(len(checkpoint.effects), 'effect')} recorded by then")
+    say(f"key      {checkpoint.idempotency_key}")
+    if not checkpoint.frontier:
         say("frontier empty: nothing was ready, running or waiting")
         return
     made = table("frontier", "status", "attempt", "level", wrapped=("frontier",))
-    for item in found.frontier[:ROWS]:
+    for item in checkpoint.frontier[:ROWS]:
         made.add_row(plain(item.node), coloured(item.status), str(item.attempt), str(item.level))
     console().print(made)
-    if len(found.frontier) > ROWS:
-        say(f"and {len(found.frontier) - ROWS:,} more; --json shows all")
+    if len(checkpoint.frontier) > ROWS:
+        say(f"and {len(checkpoint.frontier) - ROWS:,} more; --json shows all")

@@ -143,11 +143,11 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 def _seen(files: Sequence[Path] | Iterator[Path]) -> dict[Path, tuple[int, int]]:
     """The modification time and size of each file."""
-    found: dict[Path, tuple[int, int]] = {}
+    stamps: dict[Path, tuple[int, int]] = {}
     for file in files:
         try:
             status = file.stat()
         except OSError:
             continue
-        found[file] = (status.st_mtime_ns, status.st_size)
-    return found
+        stamps[file] = (status.st_mtime_ns, status.st_size)
+    return stamps

@@ -24,29 +24,29 @@ _ABSENT = "-"
 def diff(connection: Connection, first: str, second: str, *, whole: bool, as_json: bool) -> None:
     with connection.store() as store:
         engine = connection.engine(store)
-        found = engine.compare(find_run(store, first).id, find_run(store, second).id)
+        comparison = engine.compare(find_run(store, first).id, find_run(store, second).id)
     if as_json:
-        say(json_text(comparison_record(found)))
+        say(json_text(comparison_record(comparison)))
     else:
-        _print(found, whole=whole)
-    if not (found.same_outputs and found.same_deltas):
+        _print(comparison, whole=whole)
+    if not (comparison.same_outputs and comparison.same_deltas):
         raise typer.Exit(DIFFERENT)
 
 
-def _print(found: Comparison, *, whole: bool) -> None:
+def _print(comparison: Comparison, *, whole: bool) -> None:
     from ..show.screen import coloured, console, table
 
     screen = console()
     head = table("", "first", "second", wrapped=("first", "second"))
-    one, other = found.first, found.second
+    one, other = comparison.first, comparison.second
     head.add_row("run", one.run_id, other.run_id)
     head.add_row("workflow", plain(one.workflow), plain(other.workflow))
     head.add_row("status", coloured(one.status), coloured(other.status))
     head.add_row("took", duration(one.seconds), duration(other.seconds))
     screen.print(head)
-    _print_changes("input", found.input)
-    _print_changes("graph", found.graph)
-    shown = found.pairs if whole else found.different[:ROWS]
+    _print_changes("input", comparison.input)
+    _print_changes("graph", comparison.graph)
+    shown = comparison.pairs if whole else comparison.different[:ROWS]
     if shown:
         made = table("node", "differs in", "first", "second", "attempts", "took", "ratio", wrapped=("node",))
         for pair in shown:
@@ -61,7 +61,7 @@ def _print(found: Comparison, *, whole: bool) -> None:
     for pair in shown:
         _print_changes(f"output of {plain(pair.name)}", pair.output)
         _print_changes(f"delta of {plain(pair.name)}", pair.delta)
-    say(_summary(found, len(shown)))
+    say(_summary(comparison, len(shown)))
 
 
 def _print_changes(what: str, changes: Iterable[Difference]) -> None:
@@ -72,17 +72,17 @@ def _print_changes(what: str, changes: Iterable[Difference]) -> None:
             say(f"  {plain(str(change))}")
 
 
-def _summary(found: Comparison, shown: int) -> str:
-    different = len(found.different)
-    alike = len(found.pairs) - different
-    told = _differing(found, "output") or "the same outputs"
-    if deltas := _differing(found, "delta"):
+def _summary(comparison: Comparison, shown: int) -> str:
+    different = len(comparison.different)
+    alike = len(comparison.pairs) - different
+    told = _differing(comparison, "output") or "the same outputs"
+    if deltas := _differing(comparison, "delta"):
         told += f", {deltas}"
     line = f"\n{told}; {count(different, 'node')} with a difference, {alike:,} without"
     return line if shown >= different else f"{line}; --all and --json show more than {shown:,}"
 
 
-def _differing(found: Comparison, what: str) -> str:
+def _differing(comparison: Comparison, what: str) -> str:
     """How many nodes have another one; empty if none has."""
-    number = sum(what in pair.differs for pair in found.pairs)
+    number = sum(what in pair.differs for pair in comparison.pairs)
     return f"{count(number, what)} differ{'s' if number == 1 else ''}" if number else ""

@@ -207,10 +207,10 @@ def _node(document: Document, name: str) -> str:
 
 def _outputs(file: str | None) -> dict[str, Any]:
     problems: list[str] = []
-    found = json_object("--outputs", file, problems)
+    outputs = json_object("--outputs", file, problems)
     if problems:
         raise InputError(problems[0])
-    return found
+    return outputs
 
 
 def _print_workflows(rows: Sequence[tuple[DocumentKind, NameRow]], now: int) -> None:

@@ -108,17 +108,17 @@ def workers(connection: Connection, *, as_json: bool) -> None:
     from ...engine.reports.workers import describe_workers, worker_record
 
     with connection.store() as store:
-        found, now = describe_workers(store), store.now()
+        views, now = describe_workers(store), store.now()
     if as_json:
-        say(json_text([worker_record(each, now) for each in found]))
+        say(json_text([worker_record(each, now) for each in views]))
         return
-    if not found:
+    if not views:
         typer.echo(f"no workers in {connection.settings.store}", err=True)
         return
     from ..show.screen import console, table
 
     made = table("worker", "where", "queues", "serves", "lease", "renewed", "holds", wrapped=("serves", "holds"))
-    for each in found:
+    for each in views:
         where = each.celery or each.host or "?"
         left = each.lease_until - now
         lease = duration(left / 1_000_000) if left > 0 and each.may_live else "dead" if not each.may_live else "run out"
@@ -135,4 +135,4 @@ def workers(connection: Connection, *, as_json: bool) -> None:
             "hears of nothing, though there is work" if each.idle else plain(held + more) or "-",
         )
     console().print(made)
-    typer.echo(count(len(found), "worker"), err=True)
+    typer.echo(count(len(views), "worker"), err=True)

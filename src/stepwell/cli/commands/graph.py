@@ -90,16 +90,16 @@ class _NamedGraph(NamedTuple):
     graph: Graph
 
 
-def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
+def _draw(what: str, graph: Graph, statuses: Mapping[str, str] | None, file: str) -> None:
     """An SVG into a file; `-` is stdout."""
     from ...core.graph.svg import MAX_SVG_NODES, to_svg
 
-    if len(found) > MAX_SVG_NODES:
+    if len(graph) > MAX_SVG_NODES:
         raise InputError(
-            f"{what} has {len(found):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
+            f"{what} has {len(graph):,} nodes, and a picture of more than {MAX_SVG_NODES:,} cannot be read; `stepwell show` "
             f"folds what is alike, `--json` has it in groups, `--dot` one by one"
         )
-    drawn = to_svg(found, statuses).encode()
+    drawn = to_svg(graph, statuses).encode()
     if file == "-":
         results().buffer.write(drawn)  # whatever encoding stdout has: SVG is UTF-8
         results().flush()
@@ -108,7 +108,7 @@ def _draw(what: str, found: Graph, statuses: Mapping[str, str] | None, file: str
         Path(file).write_bytes(drawn)
     except OSError as error:
         raise InputError(f"--svg {file}: it cannot be written: {error.strerror or error}") from None
-    typer.echo(f"drew {count(len(found), 'node')} into {file}", err=True)
+    typer.echo(f"drew {count(len(graph), 'node')} into {file}", err=True)
 
 
 def _workflow(connection: Connection, what: str, pairs: Pairs) -> tuple[_NamedGraph | None, DefinitionError | None]:

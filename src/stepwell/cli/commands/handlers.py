@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def handlers(connection: Connection, name: str | None, *, as_json: bool) -> None:
     known = connection.handlers()
     if name is None:
-        found = [known[each] for each in known]
-        say(json_text([_record(each) for each in found])) if as_json else _list(connection, found)
+        listed = [known[each] for each in known]
+        say(json_text([_record(each) for each in listed])) if as_json else _list(connection, listed)
         return
     if name not in known:
         raise InputError(f"there is no handler {plain(name)!r}; {suggestion(name, known)}")
@@ -44,11 +44,11 @@ def _record(handler: Handler) -> HandlerRecord:
     }
 
 
-def _list(connection: Connection, found: list[Handler]) -> None:
+def _list(connection: Connection, handlers: list[Handler]) -> None:
     from ..show.screen import console, table
 
     made = table("handler", "what it does", wrapped=("what it does",))
-    for each in found:
+    for each in handlers:
         made.add_row(each.name, plain(each.description.partition("\n\n")[0].replace("\n", " ")))
     console().print(made)
     say(f"\n`{connection.command('handlers NAME')}` shows the config of one, and an example")

@@ -39,12 +39,12 @@ def logs(
         if follow:
             _follow(lines, as_json=as_json)
             return
-        found = lines.next()
+        page = lines.next()
         if as_json:
-            say(json_text([line_record(run, row, line) for row, line in found]))
+            say(json_text([line_record(run, row, line) for row, line in page]))
         else:
-            _print(run, found)
-            if not found:
+            _print(run, page)
+            if not page:
                 chosen = " like that" if node or attempt else ""
                 typer.echo(f"run {run.row.id} has no lines{chosen}", err=True)
 
@@ -56,21 +56,21 @@ def _follow(lines: NewLines, *, as_json: bool) -> None:
         row = reader.get_run(run.store, run.row.id)
         ended = row is None or row.status.terminal
         began = time.monotonic()
-        found = lines.next()
+        page = lines.next()
         if as_json:
-            for entry, line in found:
+            for entry, line in page:
                 say(json.dumps(line_record(run, entry, line)))
         else:
-            _print(run, found)
+            _print(run, page)
         if ended:
             return
         time.sleep(max(LOOK_EVERY, (time.monotonic() - began) / SHARE_OF_TIME))
 
 
-def _print(run: StoredRun, found: Sequence[tuple[LineRow, LogLine]]) -> None:
+def _print(run: StoredRun, page: Sequence[tuple[LineRow, LogLine]]) -> None:
     """One line each: time, node and attempt, level, logger and message. Continuation lines are indented."""
     specs = run.graph.in_order
-    for row, line in found:
+    for row, line in page:
         moment = f"{local(line.at)}.{datetime.fromtimestamp(line.at / SECOND).microsecond // 1_000:03}"
         colour = next((colour for severity, colour in _COLOURS if line.severity >= severity), "bright_black")
         who = f"{specs[row.node].name} #{row.number}"

@@ -91,10 +91,10 @@ def _in_order(place: Connection, pipelines: Sequence[Any]) -> Sequence[Any]:
     if (transport := place.transport) is not None:
         from ...client.pipelines import remote_links
 
-        found = [(each["writer"], each["reader"]) for each in remote_links(transport, pipelines)[0]]
+        connections = [(each["writer"], each["reader"]) for each in remote_links(transport, pipelines)[0]]
     else:
-        found = [(link.writer, link.reader) for link in links([each.pipeline for each in pipelines])]
-    names = in_order([each.name for each in pipelines], found)
+        connections = [(link.writer, link.reader) for link in links([each.pipeline for each in pipelines])]
+    names = in_order([each.name for each in pipelines], connections)
     return sorted(pipelines, key=lambda each: names.index(each.name))
 
 
@@ -105,9 +105,9 @@ def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipel
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
     from ...pipeline.connected import check_together
 
-    found = [_pipeline(place, name) for name in names]
-    check_together(found)
-    return found
+    pipelines = [_pipeline(place, name) for name in names]
+    check_together(pipelines)
+    return pipelines
 
 
 def _pipeline(place: Connection, name: str) -> Pipeline:
@@ -125,20 +125,20 @@ def _tell(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def status(place: Connection, *, named: Sequence[str] | None, entity: str | None, matrix: bool, as_json: bool) -> None:
-    found = []
+    statuses = []
     for pipeline in _asked(place, named):
         if matrix:
             from ..show.pipeline import show_matrix
 
             show_matrix(pipeline.stages, pipeline.states())
             continue
-        found.append(pipeline.status(entity))
+        statuses.append(pipeline.status(entity))
     if as_json:
-        _tell(found)
-    elif found:
+        _tell(statuses)
+    elif statuses:
         from ..show.pipeline import show_status
 
-        for each in found:
+        for each in statuses:
             show_status(each)
 
 
@@ -251,17 +251,17 @@ def _change(place: Connection, named: Sequence[str] | None, verb: str, done: str
 
 
 def failures(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> None:
-    found = {
+    by_unit = {
         f"{pipeline.name}: {unit}": failure
         for pipeline in _asked(place, named)
         for unit, failure in pipeline.failures().items()
     }
     if as_json:
-        say(json_text(found))
+        say(json_text(by_unit))
         return
     from ..show.pipeline import failure_text
 
-    say("\n".join([failure_text(unit, failure) for unit, failure in found.items()] or ["nothing failed"]))
+    say("\n".join([failure_text(unit, failure) for unit, failure in by_unit.items()] or ["nothing failed"]))
 
 
 def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None) -> None:
@@ -277,8 +277,8 @@ def graph(place: Connection, *, named: Sequence[str] | None, as_json: bool) -> N
     if (transport := place.transport) is not None:
         from ...client.pipelines import remote_links, remote_pipelines
 
-        found, drawn = remote_links(transport, remote_pipelines(transport, named or ()))
-        say(json_text(found) if as_json else drawn)
+        connections, drawn = remote_links(transport, remote_pipelines(transport, named or ()))
+        say(json_text(connections) if as_json else drawn)
         return
     from ...pipeline.connected import drawing, links
 

@@ -81,10 +81,10 @@ def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | N
     from ...client.transport import path_of
 
     try:
-        found = connection.transport.get(path_of("workflows", name))
+        record = connection.transport.get(path_of("workflows", name))
     except InputError:
         return None
-    return found["input"] or {} if found["kind"] == "class" else None
+    return record["input"] or {} if record["kind"] == "class" else None
 
 
 @advised
@@ -289,20 +289,20 @@ def _terminated_as_interrupted() -> Iterator[None]:
 def import_all(modules: Sequence[str]) -> list[type[Workflow]]:
     """Imports the modules and gives their workflows. Of several broken modules the last is raised, the others are reported."""
     broken: list[DefinitionError] = []
-    found: dict[type[Workflow], None] = {}
+    workflows: dict[type[Workflow], None] = {}
     for module in modules:
         try:
             if ":" in module:
                 alone = f"`stepwell work {module.partition(':')[0]}`"
                 raise DefinitionError(f"{module}: give the module only, as in {alone}; all in it is served")
-            found |= dict.fromkeys(workflows_in(import_module(module)))
+            workflows |= dict.fromkeys(workflows_in(import_module(module)))
         except DefinitionError as error:
             broken.append(error)
     for trouble in broken[:-1]:
         report(trouble)
     if broken:
         raise broken[-1]
-    return list(found)
+    return list(workflows)
 
 
 class NamedPipelines:

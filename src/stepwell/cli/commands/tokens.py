@@ -35,17 +35,17 @@ def create(connection: Connection, *, scope: Sequence[str] | None, name: str, da
 
 def ls(connection: Connection, *, as_json: bool) -> None:
     with connection.store() as store:
-        found, now = list(all_tokens(store)), store.now()
+        tokens, now = list(all_tokens(store)), store.now()
     if as_json:
-        say(json_text([_record(token, now) for token in found]))
+        say(json_text([_record(token, now) for token in tokens]))
         return
-    if not found:
+    if not tokens:
         typer.echo("no token was made: whoever is on this machine may use a server of this store", err=True)
         return
     from ..show.screen import console, table
 
     made = table("token", "name", "scope", "is", "until", wrapped=("name",))
-    for token in found:
+    for token in tokens:
         made.add_row(token.id, plain(token.name), ", ".join(token.scopes), token.status(now), iso(token.expires_at))
     console().print(made)
 

@@ -38,17 +38,17 @@ def _triggers(connection: Connection, *, make: bool = False) -> Iterator[EngineT
 
 def ls(connection: Connection, *, as_json: bool) -> None:
     with _triggers(connection) as triggers:
-        found = triggers.all()
+        stored = triggers.all()
     if as_json:
-        say(json_text([trigger.to_dict() for trigger in found]))
+        say(json_text([trigger.to_dict() for trigger in stored]))
         return
-    if not found:
+    if not stored:
         typer.echo("no triggers; `stepwell trigger add` stores one", err=True)
         return
     from ..show.screen import console, table
 
     made = table("trigger", "workflow", "when", "next", "is", wrapped=("when", "is"))
-    for each in found:
+    for each in stored:
         made.add_row(each.name, plain(each.trigger.workflow), plain(each.trigger.form.words), *_standing(each))
     console().print(made)
 
@@ -123,16 +123,16 @@ def _given(inputs: Pairs) -> dict[str, Any] | None:
     """Inputs as typed: each value is read as JSON if possible, else as text."""
     if not inputs:
         return None
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for each in inputs:
         name, equals, text = each.partition("=")
         if not (name and equals):
             raise InputError(f"--input {each}: expected NAME=VALUE, as in --input day=7")
         try:
-            found[name] = json.loads(text)
+            values[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            values[name] = text
+    return values
 
 
 def pause(connection: Connection, name: str) -> None:
@@ -170,10 +170,10 @@ def backfill(connection: Connection, name: str, start: str, end: str, *, dry_run
 
 def _time(text: str) -> int:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    named = None if found is None else moment((found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat())
+        time = None
+    named = None if time is None else moment((time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat())
     if named is None:
         raise InputError(f"expected a time, as 2026-03-01 or 2026-03-01T06:00:00+01:00, got {shown(text)}")
     return named

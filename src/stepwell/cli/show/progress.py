@@ -76,8 +76,8 @@ def follow(engine: Engine, row: RunRow, showing: Display) -> None:
 
 def tally(engine: Engine, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
-    found, nodes = engine.store.read([GetRun(row.id), at_work])
-    row = found or row  # a run that was healed has other nodes
+    newest, nodes = engine.store.read([GetRun(row.id), at_work])
+    row = newest or row  # a run that was healed has other nodes
     graph = engine.parts.code.graphs.of(row)
     counts = reader.count_nodes(engine.store, row.id, graph.removed)
     marks = latest_progress(reader.list_marks(engine.store, row.id, tuple(node.index for node in nodes)))

@@ -17,10 +17,10 @@ _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])\Z")
 
 def parse_age(text: str) -> float:
     """`30d`, `12h`, `90s` in seconds."""
-    found = _AGE.match(text.strip())
-    if found is None:
+    match = _AGE.match(text.strip())
+    if match is None:
         raise InputError(f"expected an age, a number and s, m, h, d or w, as in 30d, got {shown(text)}")
-    age = float(found[1]) * _UNITS[found[2]]
+    age = float(match[1]) * _UNITS[match[2]]
     if not is_seconds(age):
         raise InputError(f"{shown(text)} is too old: at most ten years can be asked for")
     return age

@@ -51,18 +51,18 @@ def in_order(links: Sequence[StepPlacement]) -> list[str]:
         else:
             waiting.append(link.name)
     waiting.reverse()
-    found: list[str] = []
+    order: list[str] = []
     opened: set[str] = set()
     while waiting:  # a stack; each name is popped twice, first to put its neighbours around it
         name = waiting.pop()
         if name in opened:
-            found.append(name)
+            order.append(name)
             continue
         opened.add(name)
         waiting += reversed(after.get(name, ()))
         waiting.append(name)
         waiting += reversed(before.get(name, ()))
-    return found
+    return order
 
 
 _SHOWN_ANCESTORS = 12
@@ -93,23 +93,23 @@ def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
     def report(where: str, message: str) -> None:
         problems.append(GraphProblem(where, message))
 
-    found = gathered(cls, report)
+    members = gathered(cls, report)
     inputs = inputs_of(cls, report)
-    state = state_of(cls, found.nodes, report)
-    for name in sorted({*vars(cls), *found.nodes, *inputs}):
+    state = state_of(cls, members.nodes, report)
+    for name in sorted({*vars(cls), *members.nodes, *inputs}):
         if not name.startswith(RESERVED_PREFIX) and name not in RESERVED:
             continue
-        node = found.nodes.get(name)
+        node = members.nodes.get(name)
         report(name, "this name belongs to Stepwell; choose another" + (f" ({node.place})" if node else ""))
     for name in inputs:
-        if name in found.nodes:
-            node = found.nodes[name]
+        if name in members.nodes:
+            node = members.nodes[name]
             report(name, f"is an input and a {node.declaration.kind}; one of them needs another name ({node.place})")
-    jobs = _jobs(found, report)
-    specs = _specs(found, inputs, jobs, report, options.nodes, has_state=state is not None)
-    signatures = _signatures(cls, found, specs, jobs, report)
+    jobs = _jobs(members, report)
+    specs = _specs(members, inputs, jobs, report, options.nodes, has_state=state is not None)
+    signatures = _signatures(cls, members, specs, jobs, report)
     if specs:
-        problems += [_with_place(problem, found) for problem in check(specs)]
+        problems += [_with_place(problem, members) for problem in check(specs)]
     if problems:
         raise GraphError(problems, where=place)
     defaults = stored_inputs(inputs, {name: each.default for name, each in inputs.items() if not each.required})
@@ -117,7 +117,7 @@ def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
     converted = Signature(typed, subject="the input")
     methods: dict[str, MethodBody] = {}
     for spec in specs:
-        node = found.nodes[spec.id]
+        node = members.nodes[spec.id]
         if spec.job is None and node.method is not None:
             takes = parameters_of(node.method, method=True)
             methods[spec.id] = MethodBody(
@@ -137,9 +137,9 @@ def compiled(cls: type, place: SourceLine, options: RunOptions) -> Compiled:
     return Compiled(place, options, inputs, graph, methods, functions, state)
 
 
-def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
+def _jobs(members: Gathered, report: Report) -> dict[str, NamedJob]:
     jobs: dict[str, NamedJob] = {}
-    for node in found.nodes.values():
+    for node in members.nodes.values():
         if node.is_job and node.declaration.options.idempotency_key is not None:
             report(
                 node.name,
@@ -154,13 +154,13 @@ def _jobs(found: Gathered, report: Report) -> dict[str, NamedJob]:
 
 
 def _signatures(
-    cls: type, found: Gathered, specs: Iterable[NodeSpec], jobs: Mapping[str, NamedJob], report: Report
+    cls: type, members: Gathered, specs: Iterable[NodeSpec], jobs: Mapping[str, NamedJob], report: Report
 ) -> dict[str, Signature]:
     """The annotations of bodies, by node."""
     scope = names_where_written(cls)
     signatures: dict[str, Signature] = {}
     for spec in specs:
-        node = found.nodes[spec.id]
+        node = members.nodes[spec.id]
         function = node.method if spec.job is None else jobs[spec.id].function
         if function is not None:
             signatures[spec.id] = signature_of(function, spec.needs, partial(_report_at, node, report), scope)
@@ -172,7 +172,7 @@ def _report_at(node: DeclaredNode, report: Report, problem: str) -> None:
 
 
 def _specs(
-    found: Gathered,
+    members: Gathered,
     inputs: Iterable[str],
     jobs: Mapping[str, NamedJob],
     report: Report,
@@ -180,9 +180,9 @@ def _specs(
     *,
     has_state: bool,
 ) -> list[NodeSpec]:
-    depends = _dependencies(found, report)
+    depends = _dependencies(members, report)
     specs = []
-    for node in found.nodes.values():
+    for node in members.nodes.values():
         job = jobs.get(node.name)
         function = job.function if job is not None and job.function is not None else node.method
         specs.append(
@@ -200,19 +200,19 @@ def _specs(
     return specs
 
 
-def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
+def _dependencies(members: Gathered, report: Report) -> dict[str, list[str]]:
     """What each node depends on, by name. PREVIOUS is the step before it in the finished chain."""
-    chain = in_order(_links(found, report))
+    chain = in_order(_links(members, report))
     previous = dict(zip(chain[1:], chain, strict=False))
-    similar = Similar(found.nodes)
+    similar = Similar(members.nodes)
     depends: dict[str, list[str]] = {}
-    for node in found.nodes.values():
+    for node in members.nodes.values():
         names: dict[str, None] = {}  # a set in the order of writing
         for each in node.declaration.depends_on:
-            name = previous.get(node.name) if isinstance(each, Previous) else found.name_of(each)
+            name = previous.get(node.name) if isinstance(each, Previous) else members.name_of(each)
             if name is None:  # there is nothing before the first step
                 continue
-            if name in found.nodes:
+            if name in members.nodes:
                 names[name] = None
             else:
                 meant = similar.to(name)
@@ -222,18 +222,18 @@ def _dependencies(found: Gathered, report: Report) -> dict[str, list[str]]:
     return depends
 
 
-def _links(found: Gathered, report: Report) -> list[StepPlacement]:
-    steps = {name: node for name, node in found.nodes.items() if node.declaration.kind == "step"}
+def _links(members: Gathered, report: Report) -> list[StepPlacement]:
+    steps = {name: node for name, node in members.nodes.items() if node.declaration.kind == "step"}
     similar = Similar(steps)
     links = []
     for node in steps.values():
         anchors = []
         for option, reference in (("before_step", node.before), ("after_step", node.after)):
-            anchor = None if reference is None else found.name_of(reference)
+            anchor = None if reference is None else members.name_of(reference)
             if anchor is not None and anchor not in steps:
-                meant = None if anchor in found.nodes else similar.to(anchor)
+                meant = None if anchor in members.nodes else similar.to(anchor)
                 unknown = f"no step; did you mean {meant!r}?" if meant else "no step of this class"
-                known = "a task, and not in the chain" if anchor in found.nodes else unknown
+                known = "a task, and not in the chain" if anchor in members.nodes else unknown
                 report(node.name, f"{option}={anchor!r}: that is {known} ({node.place})")
                 anchor = None
             anchors.append(anchor)
@@ -312,6 +312,6 @@ class Similar:
         return close[0] if close else None
 
 
-def _with_place(problem: GraphProblem, found: Gathered) -> GraphProblem:
-    node = found.nodes.get(problem.where)
+def _with_place(problem: GraphProblem, members: Gathered) -> GraphProblem:
+    node = members.nodes.get(problem.where)
     return problem if node is None else GraphProblem(problem.where, f"{problem.message} ({node.place})")

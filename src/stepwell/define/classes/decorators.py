@@ -173,10 +173,10 @@ def _dependencies(given: Dependencies, place: SourceLine) -> tuple[Dependency, .
         return ()
     if isinstance(given, str | Previous) or callable(given):
         return (given,)
-    found = tuple(given) if isinstance(given, Iterable) else (given,)
-    for each in found:
+    dependencies = tuple(given) if isinstance(given, Iterable) else (given,)
+    for each in dependencies:
         if not isinstance(each, str | Previous) and not callable(each):
             raise DefinitionError(
                 f"{each!r} cannot be a dependency: give names, methods, or a list of them", where=place
             )
-    return found
+    return dependencies

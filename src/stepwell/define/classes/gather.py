@@ -51,26 +51,26 @@ class Gathered(NamedTuple):
 
 
 def gathered(cls: type, report: Report) -> Gathered:
-    found = Gathered({}, {})
+    members = Gathered({}, {})
     for owner in reversed(cls.__mro__):
         for name, value in vars(owner).items():
             declaration = declared(value)
             if declaration is not None:
-                other = found.names.setdefault(declaration, name)
+                other = members.names.setdefault(declaration, name)
                 if other != name:
                     report(name, f"is {other!r} under another name; a method is one node ({declaration.place})")
-                _declare(found.nodes, name, declaration, value, report)
+                _declare(members.nodes, name, declaration, value, report)
                 continue
             lost = wrapped_declaration(value)
             if lost is not None:
                 report(name, f"is no method any more; @{lost.kind} goes above every other decorator ({lost.place})")
-            elif name in found.nodes and isinstance(value, FunctionType):
+            elif name in members.nodes and isinstance(value, FunctionType):
                 # A plain method in a subclass replaces the body of a node; its place and options stay.
-                found.nodes[name] = found.nodes[name]._replace(method=value, is_job=False)
-            elif name in found.nodes:
-                kind = found.nodes[name].declaration.kind
+                members.nodes[name] = members.nodes[name]._replace(method=value, is_job=False)
+            elif name in members.nodes:
+                kind = members.nodes[name].declaration.kind
                 report(name, f"{value!r} takes the place of the {kind} of this name; write a method")
-    return found
+    return members
 
 
 def _declare(

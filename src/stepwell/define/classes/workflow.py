@@ -148,7 +148,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
     from ...triggers.definition import read_declared
 
     wrong: list[str] = []
-    found = read_declared(
+    triggers = read_declared(
         given,
         cls.workflow_target,
         cls.workflow_name,
@@ -156,7 +156,7 @@ def _declared_triggers(cls: type[Workflow], given: Any, place: SourceLine) -> tu
     )
     if wrong:
         raise DefinitionError(f"the triggers of {cls.__name__} are written wrongly: {'; '.join(wrong)}", where=place)
-    return found
+    return triggers
 
 
 def check_one_name(cls: type[Workflow], other: type[Workflow]) -> None:

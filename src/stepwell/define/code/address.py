@@ -43,10 +43,10 @@ def address_of(thing: type | Callable[..., Any]) -> str:
 def loaded(address: str) -> object:
     """What is at `address` if its module is imported already, else None. Imports nothing."""
     module_name, _, path = address.partition(":")
-    found: object = loaded_module(module_name)
+    target: object = loaded_module(module_name)
     for part in path.split("."):
-        found = getattr(found, part, None)
-    return found
+        target = getattr(target, part, None)
+    return target
 
 
 def find(address: str) -> Any:
@@ -59,13 +59,13 @@ def find(address: str) -> Any:
         )
     if not is_address(address):
         raise DefinitionError(f"{address!r} is not an address; it has the form package.module:Name")
-    found: Any = _main_if(module_name) or _imported(module_name, address)
+    target: Any = _main_if(module_name) or _imported(module_name, address)
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except AttributeError:
             raise DefinitionError(f"{address}: {_missing_name(module_name, part)}") from None
-    return found
+    return target
 
 
 def find_exception(name: str, module: Callable[[str], ModuleType | None] | None = None) -> type[BaseException]:
@@ -81,13 +81,13 @@ def find_exception(name: str, module: Callable[[str], ModuleType | None] | None 
     owner, left = next(
         ((home, parts[at:]) for at in places if (home := look(".".join(parts[:at]))) is not None), (builtins, parts)
     )
-    found: Any = owner
+    target: Any = owner
     for part in left:
-        found = get(found, part, None)
-    if isinstance(found, type) and issubclass(found, BaseException):
-        return found
-    if found is not None:
-        raise DefinitionError(f"{name!r}: it leads to {found!r}, which is no exception class")
+        target = get(target, part, None)
+    if isinstance(target, type) and issubclass(target, BaseException):
+        return target
+    if target is not None:
+        raise DefinitionError(f"{name!r}: it leads to {target!r}, which is no exception class")
     raise DefinitionError(f"{name!r}: {_no_exception(owner, left)}")
 
 
@@ -98,11 +98,13 @@ def find_retry_on(name: str) -> RetryOn:
 
 def predicate_at(address: str, look: Callable[[str], Any]) -> Callable[[Any], bool]:
     """The function at an address, if it can decide whether to try again; `look` finds what is there."""
-    found: Callable[[Any], bool] = look(address)
-    problem = predicate_problem(found) if callable(found) else f"it leads to {found!r}, which is no function"
+    predicate: Callable[[Any], bool] = look(address)
+    problem = (
+        predicate_problem(predicate) if callable(predicate) else f"it leads to {predicate!r}, which is no function"
+    )
     if problem:
         raise DefinitionError(f"{address}: {problem}")
-    return found
+    return predicate
 
 
 def _imported_if_there(name: str) -> ModuleType | None:

@@ -72,10 +72,10 @@ class Bodies:
     def state(self) -> StateType | None:
         """The typed state of the workflow, imported when it is first asked for; None when it has none."""
         if isinstance(self._state, str):
-            address, found = self._state, self._finder.find(self._state)
-            if not isinstance(found, type):
-                raise DefinitionError(f"{address}: expected a class that declares a state, got {found!r}")
-            self._state = checked_state(found, address)
+            address, declared = self._state, self._finder.find(self._state)
+            if not isinstance(declared, type):
+                raise DefinitionError(f"{address}: expected a class that declares a state, got {declared!r}")
+            self._state = checked_state(declared, address)
         return self._state
 
     @property
@@ -85,17 +85,17 @@ class Bodies:
 
     def by(self, finder: Finder, own_jobs: Callable[[], OwnJobs] | None = None) -> Bodies:
         """The same bodies with another finder for names."""
-        found = copy(self)
-        found._finder, found.own_jobs, found._handled, found._jobs = finder, own_jobs, {}, {}
-        return found
+        bodies = copy(self)
+        bodies._finder, bodies.own_jobs, bodies._handled, bodies._jobs = finder, own_jobs, {}, {}
+        return bodies
 
     def for_data(self, finder: Finder) -> Bodies:
         """The same bodies for a graph that came from elsewhere: its author chose the arguments of jobs, so it gets only
         those that the finder finds.
         """
-        found = self.by(finder)
-        found._functions = _NOTHING
-        return found
+        bodies = self.by(finder)
+        bodies._functions = _NOTHING
+        return bodies
 
     def find(self, spec: NodeSpec) -> Body:
         """The body of a node; MissingJob says what is missing and what to do."""
@@ -160,13 +160,13 @@ class Bodies:
 
         With `is_data`, for a graph that somebody wrote as data, also exceptions in `retry_on`, which nobody has looked up.
         """
-        found: list[MissingJob] = []
+        missing_jobs: list[MissingJob] = []
         try:
             self.state  # noqa: B018  # it is imported when it is asked for
         except DefinitionError as error:
             missing = MissingJob(str(error), job=self._state if isinstance(self._state, str) else None)
             missing.__cause__ = error
-            found.append(missing)
+            missing_jobs.append(missing)
         known: dict[str, RetryOn] = {}
         for spec in {(spec.job or spec.id, spec.retry, spec.templated and spec.id): spec for spec in specs}.values():
             try:
@@ -177,8 +177,8 @@ class Bodies:
                 if is_data:
                     self._look_up(spec, known)
             except MissingJob as error:
-                found.append(error)
-        return list({missing.reason: missing for missing in found}.values())
+                missing_jobs.append(error)
+        return list({missing.reason: missing for missing in missing_jobs}.values())
 
     def _look_for_handler(self, spec: NodeSpec) -> None:
         name = spec.job or spec.name
@@ -280,20 +280,22 @@ def _cannot_run(thing: object) -> TypeError:
 
 def load_target(target: str, finder: Finder = ANYTHING) -> Target:
     """The workflow class, or the function that makes a Builder, at `package.module:Name`."""
-    found = finder.find(target)
-    if isinstance(found, type) and issubclass(found, Workflow):
-        return found
-    if callable(found) and not isinstance(found, type):
-        made: Callable[..., Builder] = found
+    target_object = finder.find(target)
+    if isinstance(target_object, type) and issubclass(target_object, Workflow):
+        return target_object
+    if callable(target_object) and not isinstance(target_object, type):
+        made: Callable[..., Builder] = target_object
         return made
-    raise DefinitionError(f"{target}: expected a Workflow class or a function that returns a Builder, got {found!r}")
+    raise DefinitionError(
+        f"{target}: expected a Workflow class or a function that returns a Builder, got {target_object!r}"
+    )
 
 
 def load_class(target: str, finder: Finder = ANYTHING) -> type[Workflow]:
     """The workflow class at `package.module:Name`, whose methods are the nodes of a stored run."""
-    found = load_target(target, finder)
-    if isinstance(found, type):
-        return found
+    loaded_class = load_target(target, finder)
+    if isinstance(loaded_class, type):
+        return loaded_class
     raise DefinitionError(f"{target} is a function, but the nodes of its run are methods of a Workflow class")
 
 
@@ -310,8 +312,8 @@ def bodies_for(
     """
     if target is None:
         return Bodies(state=state, finder=finder, handlers=handlers, own_jobs=own_jobs)
-    found = load_class(target, finder) if isinstance(target, str) else target
-    return _class_bodies(found).by(finder)
+    workflow = load_class(target, finder) if isinstance(target, str) else target
+    return _class_bodies(workflow).by(finder)
 
 
 def _class_bodies(cls: type[Workflow]) -> Bodies:

@@ -116,22 +116,22 @@ class AllowedModules:
         module = address.partition(":")[0]
         if not self.allows_module(module):
             raise NotRegistered(address, module)
-        found = find(address)
-        if not self._is_defined_here(found):
-            home = _home(found)
+        target = find(address)
+        if not self._is_defined_here(target):
+            home = _home(target)
             why = f"is defined in {home}, which is not allowed here" if home else "is not defined in a module"
             raise NotRegistered(address, home or module, why)
-        return found
+        return target
 
     def find_exception(self, name: str) -> type[BaseException]:
         refused: list[str] = []
 
         def look(module: str) -> ModuleType | None:
-            found = loaded_module(module)  # looking at it is harmless
-            if found is None and not self.allows_module(module):
+            holder = loaded_module(module)  # looking at it is harmless
+            if holder is None and not self.allows_module(module):
                 refused.append(module)
                 return None
-            return found or _imported(module)
+            return holder or _imported(module)
 
         try:
             return find_exception(name, look)
@@ -246,10 +246,10 @@ def calls_in(graph: Graph) -> set[tuple[str, str, tuple[str, ...], bool]]:
 
 def names_in(graph: Graph) -> set[str]:
     """Everything that a graph names: addresses of jobs and of a state, and exceptions."""
-    found: set[str] = set() if graph.state is None else {graph.state}
+    names: set[str] = set() if graph.state is None else {graph.state}
     for spec in graph:
         if spec.job is not None:
-            found.add(spec.job)
+            names.add(spec.job)
         if spec.retry is not None:
-            found.update(spec.retry.names() or ())
-    return found
+            names.update(spec.retry.names() or ())
+    return names

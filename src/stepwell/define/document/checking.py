@@ -39,13 +39,13 @@ def check_nodes(
     """
     known = _check_ids(nodes, problems)
     _check_dependencies(nodes, known, problems)
-    found = _find_handlers(nodes, handlers, problems)
+    by_name = _find_handlers(nodes, handlers, problems)
     _check_promises(nodes, problems)
-    reading = _References(known, found, schema, problems)
+    reading = _References(known, by_name, schema, problems)
     needs: dict[str, tuple[NodeId, ...]] = {}
     with parsing_at_most(MAX_PARSED):
         for node in nodes:
-            config = _check_config(node, found.get(node.handler), problems)
+            config = _check_config(node, by_name.get(node.handler), problems)
             needs[node.id] = reading.check(node, config)
     if reading.far:
         _check_ancestors(known, reading.far, problems)
@@ -96,16 +96,16 @@ def _shape(node: PlainNode, known: Mapping[str, PlainNode]) -> NodeSpec:
 
 def _find_handlers(nodes: Sequence[PlainNode], handlers: Handlers, problems: Problems) -> dict[str, Handler | None]:
     """Handlers by name. An address is a function, of which nothing is known without importing it."""
-    found: dict[str, Handler | None] = {}
+    by_name: dict[str, Handler | None] = {}
     for node in nodes:
         name = node.handler
         if not name or is_address(name):
             continue
-        if name not in found:
-            found[name] = handlers.get(name)
-        if found[name] is None:
+        if name not in by_name:
+            by_name[name] = handlers.get(name)
+        if by_name[name] is None:
             problems.unknown(node.path("handler"), f"there is no handler {name!r}", name, handlers)
-    return found
+    return by_name
 
 
 def _check_config(node: PlainNode, handler: Handler | None, problems: Problems) -> Config:

@@ -23,10 +23,10 @@ class Mark:
     def at(self, path: Path) -> tuple[int, int]:
         mark = self
         for part in path:
-            found = mark.children.get(part)
-            if found is None:
+            child = mark.children.get(part)
+            if child is None:
                 break
-            mark = found
+            mark = child
         return (mark.line, mark.column)
 
 
@@ -47,10 +47,10 @@ class JsonMarks:
     def at(self, path: Path) -> tuple[int, int]:
         offset = self._after_space(0)
         for part in path:
-            found = self._children(offset).get(part)
-            if found is None:
+            child = self._children(offset).get(part)
+            if child is None:
                 break
-            offset = found
+            offset = child
         if self._lines is None:
             self._lines = [0, *(line.end() for line in _LINE.finditer(self._text))]
         line = bisect_right(self._lines, offset)
@@ -64,22 +64,22 @@ class JsonMarks:
         return known
 
     def _read_children(self, offset: int) -> dict[str | int, int]:
-        text, found = self._text, dict[str | int, int]()
+        text, children = self._text, dict[str | int, int]()
         if text[offset] not in "[{":
-            return found
+            return children
         is_object, at = text[offset] == "{", self._after_space(offset + 1)
         while text[at] not in "]}":
-            key: str | int = len(found)
+            key: str | int = len(children)
             if is_object:
                 key, at = scanstring(text, at + 1)
                 at = self._after_space(self._after_space(at) + 1)
-            found[key] = at
+            children[key] = at
             _, at = self._skip(text, at)
             at = self._after_space(at)
             if text[at] == ",":
                 at = self._after_space(at + 1)
-        return found
+        return children
 
     def _after_space(self, offset: int) -> int:
-        found = _SPACE.match(self._text, offset)
-        return offset if found is None else found.end()
+        spaces = _SPACE.match(self._text, offset)
+        return offset if spaces is None else spaces.end()

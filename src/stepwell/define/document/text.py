@@ -58,16 +58,16 @@ def read_text(data: str | bytes, form: Form | None = None) -> ParsedText:
     if form is None:
         form = "json" if text.lstrip()[0] in "{[" else "yaml"
     if form == "json":
-        found = _json(text)
+        parsed = _json(text)
     else:
         from .yaml_text import read_yaml
 
         repeated: list[Path] = []
         data_and_marks = read_yaml(text, repeated)
-        found = ParsedText(data_and_marks[0], repeated, lambda: data_and_marks[1])
+        parsed = ParsedText(data_and_marks[0], repeated, lambda: data_and_marks[1])
     if not text.isascii() or "\\u" in text:
-        _refuse_half_characters(found)
-    return found
+        _refuse_half_characters(parsed)
+    return parsed
 
 
 def read_document(path: FilePath) -> ParsedText:
@@ -105,16 +105,16 @@ def _json(text: str) -> ParsedText:
         bare = _IN_JSON.sub(_without_comment, text) if "//" in text or "/*" in text else text
         if bare == text:
             raise
-        found = _plain_json(bare)
-        if not isinstance(found.data, dict) or found.data.get("mode") != "pipeline":
+        parsed = _plain_json(bare)
+        if not isinstance(parsed.data, dict) or parsed.data.get("mode") != "pipeline":
             raise
-        return found
+        return parsed
 
 
-def _without_comment(found: re.Match[str]) -> str:
+def _without_comment(match: re.Match[str]) -> str:
     """Blanks for a comment, so that everything else keeps its line and column. One without its end stays, and is refused."""
-    has_end = found[1] and (found[1][1] == "/" or (len(found[1]) >= 4 and found[1].endswith("*/")))
-    return re.sub(r"[^\n]", " ", found[0]) if has_end else found[0]
+    has_end = match[1] and (match[1][1] == "/" or (len(match[1]) >= 4 and match[1].endswith("*/")))
+    return re.sub(r"[^\n]", " ", match[0]) if has_end else match[0]
 
 
 def _plain_json(text: str) -> ParsedText:

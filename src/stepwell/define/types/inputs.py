@@ -30,7 +30,7 @@ class Input(NamedTuple):
 def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]:
     """The inputs that the annotations of a class declare; `report(name, problem)` gets what is wrong with them."""
     annotations = hints_of(cls, "inputs", partial(report, cls.__name__))
-    found: dict[str, Input] = {}
+    inputs: dict[str, Input] = {}
     for name, annotation, default in fields_of(cls, annotations or {}):
         try:
             shape = shape_of(annotation)
@@ -40,21 +40,21 @@ def inputs_of(cls: type, report: Callable[[str, str], None]) -> dict[str, Input]
         if default is not MISSING and declared(default) is None:  # an input that is also a node is reported elsewhere
             for problem in shape.problems(default, "its default"):
                 report(name, problem)
-        found[name] = Input(name, shape, default)
-    return found
+        inputs[name] = Input(name, shape, default)
+    return inputs
 
 
 def misfits(inputs: Mapping[str, Input], values: Mapping[str, Any]) -> dict[str, list[str]]:
     """By input: why its value is refused, or that it is missing."""
-    found: dict[str, list[str]] = {}
+    by_input: dict[str, list[str]] = {}
     for name, each in inputs.items():
         if name in values:
             problems = list(each.shape.problems(values[name], name))
         else:
             problems = [f"{name}: this input is missing, expected {each.shape.text}"] if each.required else []
         if problems:
-            found[name] = problems
-    return found
+            by_input[name] = problems
+    return by_input
 
 
 def checked(workflow: str, inputs: Mapping[str, Input], values: Mapping[str, Any], where: object) -> dict[str, Any]:

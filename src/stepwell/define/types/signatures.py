@@ -48,14 +48,14 @@ class Parameters(NamedTuple):
 def parameters_of(function: Callable[..., Any], *, method: bool = False) -> Parameters:
     """The parameters of `function`, without the `self` of a method."""
     try:
-        found = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some functions written in C have no signature
         return Parameters((), (), False)
-    has_self = method and bool(found) and found[0].kind is not inspect.Parameter.KEYWORD_ONLY
-    if has_self and found[0].kind is not inspect.Parameter.VAR_POSITIONAL:
-        del found[0]
-    named = [each for each in found if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-    positional = [each for each in found if each.kind is each.POSITIONAL_ONLY]
+    has_self = method and bool(parameters) and parameters[0].kind is not inspect.Parameter.KEYWORD_ONLY
+    if has_self and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        del parameters[0]
+    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    positional = [each for each in parameters if each.kind is each.POSITIONAL_ONLY]
     return Parameters(
         tuple(each.name for each in named),
         tuple(each.name for each in [*positional, *named] if each.default is each.empty),
@@ -122,14 +122,14 @@ def shapes_of(
     """The types of these parameters and of "return", where an annotation says something."""
     plain = inspect.unwrap(function)
     written = getattr(plain, "__annotations__", None) or _NOTHING
-    found: dict[str, Shape] = {}
+    shapes: dict[str, Shape] = {}
     for name in names if written else ():
         if name in written:
             what = "what it returns" if name == RETURN else f"its parameter {name!r}"
             shape = _shape(plain, written[name], scope, partial(report, name), what, returned=name == RETURN)
             if shape is not None:
-                found[name] = shape
-    return found
+                shapes[name] = shape
+    return shapes
 
 
 def _shape(
@@ -171,8 +171,8 @@ def evaluated(function: Callable[..., Any], written: Any, scope: Mapping[str, An
 
     holder.__annotations__ = {"it": written}
     names: Any = {} if scope is None else scope  # it may be large, so it is not copied
-    found: Any = get_type_hints(holder, getattr(function, "__globals__", {}), names, include_extras=True)["it"]
-    return found
+    hint: Any = get_type_hints(holder, getattr(function, "__globals__", {}), names, include_extras=True)["it"]
+    return hint
 
 
 def _output(annotation: Any) -> Any:

@@ -134,10 +134,10 @@ def state_type(declared: type, report: Report) -> StateType | None:
 def checked_state(declared: type, what: str, where: str | None = None) -> StateType:
     """The same, but a DefinitionError lists what is wrong."""
     problems: list[str] = []
-    found = state_type(declared, lambda name, message: problems.append(f"  - {name}: {message}"))
-    if problems or found is None:
+    state = state_type(declared, lambda name, message: problems.append(f"  - {name}: {message}"))
+    if problems or state is None:
         raise DefinitionError("\n".join([f"{what} cannot be a state:", *problems]), where=where)
-    return found
+    return state
 
 
 def _field(name: str, annotation: Any, default: Any, report: Callable[[str], None]) -> StateField | None:

@@ -64,14 +64,14 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         if is_odd_number(host):
             raise PermanentError(f"{host} may not be reached: write an address in four decimal numbers")
         written = literal(host)
-        found = [written] if written is not None else await self._resolved(host, port, timeout)
+        addresses = [written] if written is not None else await self._resolved(host, port, timeout)
         if self._own == (host, port):
-            return found
-        for address in found:
+            return addresses
+        for address in addresses:
             reason = refusal(address, port, self._access.private)
             if reason is not None:
                 raise PermanentError(_refused(host, address, port, reason))
-        return found
+        return addresses
 
     async def _resolved(self, host: str, port: int, timeout: float | None) -> list[Address]:
         resolve = self._access.resolve or _by_system
@@ -83,12 +83,12 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         except OSError as error:
             raise TransientError(f"the name {host} cannot be resolved: {error.strerror or error}") from None
         try:
-            found = [ipaddress.ip_address(text) for text in dict.fromkeys(texts)][:MAX_ADDRESSES]
+            addresses = [ipaddress.ip_address(text) for text in dict.fromkeys(texts)][:MAX_ADDRESSES]
         except ValueError:
             raise TransientError(f"the name {host} was resolved to something that is no address") from None
-        if not found:
+        if not addresses:
             raise TransientError(f"the name {host} has no address")
-        return found
+        return addresses
 
 
 async def _by_system(host: str, port: int) -> list[str]:

@@ -128,7 +128,7 @@ class _Exchange:
             if not failed:  # the body of an error need not have the type it claims
                 raise
             result, encoding = parsed(content, "", "text")
-        found: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "result": result,
             "status_code": response.status_code,
             "headers": shown_headers(response),
@@ -136,7 +136,7 @@ class _Exchange:
             "encoding": encoding,
         }
         wait = retry_after(response.headers, time.time())
-        return found if wait is None else {**found, "retry_after": wait}
+        return answer if wait is None else {**answer, "retry_after": wait}
 
     # The request, with its secrets
 

@@ -49,14 +49,14 @@ def recorded(
 
     Of a service its name and the path: where it is and what it wants to be told may be other there where it is replayed.
     """
-    found: dict[str, Any] = {"method": method, **where}
+    request: dict[str, Any] = {"method": method, **where}
     told = {
         name.lower(): value
         for name, value in sorted((headers or {}).items())
         if isinstance(value, SecretRef) or name.lower() not in CREDENTIALS
     }
     said = {"query": list(query), "headers": told, "json": json, "form": form, "body": body}
-    return found | {name: named(value) for name, value in said.items() if value not in (None, {}, [])}
+    return request | {name: named(value) for name, value in said.items() if value not in (None, {}, [])}
 
 
 def named(value: Any) -> Any:

@@ -44,16 +44,16 @@ async def read_body(response: httpx.Response, max_bytes: int, *, is_head: bool =
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> bytes:
-    found = bytearray()
+    body = bytearray()
     async for chunk in response.aiter_raw():
-        found += chunk
-        if len(found) > max_bytes:
+        body += chunk
+        if len(body) > max_bytes:
             raise _too_large(max_bytes)
-    return bytes(found)
+    return bytes(body)
 
 
 async def _unpacked(response: httpx.Response, max_bytes: int) -> bytes:
-    found = bytearray()
+    body = bytearray()
     unpacker, packed = zlib.decompressobj(_GZIP), 0
     try:
         async for chunk in response.aiter_raw():
@@ -62,15 +62,15 @@ async def _unpacked(response: httpx.Response, max_bytes: int) -> bytes:
                 if unpacker.eof:  # one part has ended, another follows
                     unpacker = zlib.decompressobj(_GZIP)
                 # One byte more than is allowed tells that there is more, and no bomb gets further than that.
-                found += unpacker.decompress(chunk, max_bytes + 1 - len(found))
-                if len(found) > max_bytes or packed > max_bytes:
+                body += unpacker.decompress(chunk, max_bytes + 1 - len(body))
+                if len(body) > max_bytes or packed > max_bytes:
                     raise _too_large(max_bytes)
                 chunk = unpacker.unused_data or unpacker.unconsumed_tail
     except zlib.error as error:
         raise PermanentError(f"the answer cannot be unpacked: {error}") from None
     if packed and not unpacker.eof:
         raise PermanentError("the answer cannot be unpacked: it ends too early")
-    return bytes(found)
+    return bytes(body)
 
 
 def _too_large(max_bytes: int) -> PermanentError:

@@ -40,12 +40,12 @@ def load_cassette(path: str | Path) -> RecordedRun:
 
 
 def read_cassette(data: str | bytes, source: str = "this cassette") -> RecordedRun:
-    found: list[GraphProblem] = []
+    repeated: list[GraphProblem] = []
     try:
-        form = parse(data, found, DEEPEST)
+        form = parse(data, repeated, DEEPEST)
     except GraphError as error:
         raise BadCassette(source, list(map(_told, error.problems))) from None
-    problems = list(map(_told, found))
+    problems = list(map(_told, repeated))
     recorded = _read(form, problems)
     if problems or recorded is None:
         raise BadCassette(source, problems)
@@ -101,14 +101,14 @@ class _Fields:
 
     def forms(self, field: str, *, optional: bool = False) -> list[_Fields]:
         """The objects of a list."""
-        found = []
+        objects = []
         for place, value in enumerate(self.take(field, list, [], optional=optional)):
             form = _Fields(value, (*self._path, field, place), self.problems)
             if isinstance(value, dict):
-                found.append(form)
+                objects.append(form)
             else:
                 form.report("expected an object")
-        return found
+        return objects
 
 
 def _read(data: Any, problems: list[str]) -> RecordedRun | None:
@@ -134,25 +134,25 @@ def _read(data: Any, problems: list[str]) -> RecordedRun | None:
     if problems or graph is None:
         return None
     recorded = RecordedRun(run_id, workflow, target, RunStatus(status), graph, input, int(seed), ())
-    found = [node for node in (_node(each, recorded, graphs) for each in nodes) if node is not None]
-    if len({node.index for node in found}) != len(found):
+    recorded_nodes = [node for node in (_node(each, recorded, graphs) for each in nodes) if node is not None]
+    if len({node.index for node in recorded_nodes}) != len(recorded_nodes):
         form.report("a node is there more than once", "nodes")
-    found.sort(key=lambda node: (graph.ranks[node.index], node.index))
-    return recorded._replace(nodes=tuple(found))
+    recorded_nodes.sort(key=lambda node: (graph.ranks[node.index], node.index))
+    return recorded._replace(nodes=tuple(recorded_nodes))
 
 
 def _graphs(form: _Fields) -> dict[str, Graph]:
-    found: dict[str, Graph] = {}
+    by_digest: dict[str, Graph] = {}
     for digest in form.data:
         data = form.encoded(digest)
         if sha256(data) != digest:
             form.report("it was changed: its SHA-256 is not the name it stands under", digest)
             continue
         try:
-            found[digest] = Graph.load(data)
+            by_digest[digest] = Graph.load(data)
         except (StepwellError, LookupError, TypeError, ValueError, AttributeError) as error:
             form.report(f"it is no graph: {type(error).__name__}: {error}", digest)
-    return found
+    return by_digest
 
 
 def _node(form: _Fields, recorded: RecordedRun, graphs: Mapping[str, Graph]) -> RecordedNode | None:

@@ -95,15 +95,15 @@ def reverse(budget: Budget, value: Any) -> Any:
 
 def map_(budget: Budget, value: Any, attribute: Any, default: Any = None) -> list[Any]:
     """The same field of every item; `default` where it is missing."""
-    found, find = [], deep_field(attribute, "map")
+    results, find = [], deep_field(attribute, "map")
     for each in list_of(value, "map", budget):
         try:
-            found.append(find(each))
+            results.append(find(each))
         except Missing:
             if default is None:
                 raise
-            found.append(default)
-    return found
+            results.append(default)
+    return results
 
 
 def selecting(name: str, wanted: bool) -> Filter:
@@ -116,15 +116,15 @@ def selecting(name: str, wanted: bool) -> Filter:
         kept, find = [], deep_field(attribute, name)
         for each in list_of(value, name, budget):
             try:
-                found, missing = find(each), False
+                tested, missing = find(each), False
             except Missing:
-                found, missing = None, True
+                tested, missing = None, True
             if test in ("defined", "undefined"):
                 holds = missing == (test == "undefined")
             elif missing:
                 holds = False
             else:
-                holds = bool(found) if test is None else bool(TESTS[test](budget, found, *arguments))
+                holds = bool(tested) if test is None else bool(TESTS[test](budget, tested, *arguments))
             if holds == wanted:
                 kept.append(each)
         return kept

@@ -25,8 +25,8 @@ def moment(value: Any) -> datetime:
         if is_number(value):
             return datetime.fromtimestamp(value, UTC)
         if isinstance(value, str) and len(value) <= 64:
-            found = datetime.fromisoformat(value.strip())
-            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+            time = datetime.fromisoformat(value.strip())
+            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         pass
     raise TemplateError(f"{described(value)} is no date: expected ISO 8601, as 2026-01-15T10:30:00Z, or seconds")

@@ -55,8 +55,8 @@ def changing(name: str, change: Callable[[str], str]) -> Filter:
 def replace(budget: Budget, value: Any, old: Any, new: Any) -> str:
     text = text_of(value, "replace", budget)
     old, new = text_of(old, "replace", budget), text_of(new, "replace", budget)
-    found = text.count(old)
-    budget.for_text(len(text) + found * max(len(new) - len(old), 0))
+    times = text.count(old)
+    budget.for_text(len(text) + times * max(len(new) - len(old), 0))
     return text.replace(old, new)
 
 
