@@ -94,7 +94,7 @@ def test_inputs_steps_and_constants_may_have_every_name_without_the_prefix() -> 
     drawn = Draw(target="a", graph={"b": 1})
     assert drawn.workflow_input() == {"target": "a", "graph": {"b": 1}}
     assert [spec.name for spec in Draw.workflow_graph()] == ["input", "output"]
-    assert Draw.workflow_target.endswith(":Draw")
+    assert Draw.workflow_target.endswith(".Draw")
     assert speedrun(drawn).result == ["a", {"b": 1}, "a constant"]
 
 
