@@ -312,6 +312,7 @@ Bounded = TypeVar("Bounded", bound=int)
 Day = NewType("Day", date)
 ByName = TypeAliasType("ByName", dict[str, Item], type_params=(Item,))
 Id = TypeAliasType("Id", int)
+Pair = TypeAliasType("Pair", tuple[Item, Bounded], type_params=(Item, Bounded))
 
 
 class Box(Generic[Item]):
@@ -322,6 +323,7 @@ UNWRAPPED: list[tuple[Any, Any]] = [
     *((int, int), (Day, date), (Annotated[int, "m"], int), (Annotated[Day, "d"], date), (NewType("Later", Day), date)),
     *((Final[int], int), (ClassVar[int], int), (Required[int], int), (NotRequired[Annotated[int, 1]], int)),
     *((Item, Any), (Bounded, int), (Id, int), (ByName[int], dict[str, int]), (ByName[Id], dict[str, Id])),
+    *((Pair[str, bool], tuple[str, bool]), (Pair[str], tuple[str, Bounded])),
     *((list[Day], list[Day]), (Box, Box), (Box[int], Box[int])),
 ]
 
