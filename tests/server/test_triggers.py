@@ -128,8 +128,10 @@ def test_a_trigger_is_added_shown_paused_fired_and_removed(api: httpx.Client) ->
     assert api.post("/api/v1/triggers/nightly/resume").json()["paused"] is False
     fired = api.post("/api/v1/triggers/nightly/fire", json={"key": "by-hand"})
     assert fired.status_code == 201
-    assert fired.json()["run"] == "nightly:by-hand"
+    assert fired.json() == {"run": "nightly:by-hand", "new": True}
     ended(api, "nightly:by-hand")
+    again = api.post("/api/v1/triggers/nightly/fire", json={"key": "by-hand"})
+    assert (again.status_code, again.json()) == (200, {"run": "nightly:by-hand", "new": False})
     assert api.delete("/api/v1/triggers/nightly").status_code == 204
     assert api.get("/api/v1/triggers/nightly").status_code == 404
     assert api.delete("/api/v1/triggers/nightly").status_code == 404

@@ -19,6 +19,7 @@ from ...errors import InputError
 from ...triggers.book import StoredTrigger, Triggers
 from ...triggers.definition import Trigger
 from ...triggers.kinds import FORMS
+from ...triggers.rendering import Start
 from ...triggers.state import RECORD
 from ...triggers.times import moment, time_text
 from ...triggers.webhook import MAX_BODY
@@ -140,15 +141,27 @@ def resume_trigger(name: Name, service: Given) -> TriggerRecord:
     return _triggers(service, name).resume(name).to_dict()
 
 
-@routes.post("/triggers/{name}/fire", "run", status_code=201)
+@routes.post(
+    "/triggers/{name}/fire",
+    "run",
+    status_code=201,
+    responses={200: {"model": FiredRecord, "description": "This key came before: the run that it started then."}},
+)
 def fire_trigger(name: Name, service: Given, response: Response, body: FireRequest | None = None) -> FiredRecord:
     """Start a run now, whether it is due or not."""
     given = body or FireRequest()
     _triggers(service, name)
-    triggers = Triggers(service.store, lambda start: start_by(service.worker, service.engine, start))
-    run_id = triggers.fire(name, given.input, key=given.key)
+    is_new = True
+
+    def begin(start: Start) -> bool:
+        nonlocal is_new
+        is_new = start_by(service.worker, service.engine, start)
+        return is_new
+
+    run_id = Triggers(service.store, begin).fire(name, given.input, key=given.key)
+    response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run_id}"
-    return {"run": run_id, "new": True}
+    return {"run": run_id, "new": is_new}
 
 
 @routes.post("/triggers/{name}/backfill", "run")
