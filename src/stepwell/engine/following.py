@@ -40,7 +40,7 @@ def check_until(run_id: str | None, until: str | None) -> None:
         raise InputError("until='ended' is about one run: name it, events(run, until='ended')")
 
 
-class Follower(ABC):
+class EventFollower(ABC):
     """What one iterator has given so far."""
 
     over = False
@@ -50,7 +50,7 @@ class Follower(ABC):
         """What has happened since the last call."""
 
 
-class RunFollower(Follower):
+class RunFollower(EventFollower):
     """The journal of a run. `reset`: the run was deleted, or is not the one it was."""
 
     def __init__(self, parts: EngineParts, run_id: str, last: str | None, *, until_ended: bool) -> None:
@@ -77,7 +77,7 @@ class RunFollower(Follower):
         return events
 
 
-class AllFollower(Follower):
+class AllFollower(EventFollower):
     """Every run whenever its status or its counts change. First come all runs that have not ended."""
 
     def __init__(self, store: Store, last: str | None) -> None:
@@ -96,7 +96,7 @@ class AllFollower(Follower):
         return [Event("run", str(now), dict(run_change(row))) for row in changed]
 
 
-def follow(follower: Follower) -> Iterator[Event]:
+def follow(follower: EventFollower) -> Iterator[Event]:
     while True:
         began = time.monotonic()
         events = follower.next()
@@ -108,7 +108,7 @@ def follow(follower: Follower) -> Iterator[Event]:
 
 
 async def follow_on_loop(
-    follower: Callable[[], Follower], read: Callable[[Callable[[], Any]], Awaitable[Any]]
+    follower: Callable[[], EventFollower], read: Callable[[Callable[[], Any]], Awaitable[Any]]
 ) -> AsyncIterator[Event]:
     """The same for coroutines; `read` makes a call in a thread, which is not held between two looks."""
     made = await read(follower)
@@ -123,7 +123,9 @@ async def follow_on_loop(
             await asyncio.sleep(_pause(time.monotonic() - began))
 
 
-def events_of(parts: EngineParts, run_id: str | None, last: str | None, until: Literal["ended"] | None) -> Follower:
+def events_of(
+    parts: EngineParts, run_id: str | None, last: str | None, until: Literal["ended"] | None
+) -> EventFollower:
     if run_id is None:
         return AllFollower(parts.store, last)
     return RunFollower(parts, run_id, last, until_ended=until is not None)
