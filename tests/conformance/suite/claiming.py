@@ -248,6 +248,19 @@ def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:
     assert claim(store, serves=(("orders", of.digest),)) == ()
 
 
+def test_a_run_behind_many_that_are_held_is_found(store: Store) -> None:
+    of = graph(a="")
+    enlist(store)
+    store.commit(add_graph(of))
+    held = [f"held-{number}" for number in range(410)]
+    store.commit([create(of, run) for run in held])
+    store.commit([gate_op(run, purpose="pause") for run in held])
+    start(store, of, "free")
+    serves = (("orders", of.digest),)
+    assert [grant.run_id for grant in claim(store, lanes=[(LANE, 1)], serves=serves)] == ["free"]
+    assert claim(store, lanes=[(LANE, 1)], serves=serves) == ()
+
+
 def test_a_worker_whose_lease_is_over_claims_nothing(store: Store, clock: ManualClock) -> None:
     start(store, graph(a=""))
     assert refused(store, claim_op()) is Refusal.LEASE_EXPIRED
