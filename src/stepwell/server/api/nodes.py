@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Response
 from pydantic import Field
 from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from ...answers.attempts import AttemptTable
 from ...answers.graphs import GraphRecord
@@ -24,11 +26,11 @@ from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord
 from ...base.clock import SECOND
 from ...base.codec import encode
 from ...core.graph import Graph, to_frozen
-from ...core.model import JournalKind, ListJournal, ListLines, ListNodes, NodeStatus
-from ...core.model.lines import LOG, in_order_of_time
+from ...core.model import JournalKind, ListJournal, ListNodes, NodeStatus
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
 from ...engine.reports.graphs import run_graph
+from ...engine.runs.log_search import Level, LogSearch
 from ...engine.runs.records import (
     INLINE_BYTES,
     attempt_record,
@@ -158,22 +160,35 @@ def list_journal(
     return paging.page(items, rows.cursor)
 
 
-@routes.get("/runs/{run_id}/logs", "read")
+@routes.get(
+    "/runs/{run_id}/logs",
+    "read",
+    response_model=PageOf[LineRecord],
+    responses={200: {"content": {"text/plain": {}}}},
+)
 def list_logs(
     run_id: str,
     service: Given,
     node: Annotated[str | None, Query(max_length=4_000)] = None,
     attempt: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+    level: Annotated[Level | None, Query(description="Only lines of this level or a higher one.")] = None,
+    q: Annotated[
+        str | None, Query(max_length=200, description="Only lines with this in them, or in the name of their logger.")
+    ] = None,
+    format: Annotated[Literal["json", "text"], Query(description="text: all such lines, to keep in a file.")] = "json",
     cursor: paging.Cursor = None,
     limit: paging.Limit = 1_000,
-) -> PageOf[LineRecord]:
-    """What the bodies of a run logged and printed, attempt by attempt; `events` follows it."""
+) -> Any:
+    """What the bodies of a run logged and printed, attempt by attempt; `events` follows it. With `level` or `q` a page may be
+    short, and even empty: `next` says whether there may be more."""
     run = service.stored(run_id)
-    index = None if node is None else service.index_of(run, node)
-    asked = ListLines(run.row.id, index, limit, paging.read(cursor, LinePlace), attempt, LOG)
-    (rows,) = service.store.read([asked])
-    items = [line_record(run, row, line) for row, line in in_order_of_time(rows)]
-    return paging.page(items, rows.cursor)
+    search = LogSearch(None if node is None else service.index_of(run, node), attempt, level, q or None)
+    if format == "text":
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", run_id)[:100]
+        headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
+        return StreamingResponse(search.as_text(run), headers=headers, media_type="text/plain; charset=utf-8")
+    lines, following = search.page(run, paging.read(cursor, LinePlace), limit)
+    return paging.page([line_record(run, row, line) for row, line in lines], following)
 
 
 @routes.get("/runs/{run_id}/effects", "read")

@@ -1,0 +1,60 @@
+"""Log lines by level and text, in short pages, and all of them as a file."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepwell import Builder, Engine
+from stepwell.engine.runs import log_search
+from tests.server.running import client, running
+
+
+def say_much() -> None:
+    log = logging.getLogger("shop.orders")
+    log.setLevel(logging.INFO)
+    for number in range(30):
+        log.log(logging.ERROR if number % 10 == 9 else logging.INFO, "line %s of Many", number)
+    print("printed")
+
+
+def test_lines_are_found_by_level_and_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_search, "AT_ONCE", 4)
+    monkeypatch.setattr(log_search, "SEARCHED_LINES", 8)
+    store = f"sqlite:///{tmp_path}/logs.db"
+    builder = Builder("says")
+    builder.node("first", job="tests.server.test_log_search:say_much")
+    with Engine(store) as engine:
+        run = engine.run(builder).id
+    with running(store) as serving, client(serving) as api:
+        place = f"/api/v1/runs/{run}/logs"
+
+        def found(**asked: Any) -> list[str]:
+            lines: list[str] = []
+            while True:
+                page = api.get(place, params=asked).json()
+                assert len(page["items"]) <= asked.get("limit", 1_000)
+                lines += [line["message"] for line in page["items"]]
+                if page["next"] is None:
+                    return lines
+                asked["cursor"] = page["next"]
+
+        errors = [f"line {number} of Many" for number in (9, 19, 29)]
+        assert found(level="ERROR") == found(level="WARNING") == errors
+        assert found(level="ERROR", limit=1) == errors
+        assert found(q="LINE 9 OF m") == errors[:1]
+        assert len(found(q="SHOP.orders", limit=7)) == 30
+        assert found(q="nothing") == found(level="CRITICAL") == []
+        assert found(q="PRINTED", node="first", attempt=1) == ["printed"]
+        assert len(found()) == 31
+        assert len(api.get(place, params={"level": "ERROR"}).json()["items"]) < 3, "a page looks at few lines"
+        text = api.get(place, params={"format": "text"})
+        assert text.headers["content-type"].startswith("text/plain")
+        assert f'filename="{run}.log"' in text.headers["content-disposition"]
+        assert len(text.text.splitlines()) == 31
+        assert "first #1  ERROR  shop.orders: line 9 of Many" in text.text
+        assert len(api.get(place, params={"format": "text", "level": "ERROR"}).text.splitlines()) == 3
+        assert api.get(place, params={"level": "LOUD"}).status_code == 422
