@@ -11,7 +11,7 @@ from ...base.commands import command as typed_command
 from ...base.ids import NodeId
 from ...core.model import NodeStatus, RunRow, RunStatus
 from .nodes import why_node
-from .records import Cause, Facts
+from .records import Facts, WhyCause
 from .runs import why_run
 from .words import StoreTimes, advice, heading, lines, shown
 
@@ -36,7 +36,7 @@ class Why:
     node: NodeId | None
     name: str | None
     status: NodeStatus | RunStatus
-    causes: tuple[Cause, ...]
+    causes: tuple[WhyCause, ...]
     now: int
     """When it was asked, by the store's clock."""
     counts: Mapping[NodeStatus, int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 from ...answers.causes import CauseKind
 from ...base.codec import decode
 from ...core.model import AttemptRow, AttemptStatus, JournalRow, NodeStatus
-from .records import Cause, Facts, KnownNode
+from .records import Facts, KnownNode, WhyCause
 
 HISTORY = 3
 """How many attempts are listed, back from the latest."""
@@ -22,14 +22,14 @@ _KINDS = {
 }
 
 
-def attempt_cause(facts: Facts, known: KnownNode, attempt: AttemptRow, because: tuple[Cause, ...] = ()) -> Cause:
+def attempt_cause(facts: Facts, known: KnownNode, attempt: AttemptRow, because: tuple[WhyCause, ...] = ()) -> WhyCause:
     """How an attempt ended that did not complete."""
     error = {} if attempt.error is None else error_of(attempt)
     node = known.row.id
     kind, later = _KINDS[attempt.status], _record(attempt).get("later")
     if later is not None:
         kind, error = CauseKind.ATTEMPT_POSTPONED, {**error, "later": later}
-    return Cause(kind, node, facts.name(node), attempt.number, attempt.ended_at, error, because)
+    return WhyCause(kind, node, facts.name(node), attempt.number, attempt.ended_at, error, because)
 
 
 def error_of(attempt: AttemptRow) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def last_ended(node: KnownNode) -> AttemptRow | None:
     return next((attempt for attempt in reversed(node.attempts) if attempt.status in _KINDS), None)
 
 
-def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTORY) -> tuple[Cause, ...]:
+def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTORY) -> tuple[WhyCause, ...]:
     """Why the attempt with this number ran, and the one before it, back to the first."""
     before = next(
         (attempt for attempt in node.attempts if attempt.number == number - 1 and attempt.status in _KINDS), None
@@ -66,7 +66,7 @@ def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTO
         because = () if before is None else (attempt_cause(facts, node, before),)
         gates = [gate for gate in facts.gates if gate.kind == "gate" and gate.seq < request.seq]
         purpose = gates[-1].status if gates else None  # what the gate was held for then
-        return (Cause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
+        return (WhyCause(CauseKind.ASKED, at=request.at, detail={"purpose": purpose}, because=because),)
     if number > 1:
         if before is None or not left:
             return ()
@@ -74,15 +74,15 @@ def reasons_to_run(facts: Facts, node: KnownNode, number: int, left: int = HISTO
     return _first(facts, node)
 
 
-def _first(facts: Facts, node: KnownNode) -> tuple[Cause, ...]:
+def _first(facts: Facts, node: KnownNode) -> tuple[WhyCause, ...]:
     parents = facts.parents(node.row.id)
     if not parents:
-        return (Cause(CauseKind.RUN_STARTED, at=facts.run.created_at),)
+        return (WhyCause(CauseKind.RUN_STARTED, at=facts.run.created_at),)
     ended = [(facts.ended[parent], parent) for parent in parents if parent in facts.ended]
     if not ended:
         return ()
     at, last = max(ended)
-    return (Cause(CauseKind.PARENTS_DONE, last, facts.name(last), at=at, detail={"parents": len(parents)}),)
+    return (WhyCause(CauseKind.PARENTS_DONE, last, facts.name(last), at=at, detail={"parents": len(parents)}),)
 
 
 def _request(facts: Facts, node: KnownNode, attempts: int) -> JournalRow | None:

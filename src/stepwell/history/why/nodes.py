@@ -21,7 +21,7 @@ from ...core.model import (
     RunRow,
 )
 from .attempts import attempt_cause, last_ended, postponements, reasons_to_run
-from .records import BEGINNINGS, Cause, Facts, KnownNode
+from .records import BEGINNINGS, Facts, KnownNode, WhyCause
 from .run_state import gate_causes, request_causes, unserved_queue, unserved_run
 
 FEW_PARENTS = 16
@@ -66,13 +66,13 @@ def rows_to_read(run: RunRow, graph: Graph, row: NodeRow) -> RowsToRead:
             assert_never(row.status)
 
 
-def why_node(facts: Facts, node: str) -> Cause:
+def why_node(facts: Facts, node: str) -> WhyCause:
     """Why this node, which is among the facts, has its status; `because` leads to the root."""
     read_node = facts.nodes[node]
     return _WHY[read_node.row.status](facts, read_node)
 
 
-def _pending(facts: Facts, node: KnownNode) -> Cause:
+def _pending(facts: Facts, node: KnownNode) -> WhyCause:
     row, parents = node.row, facts.parents(node.row.id)
     read = [facts.nodes[parent].row for parent in parents if parent in facts.nodes]
     below = above(facts.graph, row.id) if facts.blockers else {}
@@ -129,7 +129,7 @@ def _shortened(path: Sequence[NodeId]) -> list[_Stop]:
     return [_Stop(path[0]), _Stop(path[1]), _Stop(path[-1], len(path) - 3)]
 
 
-def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
+def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[WhyCause, ...]:
     """Paths that begin alike are joined up to where they part."""
     branches: dict[_Stop, list[Sequence[_Stop]]] = {}
     for path in paths:
@@ -149,14 +149,14 @@ def _tree(facts: Facts, paths: Sequence[Sequence[_Stop]]) -> tuple[Cause, ...]:
             "skipped": max(rest[0].skipped for rest in on),
         }
         causes.append(
-            Cause(
+            WhyCause(
                 CauseKind.WAITS_FOR_PARENTS, stop.node, facts.name(stop.node), detail=detail, because=_tree(facts, on)
             )
         )
     return tuple(causes)
 
 
-def _ready(facts: Facts, node: KnownNode) -> Cause:
+def _ready(facts: Facts, node: KnownNode) -> WhyCause:
     row = node.row
     unserved = unserved_run(facts) or unserved_queue(facts, row.lane.queue)
     if because := gate_causes(facts):
@@ -164,15 +164,15 @@ def _ready(facts: Facts, node: KnownNode) -> Cause:
     elif unserved is not None:
         because = (unserved,)
     elif row.lane.suspect:
-        because = (Cause(CauseKind.ALONE, detail={"losses": row.losses}),)
+        because = (WhyCause(CauseKind.ALONE, detail={"losses": row.losses}),)
     else:
-        because = (Cause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)
+        because = (WhyCause(CauseKind.BUSY, detail={"workers": len(facts.workers)}),)
     before = reasons_to_run(facts, node, row.attempt + 1)
     again = tuple(cause for cause in before if cause.kind not in BEGINNINGS)
     return _cause(facts, node, CauseKind.READY, {}, because + again, at=_ready_since(facts, node, before))
 
 
-def _ready_since(facts: Facts, node: KnownNode, before: tuple[Cause, ...]) -> int | None:
+def _ready_since(facts: Facts, node: KnownNode, before: tuple[WhyCause, ...]) -> int | None:
     """The latest time of what it had to wait for, as far as it is known."""
     if not before:
         return None
@@ -180,7 +180,7 @@ def _ready_since(facts: Facts, node: KnownNode, before: tuple[Cause, ...]) -> in
     return max((time for time in times if time is not None), default=None)
 
 
-def _running(facts: Facts, node: KnownNode) -> Cause:
+def _running(facts: Facts, node: KnownNode) -> WhyCause:
     row, spec = node.row, facts.spec(node.row.id)
     attempt = next(
         (candidate for candidate in reversed(node.attempts) if candidate.status is AttemptStatus.RUNNING), None
@@ -198,15 +198,15 @@ def _running(facts: Facts, node: KnownNode) -> Cause:
     }
     if worker is None:
         promise = {"on_lost": "rerun" if spec is None else spec.on_lost}
-        lost_worker = Cause(CauseKind.WORKER_GONE, row.id, facts.name(row.id), attempt.number, detail=promise)
+        lost_worker = WhyCause(CauseKind.WORKER_GONE, row.id, facts.name(row.id), attempt.number, detail=promise)
         unserved = unserved_run(facts)
-        because: tuple[Cause, ...] = (lost_worker,) if unserved is None else (lost_worker, unserved)
+        because: tuple[WhyCause, ...] = (lost_worker,) if unserved is None else (lost_worker, unserved)
     else:
         because = reasons_to_run(facts, node, attempt.number)
     return _cause(facts, node, CauseKind.RUNNING, detail, because, at=attempt.started_at, attempt=attempt.number)
 
 
-def _waiting(facts: Facts, node: KnownNode) -> Cause:
+def _waiting(facts: Facts, node: KnownNode) -> WhyCause:
     row, last, most = node.row, last_ended(node), _most_attempts(facts, node)
     overdue = row.due_at is not None and row.due_at <= facts.now
     retried = last is not None and last.status in (AttemptStatus.FAILED, AttemptStatus.TIMED_OUT)
@@ -216,7 +216,7 @@ def _waiting(facts: Facts, node: KnownNode) -> Cause:
         "of": most if retried else None,
         "overdue": overdue,
     }
-    because: tuple[Cause, ...] = () if last is None else (attempt_cause(facts, node, last),)
+    because: tuple[WhyCause, ...] = () if last is None else (attempt_cause(facts, node, last),)
     because += gate_causes(facts)
     unserved = unserved_run(facts) if overdue and not gate_causes(facts) else None
     because += () if unserved is None else (unserved,)
@@ -231,7 +231,7 @@ def _waiting(facts: Facts, node: KnownNode) -> Cause:
     )
 
 
-def _completed(facts: Facts, node: KnownNode) -> Cause:
+def _completed(facts: Facts, node: KnownNode) -> WhyCause:
     attempt = next(
         (candidate for candidate in reversed(node.attempts) if candidate.status is AttemptStatus.COMPLETED), None
     )
@@ -244,7 +244,7 @@ def _completed(facts: Facts, node: KnownNode) -> Cause:
     )
 
 
-def _failed(facts: Facts, node: KnownNode) -> Cause:
+def _failed(facts: Facts, node: KnownNode) -> WhyCause:
     row, last = node.row, last_ended(node)
     most, spec = _most_attempts(facts, node), facts.spec(node.row.id)
     postponed = None if last is None else postponements(last)
@@ -273,7 +273,7 @@ def _failed(facts: Facts, node: KnownNode) -> Cause:
     )
 
 
-def _upstream_failed(facts: Facts, node: KnownNode) -> Cause:
+def _upstream_failed(facts: Facts, node: KnownNode) -> WhyCause:
     root = _failed_ancestor(node.row)
     because = (why_node(facts, root),) if root in facts.nodes else ()
     direct = root in facts.parents(node.row.id)
@@ -281,21 +281,21 @@ def _upstream_failed(facts: Facts, node: KnownNode) -> Cause:
     return _cause(facts, node, CauseKind.UPSTREAM_FAILED, detail, because)
 
 
-def _skipped(facts: Facts, node: KnownNode) -> Cause:
+def _skipped(facts: Facts, node: KnownNode) -> WhyCause:
     reason = node.row.reason
     because = request_causes(facts, "heal") if reason == "healed_late" else ()
     return _cause(facts, node, CauseKind.SKIPPED, {"reason": reason}, because)
 
 
-def _cancelled(facts: Facts, node_read: KnownNode) -> Cause:
+def _cancelled(facts: Facts, node_read: KnownNode) -> WhyCause:
     reason, last = _cancelled_by(facts.run, node_read.row, facts.graph), last_ended(node_read)
-    because: tuple[Cause, ...] = ()
+    because: tuple[WhyCause, ...] = ()
     if reason == "run_failed":
         because = tuple(why_node(facts, node) for node in facts.blockers[:NAMED])
     elif reason == "run_cancelled":
         because = request_causes(facts, "cancel")
     elif reason == "deadline":
-        because = (Cause(CauseKind.DEADLINE, at=facts.run.deadline_at),)
+        because = (WhyCause(CauseKind.DEADLINE, at=facts.run.deadline_at),)
     elif reason == REMOVED:
         because = request_causes(facts, "heal")
     elif reason == "worker_lost" and last is not None:
@@ -306,13 +306,13 @@ def _cancelled(facts: Facts, node_read: KnownNode) -> Cause:
     return _cause(facts, node_read, CauseKind.CANCELLED, detail, because, at=at, attempt=node_read.row.attempt or None)
 
 
-def _interrupted(facts: Facts, node: KnownNode) -> Cause:
+def _interrupted(facts: Facts, node: KnownNode) -> WhyCause:
     last = last_ended(node)
     because = () if last is None else (attempt_cause(facts, node, last),)
     return _cause(facts, node, CauseKind.INTERRUPTED, {"reason": node.row.reason}, because)
 
 
-_WHY: Mapping[NodeStatus, Callable[[Facts, KnownNode], Cause]] = {
+_WHY: Mapping[NodeStatus, Callable[[Facts, KnownNode], WhyCause]] = {
     NodeStatus.PENDING: _pending,
     NodeStatus.READY: _ready,
     NodeStatus.RUNNING: _running,
@@ -355,10 +355,10 @@ def _cause(
     node: KnownNode,
     kind: CauseKind,
     detail: Mapping[str, object],
-    because: tuple[Cause, ...],
+    because: tuple[WhyCause, ...],
     *,
     at: int | None = None,
     attempt: int | None = None,
-) -> Cause:
+) -> WhyCause:
     row = node.row
-    return Cause(kind, row.id, facts.name(row.id), attempt, at, detail, because)
+    return WhyCause(kind, row.id, facts.name(row.id), attempt, at, detail, because)

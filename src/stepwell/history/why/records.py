@@ -20,7 +20,7 @@ BEGINNINGS = (CauseKind.PARENTS_DONE, CauseKind.RUN_STARTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class WhyCause:
     """One reason, and the reasons behind it: `because` leads to the root."""
 
     kind: CauseKind
@@ -31,9 +31,9 @@ class Cause:
     """When it happened or is due: microseconds since 1970, by the clock of the store."""
     detail: Mapping[str, Any] = field(default_factory=dict)
     """Plain JSON; which keys there are depends on the kind."""
-    because: tuple[Cause, ...] = ()
+    because: tuple[WhyCause, ...] = ()
 
-    def without(self, *kinds: CauseKind) -> Cause:
+    def without(self, *kinds: CauseKind) -> WhyCause:
         """The same cause, with none of these kinds behind it."""
         causes = tuple(cause.without(*kinds) for cause in self.because if cause.kind not in kinds)
         return replace(self, because=causes)

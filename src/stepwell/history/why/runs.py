@@ -10,7 +10,7 @@ from ...base.ids import NodeId
 from ...core.model import FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from .attempts import error_of, last_ended
 from .nodes import why_node
-from .records import BEGINNINGS, Cause, Facts, KnownNode
+from .records import BEGINNINGS, Facts, KnownNode, WhyCause
 from .run_state import gate_causes, pause_cause, request_causes, unserved_run
 
 MOST = 3
@@ -70,7 +70,7 @@ def _error(node: KnownNode) -> tuple[object, object]:
     return error.get("type"), error.get("message")
 
 
-def why_run(facts: Facts) -> tuple[Cause, ...]:
+def why_run(facts: Facts) -> tuple[WhyCause, ...]:
     """The most useful causes first; of nodes only those among `blockers`."""
     run = facts.run
     nodes = tuple(why_node(facts, node).without(*BEGINNINGS) for node in facts.blockers)
@@ -91,16 +91,16 @@ def why_run(facts: Facts) -> tuple[Cause, ...]:
             assert_never(run.status)
 
 
-def _failed(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _failed(facts: Facts, nodes: tuple[WhyCause, ...]) -> tuple[WhyCause, ...]:
     run = facts.run
     if run.reason == "deadline":
-        return (Cause(CauseKind.DEADLINE, at=run.deadline_at), *nodes)
+        return (WhyCause(CauseKind.DEADLINE, at=run.deadline_at), *nodes)
     if run.reason is not None or not nodes:
-        return (Cause(CauseKind.REASON, detail={"reason": run.reason}), *nodes)
+        return (WhyCause(CauseKind.REASON, detail={"reason": run.reason}), *nodes)
     return nodes
 
 
-def _unfinished(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _unfinished(facts: Facts, nodes: tuple[WhyCause, ...]) -> tuple[WhyCause, ...]:
     """That no worker serves the run is reported once, first, and for all nodes."""
     unserved = unserved_run(facts)
     of_the_run = gate_causes(facts) or (() if unserved is None else (unserved,))
@@ -108,9 +108,9 @@ def _unfinished(facts: Facts, nodes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     return of_the_run + tuple(cause.without(*kinds) for cause in nodes)
 
 
-def _requests(facts: Facts) -> tuple[Cause, ...]:
+def _requests(facts: Facts) -> tuple[WhyCause, ...]:
     """The requests before the run ended, the latest first."""
     entries = [entry for entry in facts.gates if entry.kind == "gate" and entry.status in _REQUESTS]
     return tuple(
-        Cause(CauseKind.ASKED, at=entry.at, detail={"purpose": entry.status}) for entry in entries[: -MOST - 1 : -1]
+        WhyCause(CauseKind.ASKED, at=entry.at, detail={"purpose": entry.status}) for entry in entries[: -MOST - 1 : -1]
     )

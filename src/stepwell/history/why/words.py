@@ -12,7 +12,7 @@ from ...base.words import count, duration, error_line, one_line, ways_out
 from ...core.kernel.healing import REMOVED
 from ...core.model import NodeStatus, RunRow
 from .pauses import PAUSE_REASONS, pause_of
-from .records import Cause
+from .records import WhyCause
 
 K = CauseKind
 
@@ -91,7 +91,7 @@ def shown(line: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
-def lines(causes: Iterable[Cause], times: StoreTimes, depth: int = 0) -> list[str]:
+def lines(causes: Iterable[WhyCause], times: StoreTimes, depth: int = 0) -> list[str]:
     """Each cause in a line, the ones behind it indented below."""
     texts = []
     for cause in causes:
@@ -102,7 +102,7 @@ def lines(causes: Iterable[Cause], times: StoreTimes, depth: int = 0) -> list[st
     return texts
 
 
-def sentence(cause: Cause, times: StoreTimes) -> str:
+def sentence(cause: WhyCause, times: StoreTimes) -> str:
     """One cause, without what is behind it."""
     name, detail, number = cause.name, cause.detail, cause.attempt
     match cause.kind:
@@ -197,7 +197,7 @@ def _waits_for_parents(name: str | None, detail: Mapping[str, Any]) -> str:
     return f"{begin} {of} parents{first}"
 
 
-def _running(cause: Cause, times: StoreTimes) -> str:
+def _running(cause: WhyCause, times: StoreTimes) -> str:
     detail = cause.detail
     where = f", process {detail['pid']} on {detail['host']}" if detail.get("pid") and detail.get("host") else ""
     tries = f", attempt {cause.attempt}" if (cause.attempt or 1) > 1 else ""
@@ -209,7 +209,7 @@ def _running(cause: Cause, times: StoreTimes) -> str:
     return f"{cause.name} is {running}{times.since(cause.at)}{tries}{where}{stop or limit}"
 
 
-def _waits_until(cause: Cause, times: StoreTimes) -> str:
+def _waits_until(cause: WhyCause, times: StoreTimes) -> str:
     detail = cause.detail
     due = "" if cause.at is None else f" until {times.until(cause.at)}"
     if detail["overdue"] and cause.at is not None:
@@ -244,7 +244,7 @@ def _verdict(detail: Mapping[str, Any]) -> str:
             return str(unknown)
 
 
-def _attempt(cause: Cause, times: StoreTimes) -> str:
+def _attempt(cause: WhyCause, times: StoreTimes) -> str:
     number, at = cause.attempt, times.past(cause.at)
     error, message = (str(cause.detail.get(key) or "") for key in ("type", "message"))
     endings = {
@@ -301,9 +301,9 @@ def _status(status: NodeStatus) -> str:
     return status.lower().replace("_", " ")
 
 
-def advice(run: RunRow, causes: Iterable[Cause], command: Callable[[str], str | None]) -> list[str]:
+def advice(run: RunRow, causes: Iterable[WhyCause], command: Callable[[str], str | None]) -> list[str]:
     """What to do about it: sentences with code to write or a command to type."""
-    kinds: dict[CauseKind, Cause] = {}
+    kinds: dict[CauseKind, WhyCause] = {}
     for cause in _all(causes):
         kinds.setdefault(cause.kind, cause)
     sentences = []
@@ -345,7 +345,7 @@ def _resuming(run: RunRow, command: Callable[[str], str | None]) -> list[str]:
     return steps if pause.hint is None else [pause.hint, *steps]
 
 
-def _all(causes: Iterable[Cause]) -> Iterable[Cause]:
+def _all(causes: Iterable[WhyCause]) -> Iterable[WhyCause]:
     for cause in causes:
         yield cause
         yield from _all(cause.because)
