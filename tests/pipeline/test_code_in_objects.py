@@ -435,3 +435,15 @@ def test_a_project_that_is_installed_counts_where_its_stages_are_written(
     for name in ("shop", "shop.text", "shop.stages"):
         sys.modules.pop(name, None)
     assert hashes[0] != hashes[1]
+
+
+def test_a_class_that_a_library_holds_is_followed_to_the_end(project: Callable[[str], HashedCode]) -> None:
+    source = f"""{BEGIN}
+@library.repeated(3)
+class Tool:
+    def run(self, text): return deep(text)
+def stage(text): return Tool(text)
+"""
+    code = project(source)
+    assert code.unknown == {}
+    assert any(name.endswith(":Tool") for name in code.parts)

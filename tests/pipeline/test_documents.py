@@ -317,3 +317,16 @@ def test_the_schema_has_every_field_that_is_read() -> None:
         kind: {info.alias or name for name, info in form.model_fields.items()} for kind, form in DATA.items()
     }
     assert schema["else"]["properties"]["mode"]["const"] == "workflow"
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [(("same", "same"), "another node has this name"), (("one", "entity"), "expected a name of letters, digits and _")],
+)
+def test_each_node_has_a_name_of_its_own(tmp_path: Path, root: Path, names: tuple[str, str], problem: str) -> None:
+    scans = [
+        {"id": str(number), "typeId": "state_scan", "name": name, "data": {"pattern": f"in{number}/{{x}}"}}
+        for number, name in enumerate(names)
+    ]
+    with pytest.raises(DocumentError, match=problem):
+        load_pipeline(saved(tmp_path, _document(*scans, connections=[])), root=str(root))

@@ -265,3 +265,17 @@ def test_what_is_in_the_way_of_a_state_stops_only_that(root: Path, engine: Engin
     assert set(statuses(pipeline).values()) == {"fresh"}
     (aside,) = (root / ".stepwell/aside").glob("*/out/b/2.txt" if several else "*/out/b.txt")
     assert aside.lstat().st_ino == before.st_ino
+
+
+def test_a_file_that_somebody_puts_in_the_place_of_a_state_meanwhile_is_no_failure(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+
+    @pipeline.stage("copy", input="in/{x}.txt", output="out/{x}.txt", version="1")
+    def copy(text: str) -> str:
+        write(root, "out/a.txt", "mine")
+        return text
+
+    write(root, "in/a.txt", "a")
+    report = pipeline.build(engine=engine)
+    assert (report.produced, report.failed, report.left) == ((), {}, {"copy a": "unrecorded"})
+    assert (root / "out/a.txt").read_text() == "mine"

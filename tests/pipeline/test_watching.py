@@ -219,3 +219,12 @@ def test_what_backs_off_is_looked_at_when_it_is_due_and_not_before(root: Path, e
             clock.now = 1_800_000_000.0 + seconds
             watcher._turn([])
             assert len(reports) == scans
+
+
+def test_a_directory_that_appears_is_an_entity_although_it_has_no_file(root: Path, engine: Engine) -> None:
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("name", input="in/{x}/", output="out/{x}.txt", version="1")(lambda folder: folder.name)
+    with Scanner(pipeline, engine) as scanner:
+        scanner.scan()
+        (root / "in/new").mkdir(parents=True)
+        assert scanner.changed(["in/new"]).produced == ("name new",)
