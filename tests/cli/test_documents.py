@@ -96,7 +96,7 @@ def test_render_shows_what_a_node_would_get(greet: Shop) -> None:
     words = ("render", "greet.yaml", "all", "--outputs", "outputs.json", "-i", "name=x", "-i", "times=7")
     assert greet(*words).json == {"template": {"text": "Hi!", "n": 7, "key": "no"}}
     told = greet("render", "greet.yaml", "all", "-i", "name=x", code=2).err
-    assert 'what hello returned is needed: --outputs FILE, a JSON object as {"hello": {"result": ...}}' in told
+    assert 'expected what hello returned: --outputs FILE, a JSON object as {"hello": {"result": ...}}' in told
     assert "did you mean 'all'?" in greet("render", "greet.yaml", "al", code=2).err
     assert "expected an integer" in greet(*words[:-1], "times=many", code=2).err
     secret = GREET.replace('"Hello {{ input.name }}"', "secret:DB")

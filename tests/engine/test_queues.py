@@ -79,7 +79,7 @@ def test_a_suspect_of_another_queue_is_left_alone() -> None:
 
 @pytest.mark.parametrize("queues", ["gpu", [], [""], ["a/b"], [7], 7, b"gpu"])
 def test_what_is_no_list_of_queues_is_refused(queues: Any) -> None:
-    with pytest.raises(InputError, match=r"queues=.*a list of names of queues is needed"):
+    with pytest.raises(InputError, match=r"queues=.*expected a list of names of queues"):
         Engine("memory://", queues=queues)
 
 

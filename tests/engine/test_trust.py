@@ -457,5 +457,5 @@ def test_on_a_server_runs_of_others_need_what_they_name_registered(foreign: Modu
 
 @pytest.mark.parametrize("wrong", ["shop.jobs", [7], ["shop:jobs"], [""], 3, [jobs]])
 def test_what_is_no_list_of_modules_is_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"jobs=.*a list of names of modules is needed"):
+    with pytest.raises(InputError, match=r"jobs=.*expected a list of names of modules"):
         Engine("memory://", jobs=wrong)

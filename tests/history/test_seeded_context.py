@@ -156,7 +156,7 @@ def test_a_node_may_have_an_idempotency_key_of_its_own(engine: Engine) -> None:
 def test_a_key_that_is_no_text_fails_the_node(engine: Engine, key: Any) -> None:
     error = engine.run(Broken(key=key), check=False).node("charge").error
     assert error is not None
-    assert f"the idempotency_key of node 'charge' gave {key!r}; some text is needed" in error.message
+    assert f"the idempotency_key of node 'charge' gave {key!r}: expected a text that is not empty" in error.message
 
 
 def test_a_key_is_not_part_of_the_graph() -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+import stepwell
 from stepwell import Builder, Context, Engine, Retry, RetryLater, RunFailed, RunPaused, Workflow, step, task
 from stepwell.testing import speedrun
 
@@ -199,3 +200,25 @@ def test_work_in_threads_takes_real_time_and_others_sleep_really() -> None:
     assert speedrun(Threads()).output("asks") == "slept"
     assert time.monotonic() - began >= 0.05
     assert time.sleep.__module__ == "time"
+
+
+def test_the_time_that_a_body_reads_is_recorded() -> None:
+    class Reads(Workflow):
+        @step(side_effects="recordable")
+        def begin(self, ctx: Context) -> str:
+            return ctx.now().isoformat()
+
+        @step(side_effects="recordable")
+        def end(self, begin: str, ctx: Context) -> str:
+            assert ctx.now().isoformat() >= begin
+            time.sleep(60)
+            return ctx.now().isoformat()
+
+    run = speedrun(Reads(), start=datetime(2026, 1, 1, tzinfo=UTC))
+    assert run.outputs == {"begin": "2026-01-01T00:00:00+00:00", "end": "2026-01-01T00:01:00+00:00"}
+    assert run.replay().executed == ("begin", "end")
+
+
+def test_nothing_else_is_made_up() -> None:
+    with pytest.raises(AttributeError, match=r"'stepwell.testing' has no attribute 'speedruns'"):
+        stepwell.testing.speedruns  # noqa: B018

@@ -120,7 +120,7 @@ def install(
         queue_depth=0, max_concurrent_nodes=1 if max_concurrent_nodes is None else max_concurrent_nodes
     )
     if when_idle not in ("log", "exit"):
-        raise InputError(f"when_idle={when_idle!r}: 'log' or 'exit' is needed")
+        raise InputError(f"when_idle={when_idle!r}: expected 'log' or 'exit'")
     registered = handlers if isinstance(handlers, Handlers) else Handlers(checking.checked_list(handlers))
     plan = WorkerPlan(
         app,

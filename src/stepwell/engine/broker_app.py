@@ -22,14 +22,14 @@ def make_app(broker: str) -> Any:
     """JSON only, no result backend, one message at a time, acknowledged early."""
     if not isinstance(broker, str) or "://" not in broker:
         raise InputError(
-            f"broker={broker!r}: the URL of a broker is needed, as in redis://localhost:6379/1 or amqp://localhost"
+            f"broker={broker!r}: expected the URL of a broker, as in redis://localhost:6379/1 or amqp://localhost"
         )
     try:
         from celery import Celery
     except ModuleNotFoundError as error:
         if error.name != "celery":
             raise
-        raise InputError("Celery is needed for this: pip install 'stepwell[celery]'") from None
+        raise InputError("this takes Celery: pip install 'stepwell[celery]'") from None
     app = Celery("stepwell", broker=broker, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
@@ -61,7 +61,7 @@ def app_of(broker: Any) -> Any:
     if isinstance(broker, str):
         return make_app(broker)
     if not callable(getattr(broker, "connection_for_write", None)):
-        raise InputError(f"broker={broker!r}: the URL of a broker or a Celery application is needed")
+        raise InputError(f"broker={broker!r}: expected the URL of a broker or a Celery application")
     return broker
 
 

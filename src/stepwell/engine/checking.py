@@ -26,8 +26,7 @@ def checked_seconds(name: str, value: Any, *, positive: bool = False) -> float:
     """A duration that somebody gave, in seconds."""
     seconds: float = in_seconds(value)
     if not is_seconds(seconds, positive=positive):
-        needed = POSITIVE_SECONDS_NEEDED if positive else SECONDS_NEEDED
-        raise _wrong(name, value, f"{needed} is needed")
+        raise _wrong(name, value, POSITIVE_SECONDS_NEEDED if positive else SECONDS_NEEDED)
     return seconds
 
 
@@ -36,15 +35,15 @@ def checked_limit(name: str, value: Any, *, positive: bool = False) -> float | N
     return None if value is None else checked_seconds(name, value, positive=positive)
 
 
-def check_whole(name: str, value: Any, low: int, high: int, needed: str) -> None:
+def check_whole(name: str, value: Any, low: int, high: int, expected: str) -> None:
     """`low` and `high` are allowed."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _wrong(name, value, f"{needed} is needed")
+        raise _wrong(name, value, expected)
 
 
 def check_text(name: str, value: Any) -> None:
     if not _is_key(value):
-        raise _wrong(name, value, f"a text of 1 to {MAX_KEY} bytes is needed")
+        raise _wrong(name, value, f"a text of 1 to {MAX_KEY} bytes")
 
 
 def _is_key(value: Any) -> bool:
@@ -60,8 +59,8 @@ def checked_tags(value: Any) -> tuple[tuple[str, str], ...]:
         return ()
     given = dict(value) if isinstance(value, Mapping) else None
     if given is None or len(given) > MAX_TAGS or not all(_is_key(text) for tag in given.items() for text in tag):
-        needed = f"at most {MAX_TAGS} texts by name are needed, each of 1 to {MAX_KEY} bytes"
-        raise _wrong("tags", value, f'{needed}, as in {{"customer": "7"}}')
+        expected = f"at most {MAX_TAGS} texts by name, each of 1 to {MAX_KEY} bytes"
+        raise _wrong("tags", value, f'{expected}, as in {{"customer": "7"}}')
     return tuple(sorted(given.items()))
 
 
@@ -75,7 +74,7 @@ def check_step(run_id: str, value: Any) -> None:
     is_whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if not (value is None or isinstance(value, str) or is_whole):
         raise InputError(
-            f"run {run_id} has no checkpoint {shown(value)}: a seq of its journal, which is a whole number, or a name is needed"
+            f"run {run_id} has no checkpoint {shown(value)}: expected a seq of its journal, which is a whole number, or a name"
         )
 
 
@@ -90,19 +89,19 @@ def checked_changes(value: Any) -> dict[str, Any]:
         return {}
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return dict(value)
-    raise _wrong("input", value, 'a dict of inputs by name is needed, as in {"express": True}')
+    raise _wrong("input", value, 'a dict of inputs by name, as in {"express": True}')
 
 
 def check_page(limit: Any, workflow: Any) -> None:
     """Which runs are listed."""
     check_whole("limit", limit, 1, _LARGEST, "a whole number from 1")
     if workflow is not None and not isinstance(workflow, str):
-        raise _wrong("workflow", workflow, "the name of a workflow is needed")
+        raise _wrong("workflow", workflow, "the name of a workflow")
 
 
 def check_prefix(value: Any) -> None:
     if value is not None and not isinstance(value, str):
-        raise _wrong("prefix", value, "the beginning of a run's id is needed")
+        raise _wrong("prefix", value, "the beginning of a run's id")
 
 
 def checked_time(name: str, value: Any) -> int | None:
@@ -113,13 +112,13 @@ def checked_time(name: str, value: Any) -> int | None:
         return int((datetime.now(UTC) - value).timestamp() * SECOND)
     if isinstance(value, datetime) and value.tzinfo is not None:
         return int(value.timestamp() * SECOND)
-    raise _wrong(name, value, "a datetime with a time zone is needed, or a timedelta, which counts back from now")
+    raise _wrong(name, value, "a datetime with a time zone, or a timedelta, which counts back from now")
 
 
 def checked_status(value: Any) -> RunStatus:
     if isinstance(value, str) and value.upper() in RunStatus.__members__:
         return RunStatus(value.upper())
-    raise _wrong("status", value, f"one of {', '.join(RunStatus)} is needed")
+    raise _wrong("status", value, f"one of {', '.join(RunStatus)}")
 
 
 def checked_list(workflows: Any) -> Iterable[Any]:
@@ -147,7 +146,7 @@ def checked_queues(queues: Any) -> frozenset[str] | None:
         given = list(queues)
         if given and all(isinstance(name, str) and name and "/" not in name for name in given):
             return frozenset(given)
-    raise _wrong("queues", queues, 'a list of names of queues is needed, as in ["default", "gpu"]')
+    raise _wrong("queues", queues, 'a list of names of queues, as in ["default", "gpu"]')
 
 
 def checked_modules(modules: Any) -> tuple[str, ...]:
@@ -158,18 +157,18 @@ def checked_modules(modules: Any) -> tuple[str, ...]:
         if not wrong:
             return given
         modules = wrong[0]
-    raise _wrong("jobs", modules, 'a list of names of modules is needed, as in ["shop.jobs"]')
+    raise _wrong("jobs", modules, 'a list of names of modules, as in ["shop.jobs"]')
 
 
 def checked_pipelines(pipelines: Any) -> Iterable[Any]:
     """The pipelines, which are not looked at before a node names one: making them may take long."""
     if isinstance(pipelines, Iterable) and not isinstance(pipelines, str):
         return pipelines
-    raise _wrong("pipelines", pipelines, "a list of pipelines is needed")
+    raise _wrong("pipelines", pipelines, "a list of pipelines")
 
 
 def check_limits(*, queue_depth: int, **limits: int) -> None:
-    check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead,")
+    check_whole("queue_depth", queue_depth, 0, MAX_LIMIT, "a whole number from 0, with which nothing is claimed ahead")
     for name, value in limits.items():
         check_whole(name, value, 1, MAX_LIMIT, f"a whole number from 1 to {MAX_LIMIT:,}")
 
@@ -177,18 +176,18 @@ def check_limits(*, queue_depth: int, **limits: int) -> None:
 def checked_lease(value: Any) -> float:
     seconds = checked_seconds("lease_seconds", value, positive=True)
     if seconds < LEAST_LEASE:
-        raise InputError(f"lease_seconds={value}: at least {LEAST_LEASE} is needed, or it could not be renewed in time")
+        raise InputError(f"lease_seconds={value}: expected at least {LEAST_LEASE}, or it could not be renewed in time")
     return seconds
 
 
 def check_home(url: object, runner: object) -> None:
     """What an engine works on, and how."""
     if url is not None and not isinstance(url, str) and not callable(getattr(url, "commit", None)):
-        raise InputError(f"Engine({shown(url)}): a store or its URL is needed, as in sqlite:///orders.db")
+        raise InputError(f"Engine({shown(url)}): expected a store or its URL, as in sqlite:///orders.db")
     if runner not in ("local", "celery", None):
         raise InputError(
-            f"runner={shown(runner)}: 'local', 'celery' for an engine that leaves the work to Celery workers, or None for one "
-            "that only starts and looks, is needed"
+            f"runner={shown(runner)}: expected 'local', 'celery' for an engine that leaves the work to Celery workers, or None "
+            "for one that only starts and looks"
         )
 
 
@@ -202,5 +201,5 @@ def refuse_while_importing_main() -> None:
         )
 
 
-def _wrong(name: str, value: object, needed: str) -> InputError:
-    return InputError(f"{name}={shown(value)}: {needed}")
+def _wrong(name: str, value: object, expected: str) -> InputError:
+    return InputError(f"{name}={shown(value)}: expected {expected}")

@@ -87,7 +87,7 @@ class Events:
             raise InputError(f"no event {shown(event)}; there are: {', '.join(self._listeners)}")
         if not callable(callback):
             raise InputError(
-                f"on({event!r}, {shown(callback)}): a function of one argument is needed, which is the event"
+                f"on({event!r}, {shown(callback)}): expected a function of one argument, which is the event"
             )
         if inspect.iscoroutinefunction(callback):
             raise InputError(

@@ -65,6 +65,4 @@ def _check_outputs(needed: Iterable[NodeId], outputs: Mapping[str, Any]) -> None
     missing = [name for name in needed if name not in outputs]
     if missing:
         example = ", ".join(f'"{name}": {{"result": ...}}' for name in missing[:3])
-        raise InputError(
-            f"what {', '.join(missing)} returned is needed: --outputs FILE, a JSON object as {{{example}}}"
-        )
+        raise InputError(f"expected what {', '.join(missing)} returned: --outputs FILE, a JSON object as {{{example}}}")

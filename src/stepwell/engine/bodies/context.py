@@ -91,7 +91,9 @@ class Context(Repeatable):
     def _use_key(self, key: object) -> None:
         """Use the key that the node declares."""
         if not isinstance(key, str) or not key:
-            raise InputError(f"the idempotency_key of node {self.node_name!r} gave {key!r}; some text is needed")
+            raise InputError(
+                f"the idempotency_key of node {self.node_name!r} gave {key!r}: expected a text that is not empty"
+            )
         self._key = key
 
     @property

@@ -24,7 +24,7 @@ MISSING_UP_TO = 10
 def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
     """Write a cassette. An existing file is replaced only when the new one is complete."""
     if not isinstance(file, str | Path) or not Path(file).name:
-        raise InputError(f"export({shown(file)}): the path of a file is needed, as in orders.cassette.json")
+        raise InputError(f"export({shown(file)}): expected the path of a file, as in orders.cassette.json")
     recorded = read_recorded(store, run_id, lambda digest: code.graphs.get(digest, run_id))
     missing = _missing_code(code, recorded)
     if missing and not missing_code_ok:
