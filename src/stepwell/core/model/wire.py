@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from ...base.words import shown
 from . import queries, rows, versions
 from .outputs import Completion
 from .status import NodeStatus
@@ -157,6 +158,8 @@ def _row_reader(kind: Any) -> Reader:
     def read(data: Any) -> Any:
         if isinstance(data, list):  # a record inside of a record
             return kind(*(readers[name](value) for name, value in zip(kind._fields, data, strict=False)))
+        if not isinstance(data, dict):
+            raise TypeError(f"expected an object, got {shown(data)}")
         return kind(**{name: readers[name](value) for name, value in data.items() if name in readers})
 
     return read
