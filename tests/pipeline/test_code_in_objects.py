@@ -446,4 +446,5 @@ def stage(text): return Tool(text)
 """
     code = project(source)
     assert code.unknown == {}
-    assert any(name.endswith(":Tool") for name in code.parts)
+    assert "objects:Tool#2" in code.parts
+    assert not [name for name in code.parts if name.endswith(" decorated")], "`why` names it once"
