@@ -52,6 +52,8 @@ ARGUMENTS = {
     "why": ["r-none"],
     "logs": ["r-none"],
     "audit": ["r-none"],
+    "attempts": ["r-none"],
+    "failures": ["r-none"],
     "checkpoints": ["r-none"],
     "replay": ["r-none"],
     "export": ["r-none", "x.json"],
