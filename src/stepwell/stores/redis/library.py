@@ -58,6 +58,7 @@ FORMS: dict[str, tuple[str, dict[str, list[str]]]] = {
     "node": ("i", {"node": [*_without(NodeRow, "index", "id", "lane"), *_NODE.split()]}),
     "attempt": ("name", {"attempt": [*_without(AttemptRow, "id", "index", "number"), "claim", "ordinal"]}),
     "claim": ("id", {"claim": ["at", "number", "left", "worker", "cells"]}),
+    "record": ("key", {"record": ["version", "value"]}),
     "run": ("number", {"state": [*_MOVING, *_RUN.split()], "run": [*_KEPT, "order", "serving"]}),
 }
 """Rows as they are stored: what a row calls its key, and by the names of its parts their fields, in order, as MessagePack. A

@@ -113,16 +113,10 @@ end
 
 -- The running attempts of a worker, in the order in which they were claimed.
 local function running_under(worker)
-  local key, granted = P .. 'holding:' .. worker, {}
-  local ids = call('HKEYS', key)
-  for id in pairs(S.counts[key] or NONE) do insert(ids, id) end
-  local seen = {}
-  want_rows(claims(), ids)
-  for _, id in ipairs(ids) do
-    local claim = not seen[id] and get_claim(id)
-    seen[id] = true
-    if claim then insert(granted, claim) end
-  end
+  local key, ids, granted = P .. 'holding:' .. worker, {}, {}
+  for _, id in ipairs(call('HKEYS', key)) do ids[id] = true end
+  for id in pairs(S.counts[key] or NONE) do ids[id] = true end
+  for id in pairs(ids) do granted[#granted + 1] = get_claim(id) end
   sort(granted, function(a, b) return a.number < b.number end)
   return running_of(granted)
 end

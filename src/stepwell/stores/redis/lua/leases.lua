@@ -9,16 +9,18 @@ local LOOKED_AT, FENCED = 20000, 2000 -- nodes that one sweep looks at, and atte
 local function write_lease(worker, lease_until)
   local leases = index('leases')
   if worker.lease_until then put(leases, timed(worker.lease_until, worker.id), false) end
-  worker.lease_until, worker.changed = lease_until, true
+  worker.lease_until = lease_until
   put(leases, timed(lease_until, worker.id), true)
+  later('HSET', MARKER, 'lease:' .. worker.id, pack_row(lease_until, worker.renewed, worker.lease))
 end
 
 ops.Enlist = function(op)
   local worker = get_worker(op.worker) or {id = op.worker}
   S.workers[op.worker] = worker
-  worker.renewed, worker.lease, worker.info = now, op.lease, args[op.info]
+  worker.renewed, worker.lease = now, op.lease
   write_lease(worker, now + op.lease)
   put(index('workers'), op.worker, true)
+  if op.info then later('SET', worker_key(op.worker), args[op.info]) end
   return {'Enlisted', worker.lease_until}
 end
 

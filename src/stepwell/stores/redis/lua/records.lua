@@ -2,36 +2,24 @@
 
 do
 
-local function find(kind, key)
-  local name = kind .. '\0' .. key
-  local record = S.records[name]
-  if record == nil then
-    local stored = call('HGET', P .. 'records:' .. kind, key)
-    record = {version = 0}
-    if stored then record.version, record.value = unpack_row(stored) end
-    S.records[name] = record
-  end
-  return record
-end
+local NO_RECORD = {version = 0}
+
+local function records_of(kind) return rows_of(P .. 'records:' .. kind, read_record, record_text) end
 
 function ops.PutRecord(op)
-  local record, value = find(op.kind, op.key), payload(op.value)
+  local rows, value = records_of(op.kind), payload(op.value)
+  local record = get_row(rows, op.key) or NO_RECORD
   if value == record.value then return {'RecordPut', record.version} end
   if op.expected and op.expected ~= record.version then return refused('conflict', int(record.version)) end
-  record.value = value
-  record.version = value and max(now, record.version + 1) or 0
+  local version = value and max(now, record.version + 1) or 0
+  set_row(rows, op.key, value and {version = version, value = value} or false)
   put(index('record_keys:' .. op.kind), op.key, value ~= nil)
-  if value then
-    later('HSET', P .. 'records:' .. op.kind, op.key, pack_row(record.version, value))
-  else
-    later('HDEL', P .. 'records:' .. op.kind, op.key)
-  end
-  return {'RecordPut', record.version}
+  return {'RecordPut', version}
 end
 
 function reading.GetRecord(q)
-  local record = find(q.kind, q.key)
-  return record.value and {q.key, record.version, record.value} or false
+  local record = get_row(records_of(q.kind), q.key)
+  return record and {q.key, record.version, record.value}
 end
 
 function reading.ListRecords(q)

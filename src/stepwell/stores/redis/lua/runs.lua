@@ -152,7 +152,6 @@ local function first_ready(run, lane, most)
   return indexes
 end
 
-
 -- How many nodes have a status.
 local function count_node(run, status, difference) run.counts[status + 1] = run.counts[status + 1] + difference end
 

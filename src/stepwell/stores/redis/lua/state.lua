@@ -170,26 +170,43 @@ local function write_counts(key, counts)
   end
 end
 
--- Sets that are ordered as bytes. `put` says what this call has added (true) or removed (false).
+-- Sets that are ordered as bytes. `put` says what this call has added (true) or removed (false), `order` in which order.
 
 local function index(name)
   local known = S.indexes[name]
   if not known then
-    known = {key = P .. name, put = {}, size = 0}
+    known = {key = P .. name, put = {}, order = {}, size = 0}
     S.indexes[name] = known
   end
   return known
 end
 
 local function put(set, member, there)
-  if set.put[member] == nil then set.size = set.size + 1 end
+  if set.put[member] == nil then
+    set.size = set.size + 1
+    set.order[#set.order + 1] = member
+  end
   set.put[member] = there
 end
 
 -- Its key is gone, and what was to be written to it.
 local function drop_index(name)
   local set = index(name)
-  set.put, set.size, set.added = {}, 0, nil
+  set.put, set.order, set.size, set.added = {}, {}, 0, nil
+end
+
+-- What a call has added to a set between two bounds, in order. Mostly it comes in order; to sort it in Lua takes long.
+local function added_to(set, after, below)
+  local added, sorted = {}, true
+  for k = 1, #set.order do
+    local member = set.order[k]
+    if set.put[member] and not (after and not sorts_before(after, member)) and not (below and not sorts_before(member, below)) then
+      sorted = sorted and (#added == 0 or sorts_before(added[#added], member))
+      added[#added + 1] = member
+    end
+  end
+  if not sorted then sort(added, sorts_before) end
+  return added
 end
 
 -- The first `count` members between two bounds, which are left out themselves.
@@ -197,18 +214,16 @@ local function first_of(set, count, after, below)
   local from, to = after and '(' .. after or '-', below and '(' .. below or '+'
   local stored = set.fresh and {} or call('ZRANGEBYLEX', set.key, from, to, 'LIMIT', 0, count + set.size)
   if set.size == 0 then return stored end
-  local found = {}
-  for i = 1, #stored do
-    if set.put[stored[i]] == nil then found[#found + 1] = stored[i] end
-  end
-  local before = #found
-  for member, there in pairs(set.put) do
-    if there and not (after and not sorts_before(after, member)) and not (below and not sorts_before(member, below)) then
-      found[#found + 1] = member
+  local added, found, s, a = added_to(set, after, below), {}, 1, 1
+  while #found < count and (stored[s] or added[a]) do
+    local member = stored[s]
+    if not member or added[a] and not sorts_before(member, added[a]) then
+      member, a = added[a], a + 1
+    else
+      s = s + 1
     end
+    if set.put[member] ~= false and member ~= found[#found] then found[#found + 1] = member end
   end
-  if #found > before then sort(found, sorts_before) end
-  for i = #found, count + 1, -1 do found[i] = nil end
   return found
 end
 

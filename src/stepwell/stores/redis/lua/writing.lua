@@ -13,15 +13,6 @@ local function write_run(run)
   end
 end
 
-local function write_workers()
-  for _, worker in pairs(S.workers) do
-    if worker and worker.changed then
-      call('HSET', MARKER, 'lease:' .. worker.id, pack_row(worker.lease_until, worker.renewed, worker.lease))
-      if worker.info then call('SET', worker_key(worker.id), worker.info) end
-    end
-  end
-end
-
 write_all = function()
   update_marks()
   for k = 1, #S.later do
@@ -39,7 +30,6 @@ write_all = function()
     end
   end
   for k = 1, #S.changed do write_rows(S.changed[k]) end
-  write_workers()
   for _, set in pairs(S.indexes) do
     if set.size > 0 then write_index(set) end
   end
