@@ -91,6 +91,15 @@ def test_what_is_shared_is_there_as_it_was_done(store: Store, clock: ManualClock
     assert statuses(store, FORK) == {"a": "COMPLETED", "b": "READY"}
 
 
+def test_what_an_attempt_completed_in_spite_of_is_not_shared(store: Store) -> None:
+    of = graph(a="")
+    a = claim_first(store, of)
+    store.commit([completed(a)._replace(error=b'{"type":"Late"}')])
+    fork(store, of, (0, 1))
+    (theirs,), (ours,) = reader.list_attempts(store, RUN), reader.list_attempts(store, FORK)
+    assert (theirs.error, ours.error) == (b'{"type":"Late"}', None)
+
+
 def test_what_bodies_below_need_of_shared_nodes_they_are_given(store: Store) -> None:
     of = done(store, graph(spec("a"), spec("b", "a", needs="a")), LARGE)
     fork(store, of, (0, 1))

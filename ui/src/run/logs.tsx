@@ -1,9 +1,8 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
 import { ArrowDownToLine, Download, WrapText } from "lucide-react";
-import { useEffect, useMemo, useRef, useState } from "react";
-import { API, api, ask, type Schemas } from "@/api/client";
+import { useEffect, useRef, useState } from "react";
+import { API } from "@/api/client";
 import { hasEnded } from "@/api/tables";
 import { useKeys } from "@/shell/keys";
 import { Button, buttonClass } from "@/ui/button";
@@ -11,9 +10,8 @@ import { SearchField, Select } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { clockTime } from "@/ui/time";
 import type { RunDetail } from "./data";
+import { type Line, useLines } from "./lines";
 import { useRunSearch } from "./page";
-
-export type Line = Schemas["LineRecord"];
 
 const ROW = 20;
 const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"] as const;
@@ -34,24 +32,7 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
   const [follow, setFollow] = useState(!hasEnded(run.status) && search.line === undefined);
   const [wrap, setWrap] = useState(false);
   const active = !hasEnded(run.status);
-  const listed = useInfiniteQuery({
-    queryKey: ["logs", run.id, filter],
-    initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam, signal }) =>
-      ask(
-        api.GET("/api/v1/runs/{run_id}/logs", {
-          params: { path: { run_id: run.id }, query: { ...filter, cursor: pageParam, limit: 1_000 } },
-          signal,
-        }),
-      ),
-    getNextPageParam: (page) => page.next ?? undefined,
-    refetchInterval: active && follow ? 1_000 : false,
-  });
-  const lines = useMemo(() => listed.data?.pages.flatMap((page) => page.items) ?? [], [listed.data]);
-  const more = listed.hasNextPage && !listed.isFetching;
-  useEffect(() => {
-    if (more) void listed.fetchNextPage();
-  }, [more, listed.fetchNextPage]);
+  const { lines, error, isPending, refetch } = useLines(run.id, filter, active && follow);
   const download = `${API}/runs/${encodeURIComponent(run.id)}/logs?${new URLSearchParams(
     Object.entries({ ...filter, format: "text" }).flatMap(([name, value]) =>
       value == null ? [] : [[name, String(value)]],
@@ -103,10 +84,10 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
           <Download size={13} /> Download
         </a>
       </div>
-      {listed.isPending ? (
+      {isPending ? (
         <Loading />
-      ) : listed.isError && lines.length === 0 ? (
-        <Failure error={listed.error} retry={() => void listed.refetch()} />
+      ) : error && lines.length === 0 ? (
+        <Failure error={error} retry={refetch} />
       ) : lines.length === 0 ? (
         <Empty title={q || level ? "No line matches" : "Nothing was logged"}>
           {!(q || level) && "What bodies print, and log with logging, is kept here."}

@@ -19,11 +19,16 @@ export function scaleOf(spans: readonly Span[], width: number, compress: boolean
   const start = busy[0]?.from ?? 0;
   const end = busy.at(-1)?.to ?? 1;
   const working = busy.reduce((sum, span) => sum + span.to - span.from, 0);
-  const gaps: Span[] = [];
+  const idleSpans: Span[] = [];
   for (let index = 1; index < busy.length; index++) {
     const gap = { from: busy[index - 1]!.to, to: busy[index]!.from };
-    if (compress && gap.to - gap.from > Math.max(working * IDLE_PART, 1)) gaps.push(gap);
+    if (compress && gap.to - gap.from > Math.max(working * IDLE_PART, 1)) idleSpans.push(gap);
   }
+  // The longest ones, so that they take no more than a third of the axis.
+  const gaps = idleSpans
+    .sort((a, b) => b.to - b.from - (a.to - a.from))
+    .slice(0, Math.floor(width / 3 / IDLE_WIDTH))
+    .sort((a, b) => a.from - b.from);
   const left = gaps.reduce((sum, gap) => sum + gap.to - gap.from, 0);
   const room = Math.max(1, width - gaps.length * IDLE_WIDTH);
   const factor = room / Math.max(1, end - start - left);

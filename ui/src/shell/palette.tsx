@@ -20,7 +20,7 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
   const workflows = useQuery({ ...workflowsQuery, enabled: open });
   const runs = useQuery({
     queryKey: ["palette", q],
-    queryFn: () => ask(api.GET("/api/v1/runs", { params: { query: { prefix: q || undefined, limit: 6 } } })),
+    queryFn: () => ask(api.GET("/api/v1/runs", { params: { query: { q: q || undefined, limit: 6 } } })),
     enabled: open,
     placeholderData: keepPreviousData,
   });

@@ -126,6 +126,7 @@ ops.SwitchGraph = function(op)
   return {'GraphSwitched', run.loaded, graph.total}
 end
 
+local SHARED_PAYLOADS = {'output', 'outcome'}
 local SHARED_LINES = {effect = true, payload = true, checkpoint = true}
 
 local function copy_blob(from, to, reference)
@@ -138,7 +139,7 @@ local function share_one(run, node, theirs, claim, ordinal)
   local ours = new_attempt(run, claim, ordinal, node.i, 1)
   ours.status, ours.ended_at = A.COMPLETED, theirs.ended_at
   ours.worker, ours.started_at = theirs.worker or get_claim(theirs.claim).worker, started_of(theirs)
-  for _, name in ipairs(PAYLOADS) do
+  for _, name in ipairs(SHARED_PAYLOADS) do
     ours[name] = theirs[name]
     copy_blob(theirs.run, run, theirs[name])
   end

@@ -1,0 +1,112 @@
+"""A real server with a worker, and Chromium. What a page does that its policy forbids, or writes to its console, fails the test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from stepwell import Engine
+from stepwell.server.serving import Serving
+from stepwell.server.web_ui import BUILT
+from stepwell.stores import open_store
+from tests.browser import shop
+from tests.server.running import serving_of
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 20
+FLAGS = (
+    *("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    *("--disable-quic", "--no-first-run"),
+)
+WATCH = """
+document.addEventListener('securitypolicyviolation', (event) =>
+  console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
+"""
+EXPECTED = ("Failed to load resource",)
+"""What Chromium itself writes when the server refuses, which is what some tests are about."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    assert (BUILT / "index.html").exists(), "the web UI is not built: run `make ui`"
+    found = subprocess.run([ROOT / "scripts" / "chromium"], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr.strip().splitlines()[-1]
+    expect.set_options(timeout=SECONDS * 1_000)
+    with sync_playwright() as playwright:
+        flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+        browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def signals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets a body go on that waits for this name."""
+    folder = tmp_path / "signals"
+    folder.mkdir()
+    monkeypatch.setenv("STEPWELL_BROWSER_FOLDER", str(folder))
+    return lambda name: (folder / name).touch()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/shop.db"
+
+
+@pytest.fixture
+def site(url: str, signals: Callable[[str], None]) -> Iterator[Serving]:
+    """A server that works on the workflows of `shop`."""
+    store = open_store(url)
+    try:
+        with serving_of(store, worker={"workflows": shop.WORKFLOWS}, jobs=["tests.browser.shop"]) as serving:
+            yield serving
+            for name in ("gate-open", "chat-over"):  # so that nothing is waited for
+                signals(name)
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def engine(url: str, site: Serving) -> Iterator[Engine]:
+    """Starts runs that the server works on."""
+    with Engine(url, workflows=shop.WORKFLOWS, jobs=["tests.browser.shop"], runner=None) as engine:
+        yield engine
+
+
+@pytest.fixture
+def open_page(browser: Browser, site: Serving) -> Iterator[Callable[..., Page]]:
+    """Opens an address of the server, in a profile of its own."""
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
+
+    def watch(page: Page) -> Page:
+        page.set_default_timeout(SECONDS * 1_000)
+        page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(f"{page.url}: {message.text}")
+                if message.type == "error" and not message.text.startswith(EXPECTED)
+                else None
+            ),
+        )
+        return page
+
+    def open_page(path: str = "/", **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "base_url": site.url, **options})
+        context.add_init_script(WATCH)
+        contexts.append(context)
+        page = watch(context.new_page())
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not problems, "\n".join(problems)

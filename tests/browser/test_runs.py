@@ -1,0 +1,158 @@
+"""What people do with runs: start, watch, understand, mend, retry, cancel many, look back, fork, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from stepwell import Builder, Engine
+from stepwell.server.serving import Serving
+from tests.browser.shop import Chatty, Gate, Order, square, total
+
+Open = Callable[..., Page]
+
+
+def node(page: Page, name: str, status: str) -> None:
+    expect(page.locator(f'[data-node="{name}"][data-status="{status}"]')).to_be_visible()
+
+
+def test_start_from_the_form_and_watch_the_nodes_turn(
+    engine: Engine, open_page: Open, signals: Callable[[str], None]
+) -> None:
+    page = open_page("/workflows")
+    page.get_by_role("link", name="Order", exact=True).click()
+    page.get_by_role("button", name="Start").first.click()
+    expect(page.get_by_label("order_id")).to_be_visible()
+    page.get_by_role("button", name="Start").last.click()
+    expect(page.get_by_text("is required")).to_be_visible()
+    assert "/workflows/" in page.url
+    page.get_by_label("order_id").fill("7")
+    signals("card-accepted")
+    page.get_by_role("button", name="Start").last.click()
+    page.wait_for_url("**/runs/*")
+    for name in ("validate", "check_fraud", "check_stock", "charge", "ship"):
+        node(page, name, "COMPLETED")
+    expect(page.locator("header").get_by_text("completed").first).to_be_visible()
+    run = engine.get(page.url.rpartition("/")[2])
+    assert (run.input, run.status) == ({"order_id": 7, "note": None}, "COMPLETED")
+
+
+def test_fail_read_why_mend_retry(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:
+    run = engine.start(Order(order_id=3))
+    page = open_page(f"/runs/{run.id}")
+    node(page, "charge", "FAILED")
+    node(page, "ship", "UPSTREAM_FAILED")
+    page.keyboard.press("f")
+    panel = page.get_by_role("complementary", name="Node")
+    expect(panel.get_by_text("the card of order 3 was declined").first).to_be_visible()
+    panel.get_by_role("tab", name="Attempts").click()
+    expect(panel.get_by_text("ValueError: the card of order 3 was declined").first).to_be_visible()
+    expect(panel.get_by_text("Traceback", exact=False).first).to_be_visible()
+    signals("card-accepted")
+    page.get_by_role("button", name="Retry", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("It touches 2 nodes")).to_be_visible()
+    expect(dialog.get_by_text(f"stepwell retry {run.id}")).to_be_visible()
+    dialog.get_by_role("button", name="Retry").click()
+    node(page, "charge", "COMPLETED")
+    node(page, "ship", "COMPLETED")
+    run.wait(timeout=20)
+    assert len(run.node("validate").attempts) == 1  # only what failed ran again
+
+
+def test_cancel_in_bulk_what_the_list_shows_and_nothing_else(engine: Engine, open_page: Open) -> None:
+    held = [engine.start(Gate(), tags={"batch": "a"}) for _ in range(3)]
+    other = engine.start(Gate(), tags={"batch": "b"})
+    page = open_page("/runs?tag=%5B%22batch%3Da%22%5D")
+    expect(page.get_by_role("row")).to_have_count(4)  # with the head
+    page.get_by_role("button", name="All of these").click()
+    page.get_by_role("menuitem", name="Cancel what is listed").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("It would be done to 3 runs")).to_be_visible()
+    dialog.get_by_role("button", name="cancel 3 runs").click()
+    expect(dialog.get_by_text("It was done to 3 runs")).to_be_visible()
+    dialog.get_by_role("button", name="Close").last.click()
+    expect(page.get_by_role("row").get_by_text("cancelled")).to_have_count(3, timeout=20_000)
+    assert {run.status for run in held} <= {"CANCELLING", "CANCELLED"}
+    assert other.status == "RUNNING"
+
+
+def test_look_back_fork_and_compare(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:
+    run = engine.start(Order(order_id=5))
+
+    page = open_page(f"/runs/{run.id}")
+    node(page, "charge", "FAILED")
+    page.get_by_label("Moment of the history").focus()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("button", name="Back to now")).to_be_visible()
+    node(page, "charge", "PENDING")
+    assert "seq=1" in page.url
+    page.reload()
+    node(page, "charge", "PENDING")
+    page.get_by_role("button", name="Back to now").click()
+    node(page, "charge", "FAILED")
+    page.get_by_label("Moment of the history").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_timeout(300)
+    signals("card-accepted")
+    page.get_by_role("button", name="Fork from here").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    page.wait_for_url(lambda address: run.id not in address)
+    node(page, "ship", "COMPLETED")
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="Compare with its origin").click()
+    page.wait_for_url("**/compare/**")
+    expect(page.get_by_text("They first part at")).to_be_visible()
+    page.get_by_role("radio", name="Nodes").click()
+    expect(page.get_by_role("row").filter(has_text="charge").get_by_text("other status", exact=False)).to_be_visible()
+
+
+def test_follow_a_long_log(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:
+    run = engine.start(Chatty())
+    page = open_page(f"/runs/{run.id}?view=logs")
+    expect(page.get_by_text("line 899")).to_be_visible()
+    assert page.locator("*").count() < 1_500
+    signals("chat-over")
+    expect(page.get_by_text("the very last line")).to_be_visible()
+
+
+def test_a_reload_in_the_middle_loses_nothing(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:
+    run = engine.start(Gate())
+    page = open_page(f"/runs/{run.id}?node=hold&view=graph")
+    node(page, "hold", "RUNNING")
+    page.reload()
+    node(page, "hold", "RUNNING")
+    expect(page.get_by_role("complementary", name="Node")).to_be_visible()
+    signals("gate-open")
+    node(page, "after", "COMPLETED")
+
+
+def test_a_fan_is_one_item_that_opens_in_place(engine: Engine, open_page: Open) -> None:
+    made = Builder("squares")
+    parts = made.fan_out(range(40), job=square, name=lambda i: f"square_{i}", args=lambda i: {"number": i})
+    made.node("total", job=total, depends_on=parts)
+    run = engine.start(made)
+    page = open_page(f"/runs/{run.id}")
+    group = page.locator("[data-group]").first
+    expect(group).to_contain_text("40")
+    expect(group).to_contain_text("✗ 1")
+    layouts = int(page.locator("html").get_attribute("data-layouts") or 0)
+    group.click()
+    expect(page.locator("[data-node][data-status=FAILED]").first).to_be_visible()
+    assert int(page.locator("html").get_attribute("data-layouts") or 0) == layouts + 1
+    assert page.locator("*").count() < 1_500
+
+
+def test_statuses_lay_nothing_out(
+    engine: Engine, open_page: Open, signals: Callable[[str], None], site: Serving
+) -> None:
+    run = engine.start(Gate())
+    page = open_page(f"/runs/{run.id}")
+    node(page, "hold", "RUNNING")
+    before = page.locator("html").get_attribute("data-layouts")
+    signals("gate-open")
+    node(page, "after", "COMPLETED")
+    assert page.locator("html").get_attribute("data-layouts") == before == "1"
