@@ -20,12 +20,12 @@ export function useLines(run_id: string, filter: LineFilter, follow: boolean) {
     const read: Line[][] = [];
     const go = async (cursor: string | undefined, at: number) => {
       try {
-        const page = await ask(
+        const page = (await ask(
           api.GET("/api/v1/runs/{run_id}/logs", {
-            params: { path: { run_id }, query: { node, attempt, level, q, cursor, limit: PAGE } as never },
+            params: { path: { run_id }, query: { node, attempt, level, q, cursor, limit: PAGE } },
             signal: stop.signal,
           }),
-        );
+        )) as Schemas["PageOfLineRecord"];
         if (stop.signal.aborted) return;
         if (
           page.items.length !== read[at]?.length ||
