@@ -1,4 +1,4 @@
-"""A real server with a worker, and Chromium. What a page does that its policy forbids, or writes to its console, fails the test."""
+"""A real server with a worker, and Chromium. A test fails if a page does what its policy forbids, or writes to its console."""
 
 from __future__ import annotations
 

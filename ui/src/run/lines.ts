@@ -2,7 +2,9 @@ import { useEffect, useState } from "react";
 import { api, ask, type Schemas } from "@/api/client";
 
 export type Line = Schemas["LineRecord"];
-export type LineFilter = { node?: string; attempt?: number; level?: string; q?: string };
+export const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"] as const;
+export type Level = (typeof LEVELS)[number];
+export type LineFilter = { node?: string; attempt?: number; level?: Level; q?: string };
 
 const PAGE = 1_000;
 const LOOK = 1_000;

@@ -10,11 +10,10 @@ import { SearchField, Select } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { clockTime } from "@/ui/time";
 import type { RunDetail } from "./data";
-import { type Line, useLines } from "./lines";
+import { LEVELS, type Line, useLines } from "./lines";
 import { useRunSearch } from "./page";
 
 const ROW = 20;
-const LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR"] as const;
 const COLOURS: Record<string, string> = {
   WARNING: "text-warn",
   ERROR: "text-danger",
