@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from stepwell import Builder, Context, DefinitionError, Delta, Document, Engine, InputError, Workflow, step, task
-from stepwell.errors import RunPaused
+from stepwell.core.model import GateState
+from stepwell.engine.code.versions import Versions
+from stepwell.errors import RunConflict, RunPaused
 from tests.engine import typed_jobs
 from tests.engine.typed_jobs import SOLD, Cart, Line, Returning, Sold, first_line, tell, total
 from tests.engine.waiting import eventually
@@ -158,6 +160,24 @@ def test_an_input_whose_type_has_grown_pauses_the_run_until_it_is_given(sqlite_u
             engine.adopt("shop")
         run = engine.get("shop").resume(input={"line": Longer("a", Decimal(2))}).wait(60)
         assert "weight=Decimal('2')" in run.result
+
+
+def test_a_judgement_of_an_input_that_was_changed_since_pauses_nothing(sqlite_url: str) -> None:
+    class Shop(Workflow):
+        line: Line
+
+        @step
+        def ship(self) -> str:
+            return self.line.sku
+
+    with Engine(sqlite_url, runner=None, workflows=[Shop]) as engine:
+        run = engine.start(Shop(line=Line("a")), run_id="shop")
+        before = run.row._replace(input=b'{"line":{"amount":7}}')  # as it was read before `resume(input=...)`
+        versions = Versions(engine.parts.store, engine.parts.code, None)
+        with pytest.raises(RunConflict, match="its input was changed just now"):
+            versions.check_input(before)
+        assert run.status == "PENDING"
+        assert run.row.gate is GateState.OPEN
 
 
 def test_forks_take_typed_input(engine: Engine) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
+from ...base.codec import sha256
 from ...base.ids import WorkerId
 from ...core.graph import Graph
 from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge, way_on
@@ -61,7 +62,8 @@ class Versions:
                 f"run {row.id}: {reason}; `run.fork(..., input={{...}})` begins another run", run_id=row.id
             )
         if row.status.moving:
-            carry_out(self._store, enact(ask(row.id, "pause", reason=reason)))
+            # Unless somebody gives the run another input meanwhile.
+            carry_out(self._store, enact(ask(row.id, "pause", reason=reason, judged=sha256(row.input))))
             log.warning("run %s is paused: %s", row.id, reason)
         raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...base.codec import decode, encode
+from ...base.codec import decode, encode, sha256
 from ...base.ids import RunId, new_gate_token
 from ...core.graph import Graph
 from ...core.kernel import healing, plans
@@ -187,6 +187,8 @@ def _plan(gate: ops.Gate, run: RunRow, *, begun: bool = False) -> Procedure[Plan
         case "fork":
             return (yield from share_all(gate, run)) or NotNow("somebody else holds its gate now")
         case "pause":
+            if arguments.get("judged", sha256(run.input)) != sha256(run.input):
+                return NotNow("its input was changed just now; try again")
             return plans.pause(arguments.get("reason", "paused"))
         case "resume":
             return plans.resume(run, _new_input(arguments))
