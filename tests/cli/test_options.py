@@ -179,6 +179,7 @@ SAID_OF: dict[str, dict[str, set[str]]] = {
     "engine/reports/cassettes.py": {"--missing-code-ok": {"export"}},
     "engine/show/run.py": {"--all": {"show"}},
     "engine/trying.py": {"--outputs": {"render", "try"}},
+    "pipeline/building/work.py": {"--force": {"pipeline build"}},
     "server/access/guard.py": {"--allow-host": {"serve"}},
     "server/api/pipelines.py": {"--pipeline": {"serve"}},
     "server/serving.py": {"--host": {"serve"}, "--port": {"serve", "dev"}, "--root-path": {"serve"}},

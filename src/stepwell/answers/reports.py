@@ -358,3 +358,29 @@ class ReplayRecord(TypedDict):
     """How many effects were served from the record."""
     seconds: float
     """How long it took."""
+
+
+class MismatchRecord(TypedDict):
+    """The first difference between a replay and what was recorded."""
+
+    what: str
+    """What differs."""
+    node: str | None
+    """The node; null if it is the graph that differs."""
+    attempt: int | None
+    """The number of the attempt whose record was replayed."""
+    effect: int | None
+    """The place of the effect among those of the attempt, -1: what `ctx.now()` gave; null if it is the output that differs."""
+    diff: list[str]
+    """A line for each place that differs."""
+
+
+class ReplayOutcome(TypedDict):
+    """What replaying a run with the code of the server found: either a replay without a difference, or the first difference."""
+
+    run: str
+    """The id of the run."""
+    replay: ReplayRecord | None
+    """The replay, if nothing differs."""
+    mismatch: MismatchRecord | None
+    """The first difference, if something does."""

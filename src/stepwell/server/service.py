@@ -68,6 +68,7 @@ class ServerProcess:
         self.state_feed = StateFeed()
         self.requests: RequestCounts | None = None
         """What counts requests, once there is an application."""
+        self.replaying: CapacityLimiter | None = None
         self._committing: CapacityLimiter | None = None
         """Made on the loop that it is used on."""
 

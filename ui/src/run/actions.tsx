@@ -7,6 +7,7 @@ import {
   EllipsisVertical,
   GitCompareArrows,
   GitFork,
+  History,
   RotateCcw,
   Trash2,
 } from "lucide-react";
@@ -17,6 +18,7 @@ import { Button, IconButton } from "@/ui/button";
 import { Menu } from "@/ui/overlays";
 import type { RunDetail } from "./data";
 import { Fork } from "./fork";
+import { ReplayDialog } from "./replay";
 import { DeleteDialog, type RunVerb, SteerDialog } from "./steer";
 
 const VERBS: { verb: RunVerb; label: string; icon: ReactNode; look?: "primary" | "danger" }[] = [
@@ -31,7 +33,7 @@ export function RunActions({ run }: { run: RunDetail }) {
   const { may } = useSession();
   const navigate = useNavigate();
   const [verb, setVerb] = useState<RunVerb | null>(null);
-  const [dialog, setDialog] = useState<"fork" | "delete" | null>(null);
+  const [dialog, setDialog] = useState<"fork" | "delete" | "replay" | null>(null);
   const offered = may("run") ? VERBS.filter((each) => allows(each.verb, run.status)) : [];
   return (
     <div className="flex items-center gap-1.5">
@@ -51,6 +53,7 @@ export function RunActions({ run }: { run: RunDetail }) {
           ...(may("run")
             ? [
                 { label: "Fork…", icon: <GitFork size={14} />, onSelect: () => setDialog("fork") },
+                { label: "Replay…", icon: <History size={14} />, onSelect: () => setDialog("replay") },
                 {
                   label: "Start again with this input…",
                   icon: <Copy size={14} />,
@@ -90,6 +93,7 @@ export function RunActions({ run }: { run: RunDetail }) {
       />
       {verb && <SteerDialog run={run} verb={verb} onClose={() => setVerb(null)} />}
       {dialog === "fork" && <Fork run={run} at={null} onClose={() => setDialog(null)} />}
+      {dialog === "replay" && <ReplayDialog run={run} onClose={() => setDialog(null)} />}
       {dialog === "delete" && <DeleteDialog run={run} onClose={() => setDialog(null)} />}
     </div>
   );

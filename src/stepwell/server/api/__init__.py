@@ -7,7 +7,20 @@ from ..routes import Routes
 
 def parts() -> list[Routes]:
     """Every part of the API. What is not in this list is not served."""
-    from . import events, health, nodes, pipelines, reading, runs, sessions, steering, triggers, workers, workflows
+    from . import (
+        events,
+        health,
+        nodes,
+        pipelines,
+        reading,
+        replaying,
+        runs,
+        sessions,
+        steering,
+        triggers,
+        workers,
+        workflows,
+    )
 
-    first = (health, workflows, runs, nodes, steering, events, workers, pipelines, triggers)
+    first = (health, workflows, runs, nodes, steering, replaying, events, workers, pipelines, triggers)
     return [*(each.routes for each in first), triggers.hooks, sessions.routes, reading.routes]
