@@ -32,7 +32,7 @@ const runs = route({
   component: RunsPage,
 });
 
-export const VIEWS = ["graph", "timeline", "table", "logs"] as const;
+export const VIEWS = ["graph", "timeline", "table", "logs", "overview"] as const;
 export const TABS = ["why", "attempts", "output", "config", "effects", "logs", "proof"] as const;
 
 const run = route({

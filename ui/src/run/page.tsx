@@ -1,5 +1,5 @@
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { ChartGantt, List, ScrollText, Workflow } from "lucide-react";
+import { ChartGantt, Info, List, ScrollText, Workflow } from "lucide-react";
 import { useCallback, useEffect, useMemo } from "react";
 import { ApiError } from "@/api/client";
 import { GraphView } from "@/graph/view";
@@ -10,6 +10,7 @@ import { Empty, Failure, Loading } from "@/ui/states";
 import { useRun } from "./data";
 import { RunHead } from "./head";
 import { LogsView } from "./logs";
+import { Overview } from "./overview";
 import { Panel } from "./panel";
 import { Scrubber } from "./scrubber";
 import { TableView } from "./table";
@@ -87,6 +88,7 @@ export function RunPage() {
             { value: "timeline", label: "Timeline", icon: <ChartGantt size={13} /> },
             { value: "table", label: "Table", icon: <List size={13} /> },
             { value: "logs", label: "Logs", icon: <ScrollText size={13} /> },
+            { value: "overview", label: "Overview", icon: <Info size={13} /> },
           ]}
         />
         <Scrubber run={run} seq={search.seq} onChange={(seq) => change({ seq })} />
@@ -113,6 +115,7 @@ export function RunPage() {
           {view === "timeline" && <TimelineView run={run} selected={search.node ?? null} onSelect={select} />}
           {view === "table" && <TableView run={run} selected={search.node ?? null} onSelect={select} />}
           {view === "logs" && <LogsView run={run} />}
+          {view === "overview" && <Overview run={run} onSelect={select} />}
         </div>
         {search.node && <Panel run={run} node={search.node} onClose={() => select(null)} />}
       </div>

@@ -24,7 +24,7 @@ const KEYS: [string, [string, string][]][] = [
   [
     "A run",
     [
-      ["1 – 4", "Graph, timeline, table, logs"],
+      ["1 – 5", "Graph, timeline, table, logs, overview"],
       ["f", "The next failure"],
       ["y", "Why"],
       ["Esc", "Close the panel"],

@@ -1,0 +1,190 @@
+import { useQuery } from "@tanstack/react-query";
+import { api, ask } from "@/api/client";
+import { hasEnded } from "@/api/tables";
+import { Command, Id } from "@/ui/copy";
+import { Json } from "@/ui/json";
+import { Card } from "@/ui/page";
+import { Failure, Loading } from "@/ui/states";
+import { duration, Time } from "@/ui/time";
+import type { RunDetail } from "./data";
+
+type Props = { run: RunDetail; onSelect: (node: string) => void };
+
+/** A run as a whole: what went in and came out, what failed by kind of error, and its numbers. */
+export function Overview({ run, onSelect }: Props) {
+  return (
+    <div className="min-h-0 flex-1 overflow-auto">
+      <div className="grid items-start gap-4 p-4 xl:grid-cols-2">
+        {(run.counts.FAILED ?? 0) + (run.counts.INTERRUPTED ?? 0) > 0 && (
+          <Failures run={run} onSelect={onSelect} />
+        )}
+        <Card title="Input">
+          <div className="p-3">
+            <Json value={run.input} />
+          </div>
+        </Card>
+        {hasEnded(run.status) && <Result run={run} />}
+        <Numbers run={run} />
+        <Facts run={run} />
+      </div>
+    </div>
+  );
+}
+
+function Failures({ run, onSelect }: Props) {
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ["failures", run.id],
+    queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/failures", { params: { path: { run_id: run.id } } })),
+  });
+  return (
+    <Card
+      className="xl:col-span-2"
+      title="What failed"
+      aside={
+        data && (
+          <span className="text-xs text-ink-3 tabular">
+            {data.exact ? "" : "≥ "}
+            {data.count.toLocaleString()} nodes, {data.groups.length.toLocaleString()} kinds of error
+          </span>
+        )
+      }
+    >
+      {isPending ? (
+        <Loading rows={2} />
+      ) : error ? (
+        <Failure error={error} retry={() => void refetch()} />
+      ) : (
+        <ul className="divide-y divide-line">
+          {data.groups.map((group) => (
+            <li
+              key={`${group.type} ${group.message}`}
+              className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2.5 text-[13px]"
+            >
+              <span data-status="FAILED" className="w-16 text-right font-semibold text-[var(--st)] tabular">
+                {group.count.toLocaleString()} ×
+              </span>
+              <span className="min-w-0 flex-1 break-words">
+                {group.type && <b className="font-semibold">{group.type}: </b>}
+                {group.message.slice(0, 500)}
+              </span>
+              <span className="flex flex-wrap gap-1.5">
+                {group.nodes.slice(0, 3).map((node) => (
+                  <button
+                    key={node}
+                    type="button"
+                    className="max-w-40 truncate rounded bg-hover px-1.5 py-px font-mono text-2xs text-accent hover:underline"
+                    onClick={() => onSelect(node)}
+                  >
+                    {node}
+                  </button>
+                ))}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function Result({ run }: { run: RunDetail }) {
+  const { data, error, isPending } = useQuery({
+    queryKey: ["result", run.id, run.seq],
+    queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/results", { params: { path: { run_id: run.id } } })),
+  });
+  return (
+    <Card title="Result">
+      <div className="p-3">
+        {isPending ? (
+          <Loading rows={2} />
+        ) : error ? (
+          <Failure error={error} className="m-0!" />
+        ) : data.result === null ? (
+          <p className="text-[13px] text-ink-3">
+            {run.status === "COMPLETED" ? "Nothing was returned." : "It has none."}
+          </p>
+        ) : (
+          <Json value={data.result} />
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function Numbers({ run }: { run: RunDetail }) {
+  const { data, error, isPending } = useQuery({
+    queryKey: ["metrics", run.id, hasEnded(run.status) ? run.seq : "now"],
+    queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/metrics", { params: { path: { run_id: run.id } } })),
+    refetchInterval: hasEnded(run.status) ? false : 5_000,
+  });
+  const rows = data && [
+    ["Attempts", data.attempts.toLocaleString()],
+    ["Tried again", data.retries.toLocaleString()],
+    ["Workers lost", data.lost.toLocaleString()],
+    ["Took", duration(data.wall_seconds)],
+    ["At once, on average", data.average_active.toFixed(1)],
+    ["At once, at most", data.most_active.toLocaleString()],
+    ["Queued, at most", data.most_queued.toLocaleString()],
+  ];
+  return (
+    <Card title="In numbers">
+      {isPending ? (
+        <Loading rows={3} />
+      ) : error ? (
+        <Failure error={error} />
+      ) : (
+        <dl className="grid grid-cols-2 gap-x-6 gap-y-1.5 p-4 text-[13px]">
+          {rows!.map(([name, value]) => (
+            <div key={name} className="flex justify-between gap-3">
+              <dt className="text-ink-2">{name}</dt>
+              <dd className="font-medium tabular">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </Card>
+  );
+}
+
+function Facts({ run }: { run: RunDetail }) {
+  return (
+    <Card title="About it">
+      <dl className="grid grid-cols-[8rem_1fr] gap-y-1.5 p-4 text-[13px]">
+        <dt className="text-ink-2">Created</dt>
+        <dd>
+          <Time at={run.created_at} full />
+        </dd>
+        {run.deadline_at && (
+          <>
+            <dt className="text-ink-2">Deadline</dt>
+            <dd>
+              <Time at={run.deadline_at} full />
+            </dd>
+          </>
+        )}
+        <dt className="text-ink-2">Defined by</dt>
+        <dd className="break-all">
+          {run.target ??
+            (run.document
+              ? `document, version ${run.document.version ?? "not saved"}`
+              : "a graph built at run time")}
+        </dd>
+        <dt className="text-ink-2">Graph</dt>
+        <dd>
+          <Id text={run.digest} />
+        </dd>
+        <dt className="text-ink-2">Priority</dt>
+        <dd>{run.priority}</dd>
+        <dt className="text-ink-2">Idempotency key</dt>
+        <dd className="break-all">
+          {run.idempotency_key ?? <span className="text-ink-3">none was given</span>}
+        </dd>
+        <dt className="text-ink-2">Forks</dt>
+        <dd>{run.forks.length}</dd>
+      </dl>
+      <div className="px-4 pb-4">
+        <Command text={`stepwell show ${run.id}`} />
+      </div>
+    </Card>
+  );
+}
