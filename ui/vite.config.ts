@@ -1,6 +1,7 @@
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defineConfig, loadEnv } from "vite";
+import { loadEnv } from "vite";
+import { defineConfig } from "vitest/config";
 
 // The page is served below any path, with `./` replaced by the server: see src/stepwell/server/web_ui.py.
 export default defineConfig({
@@ -14,6 +15,7 @@ export default defineConfig({
     target: "es2023",
   },
   worker: { format: "es" },
+  test: { css: true }, // one test reads the colours
   server: {
     proxy: { "/api": loadEnv("", ".", "STEPWELL_").STEPWELL_API ?? "http://127.0.0.1:8765" },
   },
