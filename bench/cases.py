@@ -27,7 +27,7 @@ from .pipelines import pipelines
 from .postgres import postgres
 from .processes import SMALLEST
 from .redis import on_redis
-from .rows import Row
+from .rows import Row, timed
 from .shapes import (
     Diamond,
     ask_recorded,
@@ -43,12 +43,6 @@ from .shapes import (
 from .slow_store import SlowStore
 
 Body: TypeAlias = Callable[..., None]
-
-
-def timed(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def chains(folder: Path) -> list[Row]:

@@ -7,16 +7,14 @@ import statistics
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stepwell import Document, Engine
 from stepwell.base.templates import NodeOutput, compile_template
 from stepwell.handlers import Handlers
 
+from .rows import Row, timed
 from .shapes import chain, nothing
-
-if TYPE_CHECKING:
-    from .cases import Row
 
 NODES = 1_000
 TEMPLATES = ("{{ fetch.result }}", "Summary: {{ fetch.result.title }}", "{{ input.n + 1 }}", "{{ input.name | upper }}")
@@ -42,8 +40,6 @@ def documents(folder: Path) -> list[Row]:
 
 
 def checking() -> list[Row]:
-    from .cases import Row, timed
-
     handlers, rows = Handlers(), []
     mixed = "Item {{ %s.result }} of {{ input.text }}"
     as_json, as_yaml = json.dumps(chained(10_000, mixed)), _yaml(chained(1_000, mixed))
@@ -69,8 +65,6 @@ def _yaml(data: dict[str, Any]) -> str:
 
 
 def rendering() -> Row:
-    from .cases import Row
-
     slowest = 0.0
     for template in TEMPLATES:
         compiled, times = compile_template(template), []
@@ -87,8 +81,6 @@ def rendering() -> Row:
 
 def handled(folder: Path) -> Row:
     """The same chain of plain jobs and of `transform` nodes, in turn; the median of the ratios counts."""
-    from .cases import Row, timed
-
     results = []
     with Engine(f"sqlite:///{folder}/documents.db") as engine:
         engine.run(chain(3, nothing))
