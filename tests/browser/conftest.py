@@ -32,8 +32,10 @@ EXPECTED = ("Failed to load resource",)
 """What Chromium itself writes when the server refuses, which is what some tests are about."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the whole session: as long as Playwright is open, the thread of the tests has a running event loop, and tests of
+    other files that begin one of their own would fail."""
     assert (BUILT / "index.html").exists(), "the web UI is not built: run `make ui`"
     found = subprocess.run([ROOT / "scripts" / "chromium"], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr.strip().splitlines()[-1]
