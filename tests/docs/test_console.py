@@ -54,6 +54,8 @@ TYPED_ELSEWHERE = {
     "http.md": "tests/docs/test_server_pages.py",
     "postgres.md": "tests/docs/test_server_pages.py",
     "triggers.md": "tests/triggers/test_page.py",
+    "ui.md": "tests/docs/test_server_pages.py",
+    "README.md": "tests/docs/test_server_pages.py",
     "why.md": "tests/docs/test_why_page.py",
 }
 """Which tests type the commands of other pages."""
@@ -124,7 +126,7 @@ def test_a_page_whose_commands_are_not_all_typed_is_refused(terminal: Terminal) 
         terminal.type(Block("x.md", 1, "$ rm -rf work\n", False))
     with pytest.raises(AssertionError, match="does not print"):
         terminal.type(Block("x.md", 1, "$ stepwell version\nstepwell 0.0.0\n", False))
-    terminal.open("README.md")
+    terminal.open("types.md")
 
 
 @pytest.mark.usefixtures("shop")

@@ -6,8 +6,10 @@ import importlib
 import json
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +19,7 @@ import pytest
 from stepwell import Engine
 from tests.docs.terminal import Terminal, forget, start
 from tests.postgres_server import PostgresServer
+from tests.server.running import running
 from tests.servers.fleet import Fleet
 from tests.servers.redis_server import RedisServer
 
@@ -84,6 +87,44 @@ class Curl:
                 if "COMPLETED" in line:
                     return line
         raise AssertionError("the stream has ended")
+
+
+@cache
+def serve_and_end(typed: str, *more: str) -> str:
+    """What a command that serves prints until it says where, and that Ctrl-C ends it."""
+    server = start(*shlex.split(typed)[1:], *more)
+    try:
+        assert server.stdout is not None
+        told = next((line for line in server.stdout if re.search(r"http://127\.0\.0\.1:\d+", line)), "")
+        assert told, typed
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=60)
+        assert server.returncode == 0, typed
+    finally:
+        server.kill()
+    return told
+
+
+def test_ui(terminal: Terminal, shop: ModuleType, tmp_path: Path) -> None:
+    with Engine() as engine:
+        engine.run(shop.OrderWorkflow(order_id=7), run_id="order-7")
+    with running(f"sqlite:///{Path.cwd()}/.stepwell/stepwell.db") as server:
+        terminal.instead = {
+            "stepwell serve": lambda typed: serve_and_end(typed, "--port", "0"),
+            "stepwell demo": lambda typed: serve_and_end(typed, "--no-browser"),
+            "stepwell ui": lambda typed: serve_and_end(typed, "--no-browser"),
+            f"stepwell ui order-7 --server {server.url}": lambda typed: start(
+                *shlex.split(typed)[1:], "--no-browser"
+            ).communicate(timeout=60)[0],
+        }
+        terminal.instead = dict(sorted(terminal.instead.items(), reverse=True))  # the longest beginning first
+        opening, below = terminal.open("ui.md")
+        terminal.type(opening, replace={"https://stepwell.example.com": server.url})
+        assert terminal.told == f"{server.url}/runs/order-7\n"
+        terminal.type(below)
+        terminal.close()
+        (seeing,) = terminal.open("README.md")
+        terminal.type(seeing)
 
 
 @pytest.mark.usefixtures("shop")

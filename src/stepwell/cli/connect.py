@@ -49,6 +49,11 @@ class Connection:
         """The store or server, for messages."""
         return self._server or public(self.settings.store)
 
+    @property
+    def server(self) -> str | None:
+        """The server that is asked instead of a store, if there is one."""
+        return self._server
+
     def need_store(self, what: str) -> None:
         """Refuse a server, for a command that needs direct access to the store."""
         if self._typed:

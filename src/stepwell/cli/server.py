@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from .command import declare, make_group
-from .options import AsJson, Modules, argument, flag, option
+from .completion import runs
+from .options import RUN_HELP, AsJson, Modules, argument, flag, option
 
 tokens = make_group("Make, list and revoke the tokens that the server asks for.")
 
@@ -15,6 +16,8 @@ HOST_HELP = "Where to listen. Anything but loopback needs a token first."
 Port = Annotated[int, option("N", "0 chooses a free one.", min=0, max=65_535)]
 ALLOW_HOST_HELP = "A name the server is called by; may be repeated."
 ROOT_PATH_HELP = "The path that a proxy serves it below, as in /stepwell."
+DEMO_PORT_HELP = "Where to serve; 0 chooses a free one."
+NoBrowser = Annotated[bool, flag("--no-browser", "Only print the address.")]
 PIPELINE_HELP = "module:name, or a file; also `pipelines`."
 WATCHED_HELP = "Modules with workflows; documents, which are saved."
 SCOPE_HELP = "read, run, author or admin; each includes those before it."
@@ -40,7 +43,20 @@ def add_server_commands(app: typer.Typer) -> None:
         what: Annotated[list[str] | None, argument("[MODULE|FILE...]", WATCHED_HELP)] = None,
         port: Port = 8765,
     ) -> None:
-        """Serve the API and work on runs while you write: when your code changes, the worker is started anew and runs heal."""
+        """Serve the web UI and the API while you write: when your code changes, the worker is started anew and runs heal."""
+
+    @declare(app, "ui")
+    def ui(
+        run: Annotated[str | None, argument("[RUN]", RUN_HELP, autocompletion=runs)] = None,
+        no_browser: NoBrowser = False,
+    ) -> None:
+        """Open the web UI, or the page of a run, in the browser: that of a server, or of one that is started over the store."""
+
+    @declare(app, "demo", place="none")
+    def demo(
+        port: Annotated[int, option("N", DEMO_PORT_HELP, min=0, max=65_535)] = 0, no_browser: NoBrowser = False
+    ) -> None:
+        """Run a sample in a temporary folder and open the web UI: a fan, a retry, a failure to mend, a slow run, a schedule."""
 
 
 @declare(tokens, "tokens", place="store")

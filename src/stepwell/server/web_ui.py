@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 BUILT = Path(__file__).parent / "ui"
+PAGE = "index.html"
 IMMUTABLE = "public, max-age=31536000, immutable"
 """The names of built files have a hash of what is in them."""
 MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Stepwell</title>
@@ -34,6 +35,11 @@ def policy(nonce: str) -> str:
     )
 
 
+def is_built(built: Path = BUILT) -> bool:
+    """Whether there is a page to load, besides the one that says how to build it."""
+    return (built / PAGE).is_file()
+
+
 class WebUi:
     """`reserved` are the first parts of paths that are the API's: `api`, `hooks` and so on. `root` is the path that the server
     is reached below, as in `/stepwell`, or nothing."""
@@ -42,7 +48,7 @@ class WebUi:
         self._reserved = frozenset(reserved)
         self._root = root
         self._files = {f"/{path.relative_to(built).as_posix()}": path for path in built.rglob("*") if path.is_file()}
-        page = self._files.pop("/index.html", None)
+        page = self._files.pop(f"/{PAGE}", None)
         self._page = MISSING.replace("{root}", escape(root)) if page is None else page.read_text("utf-8")
 
     def answer(self, scope: Scope) -> Response | None:

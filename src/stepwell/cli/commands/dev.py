@@ -12,11 +12,11 @@ from pathlib import Path
 import typer
 
 from ...engine import Engine
-from ...errors import InputError, StepwellError
-from ...stores import public
+from ...errors import StepwellError
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain
+from ..web import announce, load_serving
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the files."""
@@ -27,10 +27,7 @@ _LEFT_OUT = {"node_modules", "__pycache__", "site-packages", "venv", "build", "d
 
 
 def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> None:
-    try:
-        from ...server.serving import Serving
-    except ModuleNotFoundError as error:
-        raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
+    Serving = load_serving()
     documents = [each for each in what or () if is_file(each)]
     modules = [each for each in what or () if not is_file(each)]
     with connection.store(make=True) as store:
@@ -41,7 +38,7 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
             watching.save(file)
 
         def started() -> None:
-            typer.echo(f"serving {public(store.url)} at {serving.url}; Ctrl-C ends it", err=True)
+            announce(serving)
             watching.start()
 
         try:

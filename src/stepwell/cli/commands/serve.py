@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-import typer
-
-from ...errors import InputError
-from ...stores import open_store, public
+from ...stores import open_store
 from ..connect import Connection
+from ..web import announce, load_serving
 from .fleet import hinting_store
 from .run import import_all
 
@@ -27,10 +25,7 @@ def serve(
     root_path: str,
     pipeline: Sequence[str] | None,
 ) -> None:
-    try:
-        from ...server.serving import Serving
-    except ModuleNotFoundError as error:
-        raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
+    Serving = load_serving()
     workflows = import_all(modules or ())
     settings = connection.settings
     worker: dict[str, Any] | None = None
@@ -55,12 +50,11 @@ def serve(
             pipelines=pipelines,
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"
-        message = f"serving {public(store.url)} at {serving.url}, {works}; Ctrl-C ends it"
 
         def begin() -> None:
             # What exists now lives as long as the process, and collecting it would pause everything for 60 ms.
             gc.collect()
             gc.freeze()
-            typer.echo(message, err=True)
+            announce(serving, f", {works}")
 
         serving.run(begin)

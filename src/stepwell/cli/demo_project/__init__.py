@@ -1,0 +1,1 @@
+"""What `stepwell demo` runs, as files that are checked and tested with everything else."""
