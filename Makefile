@@ -19,9 +19,9 @@ run: ## Run the example workflow
 	@scripts/setup core
 	PYTHONPATH=. $(BIN)/stepwell run examples.orders:OrderWorkflow --input order_id=7
 
-ui: ## Build the web UI into the package, if its sources have changed
+ui: ## Build the web UI into the package, if its sources have changed; WHAT=screenshots writes pictures of every page
 	@scripts/setup dev
-	@scripts/ui build
+	@scripts/ui $(or $(WHAT),build)
 
 test: lint ui ## Run every check and every test (PYTEST_ARGS='-n 0 -k fence' for some)
 	@$(COMPILE)

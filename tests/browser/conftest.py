@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,10 @@ from stepwell import Engine
 from stepwell.server.serving import Serving
 from stepwell.server.web_ui import BUILT
 from stepwell.stores import open_store
-from tests.browser import shop
+from tests.browser import chromium, shop
 from tests.server.running import serving_of
 
-ROOT = Path(__file__).parents[2]
 SECONDS = 20
-FLAGS = (
-    *("--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-quic", "--no-first-run"),
-)
 WATCH = """
 document.addEventListener('securitypolicyviolation', (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
@@ -37,12 +30,9 @@ def browser() -> Iterator[Browser]:
     """Not for the whole session: as long as Playwright is open, the thread of the tests has a running event loop, and tests of
     other files that begin one of their own would fail."""
     assert (BUILT / "index.html").exists(), "the web UI is not built: run `make ui`"
-    found = subprocess.run([ROOT / "scripts" / "chromium"], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stderr.strip().splitlines()[-1]
     expect.set_options(timeout=SECONDS * 1_000)
     with sync_playwright() as playwright:
-        flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=flags)
+        browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.FLAGS)
         yield browser
         browser.close()
 

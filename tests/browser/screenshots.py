@@ -1,0 +1,143 @@
+"""Write pictures of every page into a folder: `make ui WHAT=screenshots`.
+
+A real server works on the workflows of sample.py, and Chromium shows each page at two widths, light and dark. A page that can
+be scrolled sideways at 390 pixels is reported, and the script ends with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from stepwell import Engine, Run
+from stepwell.stores import open_store
+from tests.browser import sample
+from tests.browser.chromium import FLAGS, find
+from tests.server.running import serving_of
+
+SIZES = {1280: 800, 390: 844}
+WAIT = 900
+"""Milliseconds for what moves into its place."""
+
+
+def pages(runs: dict[str, Run]) -> dict[str, str]:
+    """Addresses by the name of their pictures."""
+    of = {name: f"/runs/{run.id}" for name, run in runs.items()}
+    charge = "node=charge"
+    return {
+        "home": "/",
+        "runs": "/runs",
+        "runs-failed": "/runs?status=%5B%22FAILED%22%5D",
+        "runs-none": "/runs?q=nothing-like-this",
+        "run-graph": of["retried"],
+        "run-failed": of["failed"],
+        "run-failed-why": f"{of['failed']}?{charge}",
+        "run-upstream-why": f"{of['failed']}?node=ship",
+        "run-failed-attempts": f"{of['failed']}?{charge}&tab=attempts",
+        "run-failed-proof": f"{of['failed']}?{charge}&tab=proof",
+        "run-output": f"{of['retried']}?node=validate&tab=output",
+        "run-config": f"{of['report']}?node=total&tab=config",
+        "run-timeline": f"{of['retried']}?view=timeline",
+        "run-table": f"{of['failed']}?view=table",
+        "run-logs": f"{of['slow']}?view=logs",
+        "run-past": f"{of['failed']}?seq=6",
+        "run-fan": of["fan"],
+        "run-fan-timeline": f"{of['fan']}?view=timeline",
+        "run-fan-table": f"{of['fan']}?view=table",
+        "run-paused": of["paused"],
+        "run-slow": of["slow"],
+        "run-slow-node": f"{of['slow']}?node=train",
+        "run-slow-timeline": f"{of['slow']}?view=timeline",
+        "run-lost": f"{of['lost']}?node=train&tab=attempts",
+        "run-fork": of["fork"],
+        "run-missing": "/runs/no-such-run",
+        "compare": f"/compare/{runs['failed'].id}/{runs['fork'].id}",
+        "compare-node": f"/compare/{runs['failed'].id}/{runs['fork'].id}?node=charge",
+        "workflows": "/workflows",
+        "workflow": "/workflows/Checkout",
+        "workflow-start": "/workflows/nightly-report?tab=start",
+        "workflow-runs": "/workflows/Checkout?tab=runs",
+        "workflow-versions": "/workflows/nightly-report?tab=versions",
+        "triggers": "/triggers",
+        "trigger": "/triggers?name=report-nightly",
+        "workers": "/workers",
+    }
+
+
+@contextmanager
+def sample_site(folder: Path) -> Iterator[tuple[str, dict[str, Run]]]:
+    """A server with the sample runs, the slow one still running."""
+    url = f"sqlite:///{folder}/sample.db"
+    store = open_store(url)
+    jobs = ["tests.browser.sample"]
+    try:
+        with (
+            serving_of(store, worker={"workflows": sample.WORKFLOWS, "queues": ["default"]}, jobs=jobs) as serving,
+            Engine(url, workflows=sample.WORKFLOWS, jobs=jobs, runner=None) as engine,
+            sample.filled(engine, url) as runs,
+        ):
+            yield serving.url, runs
+    finally:
+        store.close()
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page is wider than its window."""
+    width: int = page.evaluate(
+        "Math.max(document.documentElement.scrollWidth, document.querySelector('main')?.scrollWidth ?? 0) - innerWidth"
+    )
+    return width
+
+
+def shoot(browser: Browser, url: str, addresses: dict[str, str], folder: Path) -> list[str]:
+    """Write the pictures; what is wider than its window."""
+    wide = []
+    for width, height in SIZES.items():
+        for scheme in ("light", "dark"):
+            context = browser.new_context(
+                base_url=url,
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if scheme == "dark" else "light",
+                reduced_motion="reduce",
+            )
+            page = context.new_page()
+            for name, address in addresses.items():
+                page.goto(address)
+                page.wait_for_timeout(WAIT)
+                page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
+                if (by := overflow(page)) > 0:
+                    wide.append(f"{address} at {width} pixels: {by} pixels too wide")
+            context.close()
+    return wide
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("build/screenshots"))
+    parser.add_argument("--only", default="", help="pages whose names begin so")
+    parser.add_argument("--serve", action="store_true", help="serve the sample until Enter, and print addresses")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sample_site(Path(folder)) as (url, runs):
+        addresses = {name: each for name, each in pages(runs).items() if name.startswith(options.only)}
+        if options.serve:
+            print(*(f"{name} {url}{address}" for name, address in addresses.items()), sep="\n", flush=True)
+            sys.stdin.readline()
+            return 0
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find(), args=FLAGS)
+            wide = shoot(browser, url, addresses, options.folder)
+            browser.close()
+    print(options.folder)
+    print(*wide, sep="\n", file=sys.stderr)
+    return 1 if wide else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
