@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { api, ask } from "@/api/client";
 import { hasEnded } from "@/api/tables";
 import { Command, Id } from "@/ui/copy";
@@ -26,6 +27,7 @@ export function Overview({ run, onSelect }: Props) {
         {hasEnded(run.status) && <Result run={run} />}
         <Numbers run={run} />
         <Facts run={run} />
+        {(run.origin || run.forks.length > 0) && <Lineage run={run} />}
       </div>
     </div>
   );
@@ -179,12 +181,62 @@ function Facts({ run }: { run: RunDetail }) {
         <dd className="break-all">
           {run.idempotency_key ?? <span className="text-ink-3">none was given</span>}
         </dd>
-        <dt className="text-ink-2">Forks</dt>
-        <dd>{run.forks.length}</dd>
       </dl>
       <div className="px-4 pb-4">
         <Command text={`stepwell show ${run.id}`} />
       </div>
     </Card>
+  );
+}
+
+/** What the run was forked from, and its own forks, each to be compared with it. */
+function Lineage({ run }: { run: RunDetail }) {
+  const compare = (runId: string, otherId: string) => (
+    <Link to="/compare/$runId/$otherId" params={{ runId, otherId }} className="text-accent hover:underline">
+      Compare
+    </Link>
+  );
+  return (
+    <Card
+      title="Forks"
+      aside={
+        run.forks.length > 0 && (
+          <Link to="/runs" search={{ fork_of: run.id }} className="text-xs text-accent hover:underline">
+            All of them
+          </Link>
+        )
+      }
+    >
+      <ul className="divide-y divide-line text-[13px]">
+        {run.origin && (
+          <li className="flex items-center gap-3 px-4 py-2">
+            <span className="text-ink-2">Its origin</span>
+            <RunLink id={run.origin.run} />
+            <span className="text-ink-3">
+              {run.origin.node ? `before ${run.origin.node}` : `at ${run.origin.seq}`}
+            </span>
+            {compare(run.origin.run, run.id)}
+          </li>
+        )}
+        {run.forks.slice(0, 20).map((fork) => (
+          <li key={fork} className="flex items-center gap-3 px-4 py-2">
+            <RunLink id={fork} />
+            {compare(run.id, fork)}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function RunLink({ id }: { id: string }) {
+  return (
+    <Link
+      to="/runs/$runId"
+      params={{ runId: id }}
+      className="min-w-0 flex-1 truncate font-mono text-xs hover:underline"
+    >
+      {id}
+    </Link>
   );
 }
