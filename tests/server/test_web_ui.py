@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,17 @@ def test_files_are_kept_for_good_and_compressed_for_those_that_ask(serving: Serv
 def test_a_server_called_by_another_name_gives_no_page(serving: Serving) -> None:
     with client(serving) as api:
         assert api.get("/", headers={"Host": "evil.example"}).status_code == 421
+
+
+@pytest.mark.parametrize(
+    "target", ["*", "http://127.0.0.1/runs", "//", "//api/v1/runs", "/%00", "/a%2f..%2f..%2fetc%2fpasswd"]
+)
+def test_odd_targets_break_nothing(serving: Serving, target: str) -> None:
+    host, port = serving.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as raw:
+        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        status = raw.makefile("rb").readline().split()[1]
+    assert status in (b"200", b"400", b"401", b"404"), status
 
 
 def test_a_checkout_without_the_ui_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

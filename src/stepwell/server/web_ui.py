@@ -54,7 +54,7 @@ class WebUi:
     def answer(self, scope: Scope) -> Response | None:
         """The answer to a request, if it is for a page."""
         path: str = scope["path"]
-        if scope["method"] not in ("GET", "HEAD") or path.split("/", 2)[1] in self._reserved:
+        if scope["method"] not in ("GET", "HEAD") or path.lstrip("/").partition("/")[0] in self._reserved:
             return None
         if path in self._files:
             return self._file(self._files[path], Headers(scope=scope))
