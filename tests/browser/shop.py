@@ -82,11 +82,15 @@ class Chatty(Workflow):
 
     @step
     def talk(self) -> int:
-        for number in range(900):
-            logging.getLogger("talk").log(logging.ERROR if number == 700 else logging.INFO, "line %d", number)
-        wait_for("chat-over")
-        print("the very last line")
-        return 900
+        return talk()
+
+
+def talk() -> int:
+    for number in range(900):
+        logging.getLogger("talk").log(logging.ERROR if number == 700 else logging.INFO, "line %d", number)
+    wait_for("chat-over")
+    print("the very last line")
+    return 900
 
 
 class Hostile(Workflow):

@@ -8,9 +8,11 @@ from playwright.sync_api import Page, expect
 
 from stepwell import Builder, Engine
 from stepwell.server.serving import Serving
-from tests.browser.shop import Chatty, Gate, Order, square, total
+from tests.browser.shop import Chatty, Gate, Order, square, talk, total
 
 Open = Callable[..., Page]
+REQUESTS = "performance.getEntriesByType('resource').map((each) => each.name)"
+NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def node(page: Page, name: str, status: str) -> None:
@@ -117,6 +119,40 @@ def test_follow_a_long_log(engine: Engine, open_page: Open, signals: Callable[[s
     assert page.locator("*").count() < 1_500
     signals("chat-over")
     expect(page.get_by_text("the very last line")).to_be_visible()
+    page.get_by_label("Level").select_option("ERROR")
+    expect(page.get_by_text("line 700")).to_be_visible()
+    page.get_by_label("Level").select_option("")
+    page.get_by_placeholder("Search in all lines").fill("line 42")
+    expect(page.get_by_text("line 420", exact=True)).to_be_visible()
+
+
+def test_a_log_opens_at_its_end_and_older_lines_come_as_one_scrolls_up(
+    engine: Engine, open_page: Open, signals: Callable[[str], None]
+) -> None:
+    made = Builder("talks")
+    for number in range(5):
+        made.node(f"talk_{number}", job=talk, depends_on=[f"talk_{number - 1}"] if number else [])
+    signals("chat-over")
+    run = engine.start(made)
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}")
+    page.evaluate("performance.clearResourceTimings()")
+    page.get_by_role("radio", name="Logs").click()
+    log = page.get_by_role("log")
+    expect(log.get_by_text("the very last line")).to_be_visible()
+    read = [each for each in page.evaluate(REQUESTS) if "/logs" in each]
+    assert ["tail=" in each for each in read] == [True], "one request reads the end"
+    assert page.locator("*").count() < 1_500
+    while log.get_by_text("line 0", exact=True).count() == 0:
+        log.evaluate("(log) => { log.scrollTop = Math.max(0, log.scrollTop - 8000) }")
+        page.evaluate(NEXT_FRAME)
+    log.evaluate("(log) => { log.scrollTop = 0 }")
+    expect(log.get_by_role("button", name="talk_0").first).to_be_visible()
+    address = log.get_by_title("line 11:", exact=False).first
+    address.click()
+    page.wait_for_url("**line=1.10.*")
+    page.reload()
+    expect(log.get_by_role("button", name="talk_0").first).to_be_visible()
 
 
 def test_a_reload_in_the_middle_loses_nothing(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Shop
 from tests.forking.template import Template
 
-LINE_KEYS = {"run", "node_id", "node", "attempt", "time", "level", "logger", "message"}
+LINE_KEYS = {"run", "node_id", "node", "attempt", "index", "time", "level", "logger", "message"}
 FIRST = [f"number {number}" for number in range(3)] + ["not this time\nsecond line"]
 
 
@@ -52,6 +52,25 @@ def test_json_has_keys_that_stay(chatty: Shop) -> None:
     assert set(first) == LINE_KEYS
     assert (first["run"], first["node"], first["attempt"], first["level"]) == ("chat", "hello", 1, "INFO")
     assert first["time"].endswith("Z")
+
+
+def test_lines_are_chosen_by_level_and_text_and_counted_from_the_end(chatty: Shop) -> None:
+    def said(*words: str) -> list[str]:
+        lines = [line["message"] for line in chatty("logs", "chat", *words, "--json").json]
+        followed = chatty("logs", "chat", *words, "--follow", "--json").out.splitlines()
+        assert [json.loads(line)["message"] for line in followed] == lines
+        return lines
+
+    whole = said()
+    assert said("--tail", "2") == whole[-2:]
+    assert said("--tail", "100") == whole
+    assert said("--tail", "3", "hello") == ["hello from stdout", "\x1b[31mcareful\x1b[0m"]
+    assert said("--level", "error") == FIRST[3:]
+    assert said("--search", "NUMBER 1") == ["number 1"] * 2
+    assert said("--search", "number", "--tail", "1") == ["number 2"]
+    assert chatty("logs", "chat", "--level", "CRITICAL").err == "run chat has no lines like that\n"
+    assert "expected one of DEBUG, INFO" in chatty("logs", "chat", "--level", "loud", code=2).err
+    assert "expected 1 or more" in chatty("logs", "chat", "--tail", "0", code=2).err
 
 
 def test_a_run_that_said_nothing_is_told_so(chatty: Shop) -> None:

@@ -183,6 +183,7 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [CountRuns(ListRuns(), by) for by in ("status", "workflow", "day")]
         queries += [ListRuns(text="R"), CountRuns(ListRuns(text="1"), "status")]
         queries += [GetAttemptColumns(run, limit=2, indexes=(0, 2), details=True) for run in RUNS]
+        queries += [ListLines(run, newest_first=True) for run in RUNS]
         present = [run.id for run in reader.all_runs(self.memory)]
         return queries + [query(run) for run in present for query in of_run]
 

@@ -58,3 +58,36 @@ def test_lines_are_found_by_level_and_text(tmp_path: Path, monkeypatch: pytest.M
         assert "first #1  ERROR  shop.orders: line 9 of Many" in text.text
         assert len(api.get(place, params={"format": "text", "level": "ERROR"}).text.splitlines()) == 3
         assert api.get(place, params={"level": "LOUD"}).status_code == 422
+
+
+def test_lines_are_read_from_the_end_and_then_what_is_new(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/logs.db"
+    builder = Builder("says")
+    builder.node("first", job="tests.server.test_log_search:say_much")
+    with Engine(store) as engine:
+        run = engine.run(builder)
+        with running(store) as serving, client(serving) as api:
+            place = f"/api/v1/runs/{run.id}/logs"
+
+            def page(**asked: Any) -> Any:
+                return api.get(place, params=asked).json()
+
+            whole = page()["items"]
+            assert [line["index"] for line in whole] == [*range(31)]
+            last = page(tail=5)
+            assert (last["items"], last["next"]) == (whole[-5:], None)
+            pages = [last]
+            while pages[-1]["before"]:
+                pages.append(page(before=pages[-1]["before"], limit=10))
+            assert [line for each in reversed(pages) for line in each["items"]] == whole
+            assert [line["message"] for line in page(tail=2, level="ERROR")["items"]] == [
+                "line 19 of Many",
+                "line 29 of Many",
+            ]
+            since = pages[0]["since"]
+            run.reattempt("first")
+            run.wait()
+            new = page(since=since)["items"]
+            assert [line["index"] for line in new if line["attempt"] == 2] == [*range(31)]
+            assert page(since=page()["since"], node="first", attempt=2, level="CRITICAL")["items"] == []
+            assert api.get(place, params={"before": "rubbish"}).status_code == 400

@@ -178,6 +178,8 @@ class LineRecord(TypedDict):
     """The name of the node."""
     attempt: int
     """The number of the attempt."""
+    index: int
+    """The number of the line in its attempt. With the node and the attempt it tells which line this is."""
     time: str
     """When it was logged, by the clock of the worker."""
     level: str
@@ -186,6 +188,19 @@ class LineRecord(TypedDict):
     """The name of its logger; `stdout` or `stderr` of what was printed."""
     message: str
     """The line."""
+
+
+class LinePage(TypedDict):
+    """Lines of a run, by time."""
+
+    items: list[LineRecord]
+    """What is on this page, in order."""
+    next: str | None
+    """Pass it as `cursor` to get the page after this one; null at the end, and on pages that are read from there."""
+    before: str | None
+    """Pass it as `before` for the lines before these; null at the beginning, and on pages that are read from there."""
+    since: str
+    """Pass it as `since` later for what was stored after this page was read. Lines of its last seconds may come again."""
 
 
 @with_config(ConfigDict(extra="allow"))

@@ -149,6 +149,11 @@ def logs(
     run: RunArgument,
     node: Annotated[str | None, argument("[NODE]", "Only of this node, by name or id.")] = None,
     attempt: Annotated[int | None, option("N", "Only of attempts number N.")] = None,
+    level: Annotated[str | None, option("LEVEL", "Only lines of this level or a higher one.")] = None,
+    search: Annotated[
+        str | None, option("TEXT", "Only lines with this in them, or in the name of their logger.")
+    ] = None,
+    tail: Annotated[int | None, option("N", "Only the last N lines.")] = None,
     follow: Annotated[
         bool, flag("--follow", "Go on until the run has ended; with --json an object a line.", "-f")
     ] = False,

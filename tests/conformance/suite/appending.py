@@ -166,3 +166,21 @@ def test_of_marks_only_the_latest_is_kept(store: Store, clock: ManualClock) -> N
     store.commit([completed(a), completed(b)])
     assert store.commit([line(a.attempt, MARK, b"4", "progress")]) == [Refused(Refusal.FENCED)]
     assert reader.list_marks(store, RUN, (a.index,)) == rows[:1]
+
+
+def test_lines_are_read_from_the_end(store: Store) -> None:
+    """Page by page, and with what comes with settlements."""
+    grants = claim_roots(store, graph(a="", b="", c=""))
+    store.commit([line(grant.attempt, number, b"%d" % number) for grant in grants for number in range(7)])
+    store.commit([line(grants[0].attempt, MARK, b"1", "progress")])
+    store.commit([completed(grants[1], lines=(("effect", b"1"), ("log", b"8")))])
+    whole = reader.list_lines(store, RUN)[::-1]
+    assert len(whole) == 23
+    for limit in (1, 4, 23, 100):
+        assert tuple(reader.rows(store, ListLines(RUN, limit=limit, newest_first=True))) == whole
+    (last,) = store.read([ListLines(RUN, index=grants[1].index, kind="log", limit=3, newest_first=True)])
+    assert [row.data for row in last] == [b"8", b"6", b"5"]
+    unknown = AttemptId("01JCZZZZZZZZZZZZZZZZZZZZZZ.0"), 3
+    for forwards, backwards in [(None, None), (unknown, unknown)]:
+        pages = store.read([ListLines(RUN, after=forwards), ListLines(RUN, after=backwards, newest_first=True)])
+        assert pages == [whole[::-1], whole]

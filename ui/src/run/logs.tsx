@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
 import { ArrowDownToLine, Download, WrapText } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { API } from "@/api/client";
 import { hasEnded } from "@/api/tables";
 import { useKeys } from "@/shell/keys";
@@ -10,10 +10,12 @@ import { SearchField, Select } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { clockTime } from "@/ui/time";
 import type { RunDetail } from "./data";
-import { LEVELS, type Line, useLines } from "./lines";
+import { keyOf, LEVELS, type Line, useLines } from "./lines";
 import { useRunSearch } from "./page";
 
 const ROW = 20;
+/** Older lines are asked for when fewer than so many are above what is seen. */
+const ABOVE = 100;
 const COLOURS: Record<string, string> = {
   WARNING: "text-warn",
   ERROR: "text-danger",
@@ -31,7 +33,7 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
   const [follow, setFollow] = useState(!hasEnded(run.status) && search.line === undefined);
   const [wrap, setWrap] = useState(false);
   const active = !hasEnded(run.status);
-  const { lines, error, isPending, refetch } = useLines(run.id, filter, active && follow);
+  const { lines, error, isPending, hasOlder, older, refetch } = useLines(run.id, filter, active, follow);
   const download = `${API}/runs/${encodeURIComponent(run.id)}/logs?${new URLSearchParams(
     Object.entries({ ...filter, format: "text" }).flatMap(([name, value]) =>
       value == null ? [] : [[name, String(value)]],
@@ -87,13 +89,15 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
         <Loading />
       ) : error && lines.length === 0 ? (
         <Failure error={error} retry={refetch} />
-      ) : lines.length === 0 ? (
+      ) : lines.length === 0 && !hasOlder ? (
         <Empty title={q || level ? "No line matches" : "Nothing was logged"}>
           {!(q || level) && "What bodies print, and log with logging, is kept here."}
         </Empty>
       ) : (
         <LineRows
           lines={lines}
+          hasOlder={hasOlder}
+          older={older}
           follow={follow}
           onScrollUp={() => setFollow(false)}
           wrap={wrap}
@@ -104,27 +108,52 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
   );
 }
 
-type RowsProps = { lines: Line[]; follow: boolean; onScrollUp: () => void; wrap: boolean; named: boolean };
+type RowsProps = {
+  lines: Line[];
+  hasOlder: boolean;
+  older: () => Promise<void>;
+  follow: boolean;
+  onScrollUp: () => void;
+  wrap: boolean;
+  named: boolean;
+};
 
-function LineRows({ lines, follow, onScrollUp, wrap, named }: RowsProps) {
+function LineRows({ lines, hasOlder, older, follow, onScrollUp, wrap, named }: RowsProps) {
   const { search, change } = useRunSearch();
   const scroller = useRef<HTMLDivElement>(null);
-  const chosen = search.line === undefined ? -1 : Number(search.line);
+  const chosen = useMemo(
+    () => (search.line === undefined ? -1 : lines.findIndex((line) => keyOf(line) === search.line)),
+    [lines, search.line],
+  );
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW,
+    getItemKey: (index) => keyOf(lines[index]!),
     overscan: 30,
   });
-  useEffect(() => {
-    if (follow && scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
-  }, [follow, lines.length]);
+  // It begins at its end; lines that come above what is seen move nothing.
+  const top = useRef<string | null>(null);
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (!box || lines.length === 0) return;
+    const before = top.current === null ? -1 : lines.findIndex((line) => keyOf(line) === top.current);
+    if (top.current === null || follow) box.scrollTop = box.scrollHeight;
+    else if (before > 0) box.scrollTop += virtual.measurementsCache[before]?.start ?? before * ROW;
+    top.current = keyOf(lines[0]!);
+  }, [lines, follow, virtual]);
   const addressed = useRef(false);
   useEffect(() => {
-    if (addressed.current || chosen < 0 || chosen >= lines.length) return;
+    if (addressed.current || chosen < 0) return;
     addressed.current = true;
     virtual.scrollToIndex(chosen, { align: "center" });
-  }, [chosen, lines.length, virtual]);
+  }, [chosen, virtual]);
+  // Until the line of the address is there, and what is seen is full.
+  const isWanted = search.line !== undefined && chosen < 0 && !addressed.current;
+  useEffect(() => {
+    const box = scroller.current;
+    if (hasOlder && (isWanted || (box && lines.length * ROW < box.clientHeight))) void older();
+  }, [hasOlder, isWanted, lines, older]);
   return (
     <div
       ref={scroller}
@@ -133,6 +162,7 @@ function LineRows({ lines, follow, onScrollUp, wrap, named }: RowsProps) {
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the log is scrolled by keys
       tabIndex={0}
       className="min-h-0 flex-1 overflow-auto bg-canvas font-mono text-xs leading-5 outline-offset-[-2px]"
+      onScroll={(event) => hasOlder && event.currentTarget.scrollTop < ABOVE * ROW && void older()}
       onWheel={(event) => event.deltaY < 0 && onScrollUp()}
       onKeyDown={(event) => ["PageUp", "ArrowUp", "Home"].includes(event.key) && onScrollUp()}
     >
@@ -154,9 +184,9 @@ function LineRows({ lines, follow, onScrollUp, wrap, named }: RowsProps) {
               <button
                 type="button"
                 tabIndex={-1}
-                title={`${line.time}, line ${item.index + 1}: make this the address`}
+                title={`${line.time}, line ${line.index + 1}: make this the address`}
                 className="shrink-0 text-ink-3 select-none hover:text-accent"
-                onClick={() => change({ line: String(item.index) })}
+                onClick={() => change({ line: keyOf(line) })}
               >
                 {clockTime(line.time)}
               </button>

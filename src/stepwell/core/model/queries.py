@@ -208,6 +208,8 @@ class ListLines(NamedTuple):
     kind: str | None = None
     since: int | None = None
     """Only what was stored at this time or later."""
+    newest_first: bool = False
+    """In the opposite order, so that a page begins at the end of the run; `after` is still the line of the page before."""
 
 
 class ListMarks(NamedTuple):

@@ -203,6 +203,7 @@ def line_record(run: StoredRun, row: LineRow, line: LogLine) -> nodes.LineRecord
         "node_id": spec.id,
         "node": spec.name,
         "attempt": row.number,
+        "index": row.index,
         "time": iso(line.at),
         "level": line.level,
         "logger": line.logger,

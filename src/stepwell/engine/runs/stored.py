@@ -13,8 +13,8 @@ from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
-from ...core.model import AttemptColumns, AttemptRow, LineRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
-from ...core.model.lines import LOG, LogLine, NodeProgress, in_order_of_time, latest_progress
+from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model.lines import NodeProgress, latest_progress
 from ...core.store import Store, reader
 from ...errors import NodeNotFound, RunNotFound
 from ...history.measuring import RunMetrics, measure
@@ -262,29 +262,3 @@ class StoredRun:
 
 SLACK = 10 * SECOND
 """A commit may become visible after another one with a later time, so this much is read again."""
-
-
-class NewLines:
-    """What a run has logged since the last call of `next`, in the order of time.
-
-    `since` is when the last known line was stored; the lines of `SLACK` before that are given again.
-    """
-
-    def __init__(self, run: StoredRun, index: int | None, attempt: int | None, since: int | None = None) -> None:
-        self.run = run
-        self._index = index
-        self._attempt = attempt
-        self._since = since
-        self._seen: set[tuple[str, int]] = set()
-        """The lines given that are read again."""
-
-    def next(self) -> list[tuple[LineRow, LogLine]]:
-        store = self.run.store
-        slack = SECOND if store.embedded else SLACK
-        since = None if self._since is None else self._since - slack
-        rows = reader.list_lines(store, self.run.row.id, self._index, number=self._attempt, kind=LOG, since=since)
-        new = [row for row in rows if (row.attempt, row.index) not in self._seen]
-        if rows:
-            self._since = max(row.at for row in rows)
-            self._seen = {(row.attempt, row.index) for row in rows if row.at >= self._since - slack}
-        return in_order_of_time(new)

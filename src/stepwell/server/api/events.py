@@ -19,8 +19,9 @@ from ...core.model import JournalRow, ListJournal, ListRuns, RunRow
 from ...core.store import reader
 from ...core.store.rules.filtering import run_matches
 from ...engine.following import pages_of_ended, pages_of_unfinished
+from ...engine.runs.log_search import LogSearch, NewLines
 from ...engine.runs.records import journal_record, line_record, run_change
-from ...engine.runs.stored import SLACK, NewLines
+from ...engine.runs.stored import SLACK
 from ..access.guard import PRINCIPAL, Principal
 from ..access.sessions import find_session
 from ..access.tokens import get_token
@@ -244,7 +245,7 @@ async def follow_logs(
     """What the bodies of a run log and print, as it is stored. After a break, lines of its last seconds may come twice."""
     run = await to_thread.run_sync(service.stored, run_id)
     index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
-    lines = NewLines(run, index, attempt, since=_place(last_event_id))
+    lines = NewLines(run, LogSearch(index, attempt, since=_place(last_event_id)))
     return EventStream(
         service.feed.room(), _log_events(service, lines, Visitor(service, request), until_ended=until == "ended")
     )

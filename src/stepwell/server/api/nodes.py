@@ -16,7 +16,7 @@ from ...answers.nodes import (
     AttemptRecord,
     FrozenGraph,
     JournalRecord,
-    LineRecord,
+    LinePage,
     NodeDetail,
     NodePage,
     OutputRecord,
@@ -30,7 +30,7 @@ from ...core.model import JournalKind, ListJournal, ListNodes, NodeStatus
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
 from ...engine.reports.graphs import run_graph
-from ...engine.runs.log_search import Level, LogSearch
+from ...engine.runs.log_search import Level, LogSearch, safe_since
 from ...engine.runs.records import (
     INLINE_BYTES,
     attempt_record,
@@ -163,7 +163,7 @@ def list_journal(
 @routes.get(
     "/runs/{run_id}/logs",
     "read",
-    response_model=PageOf[LineRecord],
+    response_model=LinePage,
     responses={200: {"content": {"text/plain": {}}}},
 )
 def list_logs(
@@ -176,19 +176,33 @@ def list_logs(
         str | None, Query(max_length=200, description="Only lines with this in them, or in the name of their logger.")
     ] = None,
     format: Annotated[Literal["json", "text"], Query(description="text: all such lines, to keep in a file.")] = "json",
+    tail: Annotated[int | None, Query(ge=1, le=paging.MAX_PAGE, description="The last so many lines.")] = None,
+    before: Annotated[str | None, Query(max_length=2_000, description="The lines before those of this page.")] = None,
+    since: Annotated[
+        str | None, Query(max_length=2_000, description="What was stored since this page was read.")
+    ] = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 1_000,
 ) -> Any:
     """What the bodies of a run logged and printed, attempt by attempt; `events` follows it. With `level` or `q` a page may be
-    short, and even empty: `next` says whether there may be more."""
+    short, and even empty: `next`, or `before`, says whether there may be more."""
     run = service.stored(run_id)
-    search = LogSearch(None if node is None else service.index_of(run, node), attempt, level, q or None)
+    index = None if node is None else service.index_of(run, node)
+    search = LogSearch(index, attempt, level, q or None, paging.read(since, paging.Number))
     if format == "text":
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", run_id)[:100]
         headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
         return StreamingResponse(search.as_text(run), headers=headers, media_type="text/plain; charset=utf-8")
-    lines, following = search.page(run, paging.read(cursor, LinePlace), limit)
-    return paging.page([line_record(run, row, line) for row, line in lines], following)
+    now = safe_since(service.store)
+    backwards = tail is not None or before is not None
+    place = paging.read(before if backwards else cursor, LinePlace)
+    lines, further = search.page(run, place, tail or limit, newest_first=backwards)
+    return {
+        "items": [line_record(run, row, line) for row, line in lines],
+        "next": None if backwards else paging.written(further),
+        "before": paging.written(further) if backwards else None,
+        "since": paging.written(now),
+    }
 
 
 @routes.get("/runs/{run_id}/effects", "read")

@@ -307,13 +307,24 @@ def _entry(row: tuple[Any, ...]) -> JournalRow:
     return JournalRow(seq, at, kind, idx, number, named)
 
 
+_LINE_COLUMNS = f"c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, whole_payload(a.run, l.data), a.idx, a.number"
 _LINE = f"""
-SELECT c.id, a.key %% {ORDINALS}, l.idx, l.at, l.kind, whole_payload(a.run, l.data), a.idx, a.number
+SELECT {_LINE_COLUMNS}
   FROM run r JOIN attempt a ON a.run = r.key JOIN line l ON l.attempt = a.key JOIN claim c ON c.key = a.key / {ORDINALS}
 """
-_AFTER = f"""
-(a.key, l.idx) > (coalesce((SELECT key * {ORDINALS} + %(ordinal)s FROM claim WHERE id = %(claim)s), -1), %(line)s)
+# The lines of each attempt are read from their end, so that a page does not sort those of the whole run.
+_LAST_LINES = f"""
+SELECT {_LINE_COLUMNS}
+  FROM (SELECT a.* FROM run r JOIN attempt a ON a.run = r.key WHERE r.id = %(run)s ORDER BY a.key DESC) a
+ CROSS JOIN LATERAL (SELECT * FROM line l WHERE l.attempt = a.key AND l.idx >= 0 {{where}}
+                      ORDER BY l.idx DESC LIMIT %(limit)s) l
+  JOIN claim c ON c.key = a.key / {ORDINALS}
+ ORDER BY a.key DESC, l.idx DESC LIMIT %(limit)s
 """
+_LAST = 2**63 - 1
+_PLACE = f"(coalesce((SELECT key * {ORDINALS} + %(ordinal)s FROM claim WHERE id = %(claim)s), %(unknown)s), %(line)s)"
+_AFTER = f"(a.key, l.idx) > {_PLACE}"
+_BEFORE = f"(a.key, l.idx) < {_PLACE}"
 
 
 def _lines(query: queries.ListLines) -> Question:
@@ -323,10 +334,14 @@ def _lines(query: queries.ListLines) -> Question:
         "l.kind = %(kind)s": query.kind,
         # An attempt that had ended by then recorded nothing since, so its lines need not be looked at.
         "(a.ended_at IS NULL OR a.ended_at >= %(since)s) AND l.at >= %(since)s": query.since,
-        _AFTER: query.after,
+        _BEFORE if query.newest_first else _AFTER: query.after,
     }
     where = "".join(f" AND {condition}" for condition, value in asked.items() if value is not None)
-    statement = f"{_LINE} WHERE r.id = %(run)s AND l.idx >= 0 {where} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    statement = (
+        _LAST_LINES.format(where=where)
+        if query.newest_first
+        else f"{_LINE} WHERE r.id = %(run)s AND l.idx >= 0 {where} ORDER BY a.key, l.idx LIMIT %(limit)s"
+    )
     given = {
         "run": storable(query.run_id),
         "index": query.index,
@@ -335,7 +350,8 @@ def _lines(query: queries.ListLines) -> Question:
         "since": query.since,
         "limit": query.limit,
     }
-    return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
+    start = _start(query.after, unknown=_LAST if query.newest_first else -1)
+    return paged(statement, given | start, _line, attrgetter("attempt", "index"))
 
 
 def _marks(query: queries.ListMarks) -> Question:
@@ -346,11 +362,12 @@ def _marks(query: queries.ListMarks) -> Question:
     return paged(statement, given | _start(query.after), _line, attrgetter("attempt", "index"))
 
 
-def _start(after: tuple[AttemptId, int] | None) -> dict[str, Any]:
+def _start(after: tuple[AttemptId, int] | None, unknown: int = -1) -> dict[str, Any]:
+    """Where a page begins; an attempt that is not there is at `unknown`."""
     if after is None:
         return {}
     claim, ordinal = split_attempt_id(storable(after[0]))
-    return {"claim": claim, "ordinal": ordinal, "line": after[1]}
+    return {"claim": claim, "ordinal": ordinal, "line": after[1], "unknown": unknown}
 
 
 def _line(row: tuple[Any, ...]) -> LineRow:

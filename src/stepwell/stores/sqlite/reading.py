@@ -34,6 +34,8 @@ from .payloads import resolve, unpack
 from .run_rows import RUN, count_runs, ended_runs, list_runs, run_row
 
 _NEVER = 2**63 - 1
+_FIRST_ATTEMPTS = 4
+"""Attempts whose lines are read for a page; then twice as many, until it is full."""
 _UNUSED_GRAPHS = """
 SELECT digest, workflow FROM graph g
  WHERE digest > ? AND registered_at < ? AND NOT EXISTS (SELECT 1 FROM run WHERE run.graph = g.key)
@@ -216,27 +218,35 @@ def _shown(kind: str, status: int | None, detail: str | None) -> str | None:
 def _lines(tx: Transaction, query: queries.ListLines) -> Page[LineRow]:
     # An attempt that had ended by then has appended nothing since.
     since = "" if query.since is None else "AND (a.ended_at IS NULL OR a.ended_at >= :since)"
-    start = _start(tx, query.after)
+    start = _start(tx, query.after, (_NEVER, 0) if query.newest_first else (-1, -1))
     given = _scope(tx, query) | {"key": start[0], "line": start[1], "limit": query.limit}
+    beyond, order = ("<", "DESC") if query.newest_first else (">", "ASC")
+    where = f"{_chosen(query)} {since} AND a.key {beyond}= :key"
+    attempts = [key for (key,) in tx.all(f"{of_run('a.key', where=where)} ORDER BY 1 {order}", given)]
     statement = f"""
-SELECT {_LINE} FROM ({of_run(_OF_LINE, where=_chosen(query) + since)}) a CROSS JOIN line l ON l.attempt = a.key
- WHERE l.idx >= 0 AND (a.key, l.idx) > (:key, :line) {"" if query.kind is None else "AND l.kind = :kind"}
+SELECT {_LINE} FROM json_each(:attempts) CROSS JOIN attempt a ON a.key = value CROSS JOIN line l ON l.attempt = a.key
+ WHERE l.idx >= 0 AND (a.key, l.idx) {beyond} (:key, :line) {"" if query.kind is None else "AND l.kind = :kind"}
        {"" if query.since is None else "AND l.at >= :since"}
- ORDER BY a.key, l.idx LIMIT :limit
+ ORDER BY a.key {order}, l.idx {order} LIMIT :limit
 """
-    rows = _line_rows(tx, statement, given)
+    rows: list[tuple[int, LineRow]] = []
+    # A page has the lines of few attempts: those of all the others are not sorted for it.
+    done, count = 0, _FIRST_ATTEMPTS
+    while done < len(attempts) and len(rows) < query.limit:
+        rows += _line_rows(tx, statement, given | {"attempts": json.dumps(attempts[done : done + count])})
+        done, count = done + count, 2 * count
     rows += islice(_recorded(tx, query, start), query.limit)
-    rows.sort(key=lambda row: (row[0], row[1].index))
+    rows.sort(key=lambda row: (row[0], row[1].index), reverse=query.newest_first)
     return _line_page(rows, query.limit)
 
 
-def _start(tx: Transaction, after: tuple[AttemptId, int] | None) -> tuple[int, int]:
-    """The key of the attempt, and the line, after which a page begins."""
+def _start(tx: Transaction, after: tuple[AttemptId, int] | None, unknown: tuple[int, int]) -> tuple[int, int]:
+    """The key of the attempt, and the line, after which a page begins; `unknown` if there is none."""
     if after is None:
-        return -1, -1
+        return unknown
     claim, ordinal = split_attempt_id(after[0])
     row = tx.one("SELECT key FROM claim WHERE id = ?", (claim,))
-    return (-1, -1) if row is None else (row[0] * codes.ORDINALS + ordinal, after[1])
+    return unknown if row is None else (row[0] * codes.ORDINALS + ordinal, after[1])
 
 
 def _line_page(rows: list[tuple[int, LineRow]], limit: int) -> Page[LineRow]:
@@ -244,17 +254,20 @@ def _line_page(rows: list[tuple[int, LineRow]], limit: int) -> Page[LineRow]:
 
 
 def _recorded(tx: Transaction, query: queries.ListLines, start: tuple[int, int]) -> Iterator[tuple[int, LineRow]]:
-    """The lines that came with settlements, which the rows of attempts hold."""
+    """The lines that came with settlements, which the rows of attempts hold; in the order of the query."""
+    beyond, order = ("<=", "DESC") if query.newest_first else (">=", "ASC")
     since = "" if query.since is None else "AND a.ended_at >= :since"
     # Finds too many: other lines may contain it. The loop below looks at the kind itself.
     kind = "" if query.kind is None else "AND instr(a.record, :word)"
-    where = f"{_chosen(query)} AND a.record IS NOT NULL AND a.key >= :key {since} {kind}"
-    statement = of_run("a.claim, a.key, a.ended_at, a.record, a.idx, a.number", where=where) + " ORDER BY 2"
+    where = f"{_chosen(query)} AND a.record IS NOT NULL AND a.key {beyond} :key {since} {kind}"
+    statement = of_run("a.claim, a.key, a.ended_at, a.record, a.idx, a.number", where=where) + f" ORDER BY 2 {order}"
     given = _scope(tx, query) | {"key": start[0], "word": f"{query.kind} ".encode()}
     for claim, key, at, record, node, number in tx.db.execute(statement, given):
         attempt = attempt_id(claim, key % codes.ORDINALS)
-        for index, (kind, data) in enumerate(unpack(record), ops.RECORDED):
-            if query.kind in (None, kind) and (key, index) > start:
+        lines = [*enumerate(unpack(record), ops.RECORDED)]
+        for index, (kind, data) in reversed(lines) if query.newest_first else lines:
+            is_left = (key, index) < start if query.newest_first else (key, index) > start
+            if query.kind in (None, kind) and is_left:
                 yield key, LineRow(attempt, index, at, kind, data, node, number)
 
 
@@ -276,15 +289,14 @@ def _key(tx: Transaction, run: str) -> int:
 def _marks(tx: Transaction, query: queries.ListMarks) -> Page[LineRow]:
     nodes = "" if query.indexes is None else "AND {idx} IN (SELECT value FROM json_each(:indexes))"
     statement = f"""
-SELECT {_LINE} FROM ({of_run(_OF_LINE, where=nodes)}) a CROSS JOIN line l ON l.attempt = a.key
+SELECT {_LINE} FROM ({of_run("a.claim, a.key, a.idx, a.number, a.run", where=nodes)}) a CROSS JOIN line l ON l.attempt = a.key
  WHERE l.idx < 0 AND (a.key, l.idx) > (:key, :line) ORDER BY a.key, l.idx LIMIT :limit
 """
-    key, line = (-1, 0) if query.after is None else _start(tx, query.after)
+    key, line = (-1, 0) if query.after is None else _start(tx, query.after, (-1, -1))
     given = {"run": _key(tx, query.run_id), "indexes": json.dumps(query.indexes), "key": key, "line": line}
     return _line_page(_line_rows(tx, statement, given | {"limit": query.limit}), query.limit)
 
 
-_OF_LINE = "a.claim, a.key, a.idx, a.number, a.run"
 _LINE = "a.claim, a.key, l.idx, l.at, l.kind, l.data, a.idx, a.number, a.run"
 
 

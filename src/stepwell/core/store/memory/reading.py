@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, assert_never
@@ -113,7 +113,9 @@ def _of_run(run: RunState, query: queries.RunQuery) -> Any:
             return _journal(run, query)
         case queries.ListLines() | queries.ListMarks():
             wanted = _in_order((line for line in run.lines.values() if line_matches(line, query)), run)
-            return page_of(_later(wanted, query.after, run), query.limit, lambda line: (line.attempt, line.index))
+            backwards = isinstance(query, queries.ListLines) and query.newest_first
+            left = _earlier(wanted, query.after, run) if backwards else _later(wanted, query.after, run)
+            return page_of(left, query.limit, lambda line: (line.attempt, line.index))
         case queries.CountNodes():
             return dict(Counter(node.status for node in run.nodes))
         case _:
@@ -172,6 +174,15 @@ def _later(lines: Iterable[LineRow], after: tuple[str, int] | None, run: RunStat
     order = _claimed(run)
     place = (order.get(after[0], -1), after[1])
     return (line for line in lines if (order[line.attempt], line.index) > place)
+
+
+def _earlier(lines: Sequence[LineRow], before: tuple[str, int] | None, run: RunState) -> Iterable[LineRow]:
+    """The newest of them first."""
+    if before is None:
+        return reversed(lines)
+    order = _claimed(run)
+    place = (order.get(before[0], len(order)), before[1])
+    return (line for line in reversed(lines) if (order[line.attempt], line.index) < place)
 
 
 def _claimed(run: RunState) -> dict[str, int]:

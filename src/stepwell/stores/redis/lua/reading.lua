@@ -166,13 +166,19 @@ function reading.ListJournal(q)
   return rows
 end
 
--- Lines that follow one; Python chooses among them.
+-- Lines that follow one, or precede it; Python chooses among them.
 function reading.ListLines(q)
-  local run, rows, after = get_run(q.run_id), {}, nil
+  local run, rows = get_run(q.run_id), {}
   if not run then return rows end
   local attempt = q.claim and find_attempt(q.claim, q.ordinal)
-  if attempt and attempt.run == run then after = lines.name(attempt, q.index + 1) end
-  for _, member in ipairs(first_of(lines.set(run), q.limit, after)) do
+  if attempt and attempt.run ~= run then attempt = nil end
+  local page
+  if q.newest_first then
+    page = last_of(lines.set(run), q.limit, attempt and lines.name(attempt, q.index))
+  else
+    page = first_of(lines.set(run), q.limit, attempt and lines.name(attempt, q.index + 1))
+  end
+  for _, member in ipairs(page) do
     local line = lines.read(member)
     insert(rows, {attempt_id(line), line.index, line.at, line.kind, line.data, line.i, line.number})
   end

@@ -227,6 +227,11 @@ local function first_of(set, count, after, below)
   return found
 end
 
+-- The last `count` members, the last one first; for reading, which adds none.
+local function last_of(set, count, below)
+  return call('ZREVRANGEBYLEX', set.key, below and '(' .. below or '+', '-', 'LIMIT', 0, count)
+end
+
 local function write_index(set)
   local added, removed = nil, nil
   for member, there in pairs(set.put) do
