@@ -60,6 +60,9 @@ SETTINGS: dict[str, tuple[object, object, object]] = {
     "allowed_hosts": (["x.test"], "x.test", ("x.test",)),
     "private_networks": (["10.0.0.0/8"], "10.0.0.0/8", ("10.0.0.0/8",)),
     "shell": (["git", "ls"], "git,ls", ("git", "ls")),
+    "environment": ("production", "production", "production"),
+    "environment_colour": ("red", "red", "red"),
+    "trace_url": (*["https://t.test/{run}?node={node}"] * 2, "https://t.test/{run}?node={node}"),
 }
 WRONG: dict[str, tuple[str, ...]] = {
     "max_concurrent_nodes": ("true", "1.5", '"x"', "[1]"),
@@ -69,6 +72,12 @@ WRONG: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("pipelines", "allowed_hosts"), ("7", "true", '[""]', "[7]")),
     "private_networks": ("7", '["everywhere"]', '["10.0.0.0/8", ""]'),
     "shell": ("7", '[""]', "[7]"),
+    "environment": ("7", '""', f'"{"x" * 41}"', '["x"]'),
+    "environment_colour": ("7", '"pink"', '"#ff0000"', '"url(x)"'),
+    "trace_url": (
+        *("7", '"t.test/{run}"', '"ftp://t.test/{run}"', '"javascript:alert(1)//{run}"', '"https:///{run}"'),
+        *('"https://{run}.test/"', '"https://t.test/{attempt}"', '"https://t.test/ {run}"', '"https://a:b@t.test/"'),
+    ),
 }
 
 

@@ -45,6 +45,7 @@ DATA = {
     "handlers.md": ({"yaml": 7, "toml": 4}, "tests/handlers/test_handlers_page.py"),
     "pipelines.md": ({"json": 1}, "tests/pipeline/test_page.py"),
     "replay.md": ({"toml": 1}, "tests/docs/test_console.py"),
+    "ui.md": ({"toml": 1}, "tests/server/test_about.py"),
     "triggers.md": ({"yaml": 2, "json": 1}, "tests/triggers/test_page.py"),
 }
 """Blocks of documents and settings on pages, and which tests read them."""

@@ -6,6 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from ..base.setting_types import ColourName
 from .scopes import Scope
 
 
@@ -108,6 +109,19 @@ class SessionRecord(TypedDict):
     """The id of its token; null as long as the store has no token."""
     by_cookie: bool
     """Whether it is known by the cookie of a session."""
+
+
+class ServerRecord(TypedDict):
+    """What the pages show of their server."""
+
+    version: str
+    """The version of Stepwell."""
+    environment: str | None
+    """What its settings call it, as in production."""
+    environment_colour: ColourName
+    """The colour of that name."""
+    trace_url: str | None
+    """Where the traces of a run or node are: a URL with {run} and {node} in the places of their ids."""
 
 
 class HealthRecord(TypedDict):

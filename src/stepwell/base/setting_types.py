@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+from urllib.parse import urlsplit
 
-from annotated_types import MinLen
+from annotated_types import MaxLen, MinLen
 from pydantic import AfterValidator, BeforeValidator, create_model
 
 from ..errors import InputError
@@ -62,6 +64,21 @@ def _networks(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _trace_url(template: str) -> str:
+    parts = urlsplit(template)
+    literal = template.replace("{run}", "").replace("{node}", "")
+    strange = re.search(r"[{}\s\x00-\x1f\x7f\\]", literal)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or "{" in parts.netloc
+        or "@" in parts.netloc
+        or strange
+    ):
+        raise ValueError("not such a template")
+    return template
+
+
 Url = Annotated[str, Expected("a URL")]
 Count = Annotated[int, BeforeValidator(_number), Expected("a whole number")]
 Duration = Annotated[float, BeforeValidator(_number), Expected("a number of seconds")]
@@ -74,6 +91,13 @@ Programs = Annotated[bool | Names, BeforeValidator(_programs), Expected("a list 
 Folder = Annotated[str, Expected("the path of a folder")]
 Server = Annotated[str, Expected("the URL of a server, as http://127.0.0.1:8765")]
 Token = Annotated[str, Expected("the text of a token", secret=True)]
+Environment = Annotated[str, MinLen(1), MaxLen(40), Expected("a name of 1 to 40 characters, as production")]
+ColourName = Literal["grey", "red", "orange", "green", "blue", "purple"]
+"""Colours that people can tell apart in both themes: `--env-...` in ui/src/styles.css."""
+Colour = Annotated[ColourName, Expected(f"a colour: {', '.join(get_args(ColourName))}")]
+TraceUrl = Annotated[
+    str, AfterValidator(_trace_url), Expected("an http or https URL, as https://traces.example/{run}?node={node}")
+]
 Services = Annotated[dict[ServiceName, Service], BeforeValidator(_table)]
 Secrets = Annotated[dict[SecretName, SecretSource], BeforeValidator(_table)]
 

@@ -34,8 +34,10 @@ from .forms.problems import Problems
 
 if TYPE_CHECKING:
     from .setting_types import (
+        Colour,
         Count,
         Duration,
+        Environment,
         Folder,
         Hosts,
         Modules,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
         Server,
         Services,
         Token,
+        TraceUrl,
         Url,
     )
 
@@ -85,6 +88,12 @@ class Settings:
     """What the server knows them by."""
     allowed_hosts: Hosts = ()
     """Names that the server is called by, besides loopback and addresses."""
+    environment: Environment | None = None
+    """What the web UI calls this server, as in production."""
+    environment_colour: Colour = "grey"
+    """The colour of that name."""
+    trace_url: TraceUrl | None = None
+    """Where the traces of a run or node are: the web UI puts ids in the place of {run} and {node}."""
 
     @property
     def for_workers(self) -> dict[str, Any]:
@@ -96,6 +105,11 @@ class Settings:
             "close_seconds": self.close_seconds,
         }
         return {name: value for name, value in chosen.items() if value is not None}
+
+    @property
+    def for_pages(self) -> dict[str, Any]:
+        """What the pages of a server show of it."""
+        return {name: getattr(self, name) for name in ("environment", "environment_colour", "trace_url")}
 
 
 def read_settings(arguments: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Settings:

@@ -14,6 +14,8 @@ from .exits import complain
 from .streams import say
 
 if TYPE_CHECKING:
+    from ..base.settings import Settings
+    from ..server.service import About
     from ..server.serving import Serving
 
 
@@ -24,6 +26,13 @@ def load_serving() -> type[Serving]:
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'stepwell[server]'") from None
     return Serving
+
+
+def about(settings: Settings) -> About:
+    """What the settings let the pages show of a server."""
+    from ..server.service import About
+
+    return About(**settings.for_pages)
 
 
 def announce(serving: Serving, more: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
@@ -27,6 +27,7 @@ from .readiness import Readiness
 from .streams.states import StateFeed
 
 if TYPE_CHECKING:
+    from ..base.setting_types import ColourName
     from ..pipeline import Pipeline
     from .counting import RequestCounts
     from .streams.feed import Feed
@@ -37,6 +38,14 @@ COMMITTING_THREADS = 16
 KEPT_GROUPINGS = 32
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class About(NamedTuple):
+    """What the pages show of this server: settings of the same names."""
+
+    environment: str | None = None
+    environment_colour: ColourName = "grey"
+    trace_url: str | None = None
 
 
 class ServerProcess:
@@ -50,11 +59,13 @@ class ServerProcess:
         handlers: Handlers | None = None,
         jobs: Iterable[str] = (),
         pipelines: Iterable[Pipeline] = (),
+        about: About | None = None,
     ) -> None:
         from .streams.feed import Feed
 
         self.store = store
         self.worker = worker
+        self.about = about or About()
         here = Handlers() if handlers is None else handlers
         self.handlers = KnownHandlers(here, store)
         self.engine = Engine(store, runner=None, jobs=jobs, handlers=here)

@@ -21,7 +21,7 @@ from ..handlers import Handlers
 from .access.guard import is_loopback, own_names
 from .access.tokens import all_tokens
 from .app import make_app
-from .service import ServerProcess
+from .service import About, ServerProcess
 from .streams.feed import WatchedStore
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class Serving:
         serving.run()
 
     `worker` are options of an engine that works in this process; None: none does. `hosts` are names it is called by, besides
-    its address, `root` the path that a proxy serves it below. The store belongs to whoever opened it.
+    its address, `root` the path that a proxy serves it below, `about` what its pages show of it. The store belongs to whoever
+    opened it.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Serving:
         handlers: Handlers | None = None,
         jobs: Iterable[str] = (),
         pipelines: Iterable[Pipeline] = (),
+        about: About | None = None,
     ) -> None:
         check_bind(store, host)
         root = checked_root(root)
@@ -70,7 +72,9 @@ class Serving:
             if worker is None
             else Engine(watched, handlers=handlers or (), jobs=jobs, pipelines=pipelines, **worker)
         )
-        self.service = ServerProcess(watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines)
+        self.service = ServerProcess(
+            watched, worker=self.worker, handlers=handlers, jobs=jobs, pipelines=pipelines, about=about
+        )
         watched.on_commit = self.service.feed.poke
         watched.on_record = self.service.record_put
         watched.on_replaced = self._give_up

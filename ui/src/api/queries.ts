@@ -21,6 +21,12 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
+export const serverQuery = queryOptions({
+  queryKey: ["server"],
+  queryFn: () => ask(api.GET("/api/v1/server")),
+  staleTime: 300_000,
+});
+
 export const workflowsQuery = queryOptions({
   queryKey: ["workflows"],
   queryFn: () => ask(api.GET("/api/v1/workflows", { params: { query: { limit: 500 } } })),

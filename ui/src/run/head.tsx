@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { GitFork } from "lucide-react";
 import { words } from "@/api/tables";
+import { TraceLink } from "@/shell/environment";
 import { Id } from "@/ui/copy";
 import { Status, StatusBar } from "@/ui/status";
 import { Lasting, Time } from "@/ui/time";
@@ -25,6 +26,7 @@ export function RunHead({ run }: { run: RunDetail }) {
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-ink-2">
         <Id text={run.id} />
+        <TraceLink run={run.id} />
         <span>
           started <Time at={run.started_at ?? run.created_at} />
         </span>

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { ROOT } from "@/api/client";
 import { words } from "@/api/tables";
 import { TABS } from "@/router";
+import { TraceLink } from "@/shell/environment";
 import { useSession } from "@/shell/session";
 import { Button, IconButton } from "@/ui/button";
 import { Command, Id } from "@/ui/copy";
@@ -55,6 +56,7 @@ export function Panel({ run, node, onClose }: { run: RunDetail; node: string; on
               {data.reason && <span>{words(data.reason)}</span>}
               {data.seconds !== null && <span>{duration(data.seconds)}</span>}
               <Id text={data.id} />
+              <TraceLink run={run.id} node={data.id} />
             </div>
           )}
           {data?.progress && <Progress progress={data.progress} />}

@@ -9,6 +9,7 @@ import { sessionQuery } from "@/api/queries";
 import { IconButton } from "@/ui/button";
 import { Menu, Messages } from "@/ui/overlays";
 import { Failure } from "@/ui/states";
+import { Environment } from "./environment";
 import { Help } from "./help";
 import { useKeys } from "./keys";
 import { Logo } from "./logo";
@@ -73,6 +74,7 @@ function Header({ onPalette, onHelp }: { onPalette: () => void; onHelp: () => vo
       <Link to="/" aria-label="Stepwell, home">
         <Logo />
       </Link>
+      <Environment />
       <button
         type="button"
         onClick={onPalette}

@@ -29,6 +29,8 @@ CLOSE_SECONDS = 2.0
 
 def demo(connection: Connection, *, port: int, no_browser: bool) -> None:
     Serving = load_serving()
+    from ...server.service import About
+
     with TemporaryDirectory(prefix="stepwell-demo-") as name:
         folder = Path(name)
         for file in FILES:
@@ -38,7 +40,8 @@ def demo(connection: Connection, *, port: int, no_browser: bool) -> None:
         with closing(open_store(f"sqlite:///{folder / 'demo.db'}")) as store:
             worker = {"workflows": [sample.Purchase, sample.PriceList, sample.Training], "close_seconds": CLOSE_SECONDS}
             handlers = connection.handlers()
-            serving = Serving(store, port=port, worker=worker, handlers=handlers, jobs=[MODULE])
+            about = About("demo", "green")
+            serving = Serving(store, port=port, worker=worker, handlers=handlers, jobs=[MODULE], about=about)
             assert serving.worker is not None
             serving.worker.parts.work.warns_unfinished = False
             _start_runs(connection, serving.worker, folder)

@@ -16,7 +16,7 @@ from ...errors import StepwellError
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain
-from ..web import announce, load_serving
+from ..web import about, announce, load_serving
 
 LOOK_EVERY = 0.5
 """Seconds between two looks at the files."""
@@ -31,7 +31,13 @@ def dev(connection: Connection, what: Sequence[str] | None, *, port: int) -> Non
     documents = [each for each in what or () if is_file(each)]
     modules = [each for each in what or () if not is_file(each)]
     with connection.store(make=True) as store:
-        serving = Serving(store, port=port, handlers=connection.handlers(), jobs=(*connection.settings.jobs, *modules))
+        serving = Serving(
+            store,
+            port=port,
+            handlers=connection.handlers(),
+            jobs=(*connection.settings.jobs, *modules),
+            about=about(connection.settings),
+        )
         worker = WorkerProcess(modules, connection.settings.store, connection.settings.jobs)
         watching = Watching(connection, serving.service.engine, documents, worker)
         for file in watching.documents:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...stores import open_store
 from ..connect import Connection
-from ..web import announce, load_serving
+from ..web import about, announce, load_serving
 from .fleet import hinting_store
 from .run import import_all
 
@@ -48,6 +48,7 @@ def serve(
             handlers=connection.handlers(),
             jobs=(*settings.jobs, *(modules or ())),
             pipelines=pipelines,
+            about=about(settings),
         )
         works = "no runner: workers elsewhere run the bodies" if no_runner else "a runner works in this process"
 

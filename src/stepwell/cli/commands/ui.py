@@ -9,7 +9,7 @@ from ...core.store import Store
 from ...errors import StoreError
 from ..connect import Connection, store_exists
 from ..find import find_run
-from ..web import announce, load_serving, show_page
+from ..web import about, announce, load_serving, show_page
 from .fleet import hinting_store
 
 
@@ -26,7 +26,8 @@ def ui(connection: Connection, run: str | None, *, no_browser: bool) -> None:
         raise StoreError(f"store {connection.where}: there is no such file; {advice}")
     with closing(hinting_store(connection)) as store:
         path = path_of(store, run)
-        serving = Serving(store, port=0, handlers=connection.handlers(), jobs=connection.settings.jobs)
+        settings = connection.settings
+        serving = Serving(store, port=0, handlers=connection.handlers(), jobs=settings.jobs, about=about(settings))
 
         def started() -> None:
             announce(serving, ", no runner: workers elsewhere run the bodies")

@@ -8,6 +8,7 @@ from ..routes import Routes
 def parts() -> list[Routes]:
     """Every part of the API. What is not in this list is not served."""
     from . import (
+        about,
         events,
         health,
         nodes,
@@ -23,4 +24,4 @@ def parts() -> list[Routes]:
     )
 
     first = (health, workflows, runs, nodes, steering, replaying, events, workers, pipelines, triggers)
-    return [*(each.routes for each in first), triggers.hooks, sessions.routes, reading.routes]
+    return [*(each.routes for each in first), about.routes, triggers.hooks, sessions.routes, reading.routes]
