@@ -105,4 +105,3 @@ def test_the_nearest_name_is_looked_for_where_that_takes_no_time() -> None:
     assert words.nearest("retyr", [*many, "a" * 100]) is None
     assert words.suggestion("x", ["b", "c", "d"], most=2) == "there are b, c"
     assert words.suggestion("x", ["b", "c"], "none of these") == "none of these"
-    assert words.offered(Odd, ["args"], "more") == ["add_note", "more", "with_traceback"]

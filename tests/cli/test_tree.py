@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,13 +199,14 @@ def bars(nodes: Overview, width: int) -> list[str]:
 def test_the_timeline_shows_when_attempts_were_at_work_and_which_were_bad() -> None:
     graph = graph_of(first="", second="first")
     first, second = nodes_of(graph)
-    first = first._replace(attempts=(attempt(0, 0, 4, AttemptStatus.COMPLETED),))
-    second = second._replace(
+    first = replace(first, attempts=(attempt(0, 0, 4, AttemptStatus.COMPLETED),))
+    second = replace(
+        second,
         attempts=(
             attempt(1, 4, 6, AttemptStatus.LOST),
             attempt(1, 8, 10, AttemptStatus.FAILED, 2),
             attempt(1, 12, None, AttemptStatus.RUNNING, 3),
-        )
+        ),
     )
     assert bars(overview([first, second], graph, 20), 48) == [
         "        0 s              10.0 s           20.0 s",
@@ -216,8 +218,8 @@ def test_the_timeline_shows_when_attempts_were_at_work_and_which_were_bad() -> N
 def test_the_shortest_attempt_is_still_seen() -> None:
     graph = graph_of(a="", b="a")
     a, b = nodes_of(graph)
-    a = a._replace(attempts=(attempt(0, 0, 1_000, AttemptStatus.COMPLETED),))
-    b = b._replace(attempts=(attempt(1, 1_000, 1_000, AttemptStatus.COMPLETED),))
+    a = replace(a, attempts=(attempt(0, 0, 1_000, AttemptStatus.COMPLETED),))
+    b = replace(b, attempts=(attempt(1, 1_000, 1_000, AttemptStatus.COMPLETED),))
     assert bars(overview([a, b], graph), 43)[1:] == ["a  " + "━" * 40, "b  " + " " * 39 + "━"]
 
 
@@ -225,7 +227,7 @@ def test_the_shortest_attempt_is_still_seen() -> None:
 def test_no_line_of_the_timeline_is_longer_than_the_terminal(width: int, spans: list[tuple[float, float]]) -> None:
     graph = graph_of(**{f"a_rather_long_name_for_a_node_{n}": "" for n in range(len(spans))})
     nodes = [
-        node._replace(attempts=(attempt(node.row.index, start, start + length, AttemptStatus.FAILED),))
+        replace(node, attempts=(attempt(node.row.index, start, start + length, AttemptStatus.FAILED),))
         for node, (start, length) in zip(nodes_of(graph), spans, strict=True)
     ]
     made = timeline(tree(nodes, graph, fold=False), overview(nodes, graph), width, whole=True)

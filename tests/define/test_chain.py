@@ -173,4 +173,4 @@ def test_any_insertions_give_the_chain_of_the_naive_model(links: list[StepPlacem
 
         body[link.name] = step(before_step=link.before, after_step=link.after)(method)
     built = type(Workflow)("Built", (Workflow,), body)
-    assert chain(built.graph()) == naive(links)
+    assert chain(built.workflow_graph()) == naive(links)

@@ -183,5 +183,5 @@ def test_closing_ends_it(open_engine: OpenEngine) -> None:
 
 
 def test_a_depth_below_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match="queue_depth=-1: a whole number from 0"):
+    with pytest.raises(InputError, match="queue_depth=-1: expected a whole number from 0"):
         Engine("memory://", queue_depth=-1)

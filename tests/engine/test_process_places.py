@@ -71,6 +71,13 @@ def test_all_are_closed(bodies: Any) -> None:
     assert len(PLACES) == 2
 
 
+def bodies_of(engine: Engine) -> Any:
+    work = engine.parts.work
+    work.begin()
+    assert work.runner is not None
+    return work.runner._bodies
+
+
 def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second set would be forgotten, and its processes would outlive the engine."""
     opened: list[Any] = []
@@ -92,7 +99,7 @@ def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monk
     monkeypatch.setattr(process, "ProcessBodies", Bodies)
     held: list[Any] = [SimpleNamespace(spec=SimpleNamespace(body="process"), number=number) for number in range(5)]
     with Engine("memory://") as engine:
-        bodies = engine._require_runner()._bodies
+        bodies = bodies_of(engine)
         threads = [threading.Thread(target=bodies.begin, args=([body],), kwargs={"keep": False}) for body in held[:4]]
         for thread in threads:
             thread.start()
@@ -107,6 +114,6 @@ def test_bodies_that_come_first_at_the_same_time_share_one_set_of_processes(monk
 def test_a_kind_that_is_needed_first_when_the_worker_has_closed_is_not_opened() -> None:
     held: Any = SimpleNamespace(spec=SimpleNamespace(body="process"))
     with Engine("memory://") as engine:
-        bodies = engine._require_runner()._bodies
+        bodies = bodies_of(engine)
     assert bodies.begin([held], keep=False) is None
     assert "process" not in bodies._executors

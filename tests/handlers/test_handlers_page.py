@@ -84,7 +84,7 @@ def test_the_handler_of_ones_own_works():
     [code] = blocks(SECTIONS["Your own"], "python")
     made: dict[str, Any] = {"__name__": "page"}
     exec(code, made)
-    geocode, handlers = made["geocode"], made["engine"].code.handlers
+    geocode, handlers = made["geocode"], made["engine"].parts.code.handlers
     assert geocode.output_fields() == {"result"}
 
     def document(address: str) -> Document:

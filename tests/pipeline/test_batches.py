@@ -39,7 +39,7 @@ class _Asked:
     run_id = "0" * 32
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self.own_jobs = GivenPipelines([pipeline], lambda module: False)
+        self._own_jobs = GivenPipelines([pipeline], lambda module: False)
 
     def check(self) -> None:
         pass

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from stepwell import Builder, Engine
+from stepwell.core.model.queries import ListRuns
 from stepwell.server.api import events
 from stepwell.server.service import ServerProcess
 from stepwell.server.streams import feed
@@ -90,7 +91,7 @@ def test_who_breaks_off_in_the_middle_of_what_came_together_misses_nothing(
         return list(events_of(iter(text.split("\n"))))
 
     async def follow() -> None:
-        first: Any = events._all_events(service, None, AnyVisitor())  # type: ignore[arg-type]
+        first: Any = events._all_events(service, None, AnyVisitor(), ListRuns())  # type: ignore[arg-type]
         assert await read(first) == []  # how long to wait before it comes back
         assert await read(first) == []  # where it begins
         assert await read(first) == []  # the runs that have not ended: there are none
@@ -100,7 +101,7 @@ def test_who_breaks_off_in_the_middle_of_what_came_together_misses_nothing(
         ((_, place, _),) = await reading
         assert place is not None
         await first.aclose()
-        again: Any = events._all_events(service, int(place), AnyVisitor())  # type: ignore[arg-type]
+        again: Any = events._all_events(service, int(place), AnyVisitor(), ListRuns())  # type: ignore[arg-type]
         missing = {run.id for run in runs}
         while missing:
             missing -= {data["id"] for _, _, data in await read(again) if data["status"] == "COMPLETED"}

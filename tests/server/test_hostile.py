@@ -142,7 +142,7 @@ def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(
 
 @pytest.mark.parametrize("name", [name for name, (kind, _) in wire._asked().items() if hasattr(kind, "limit")])
 def test_a_query_has_a_limit_of_at_least_one(api: httpx.Client, name: str) -> None:
-    fields = {"run_id": "r", "kind": "document", "name": "add", "worker": "w"}
+    fields = {"run_id": "r", "kind": "document", "name": "add", "worker": "w", "runs": {}, "by": "status"}
     kind, _ = wire._asked()[name]
     query = {"query": name, **{field: value for field, value in fields.items() if field in kind._fields}}
     assert api.post("/api/v1/read", json={"queries": [{**query, "limit": 1}]}).status_code == 200

@@ -70,7 +70,7 @@ def run(
         if isinstance(workflow, Document):
             options["input"] = typed_input(workflow.input, inputs, input_file)
         started = engine.start(workflow, idempotency_key=key, **options)
-        begun.append(started)
+        begun.append(started.id)
         _work_to_the_end(connection, engine, started.row)
 
 
@@ -92,7 +92,9 @@ def retry(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no_
     with connection.store() as store:
         row = find_run(store, text)
         given = _changes(connection.engine(store), row, inputs) if inputs else {}
-    _go_on(connection, lambda engine: engine.get(row.id).retry(accept=accept, input=given), wait=not no_wait)
+    _go_on(
+        connection, lambda engine: engine.get(row.id).retry(accept=accept, input=given), run_id=row.id, wait=not no_wait
+    )
 
 
 @advised
@@ -100,7 +102,9 @@ def reattempt(connection: Connection, text: str, node: str, *, cascade: bool, no
     with connection.store() as store:
         row = find_run(store, text)
         find_node(connection.engine(store).get(row.id)._stored, node)
-    _go_on(connection, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), wait=not no_wait)
+    _go_on(
+        connection, lambda engine: engine.get(row.id).reattempt(node, cascade=cascade), run_id=row.id, wait=not no_wait
+    )
 
 
 @advised
@@ -122,7 +126,7 @@ def fork(
         typer.echo(f"forked from {origin_of(made.row)}: {shared:,} of {nodes} shared", err=True)
         return made
 
-    _go_on(connection, begin, wait=not no_wait, status="{}")
+    _go_on(connection, begin, run_id=None, wait=not no_wait, status="{}")
 
 
 def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
@@ -145,7 +149,7 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
         say(f"run {row.id} is {row.status}: nothing needs to be recorded for it to go on, it only needs a worker")
         say(f"  {connection.command(f'resume {row.id}')}    or, for all runs, {connection.command('work MODULE')}")
         return
-    _go_on(connection, lambda engine: _resumed(engine, row, given, accept=accept), wait=not no_wait)
+    _go_on(connection, lambda engine: _resumed(engine, row, given, accept=accept), run_id=row.id, wait=not no_wait)
 
 
 def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
@@ -159,12 +163,15 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
     return run.resume(accept=accept, input=given)
 
 
-def _go_on(connection: Connection, ask: Callable[[Engine], Run], *, wait: bool, status: str = "{} again") -> None:
-    """Continue a run: work on it here to its end, or only record the request."""
+def _go_on(
+    connection: Connection, ask: Callable[[Engine], Run], *, run_id: str | None, wait: bool, status: str = "{} again"
+) -> None:
+    """Continue a run: work on it here to its end, or only record the request. `run_id` is None if `ask` makes the run."""
     if wait:
-        with _kept(connection) as begun, connection.worker(pipelines=NamedPipelines(connection)) as engine:
-            begun.append(ask(engine))
-            _work_to_the_end(connection, engine, begun[0].row)
+        with _kept(connection, run_id) as begun, connection.worker(pipelines=NamedPipelines(connection)) as engine:
+            run = ask(engine)
+            begun[:] = [run.id]
+            _work_to_the_end(connection, engine, run.row)
         return
     with connection.store() as store:
         now = ask(connection.engine(store)).row
@@ -235,21 +242,22 @@ def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> Non
 
 
 @contextmanager
-def _kept(connection: Connection) -> Iterator[list[Run]]:
-    """When work ends early, say that the run is kept and how to continue it."""
-    begun: list[Run] = []
+def _kept(connection: Connection, run_id: str | None = None) -> Iterator[list[str]]:
+    """When work ends early, say that the run is kept and how to continue it. A run that was there before is named at once: its
+    bodies may run before `ask` has returned."""
+    begun = [] if run_id is None else [run_id]
     try:
         with _terminated_as_interrupted():
             yield begun
     except StoreError as error:
         code = report(error)
         if begun:
-            advise(connection, {f"resume {begun[0].id}": "goes on when the store can be used again"})
+            advise(connection, {f"resume {begun[0]}": "goes on when the store can be used again"})
         raise typer.Exit(code) from None
     except KeyboardInterrupt:
         if not begun:
             typer.echo("\ninterrupted before the run began", err=True)
-        elif _completed_after_all(connection, begun[0].id):
+        elif _completed_after_all(connection, begun[0]):
             return
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
