@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from stepwell.core.graph import Graph, NodeSpec, Outline
-from stepwell.engine.reports.grouping import MAX_ITEMS, MAX_VISIBLE, Group, Grouping, Item, edges
+from stepwell.engine.reports.grouping import MAX_ITEMS, MAX_VISIBLE, Group, Grouping, Item, _stem, edges
 
 
 def grouped(*specs: NodeSpec, visible: int = MAX_VISIBLE) -> Grouping:
@@ -49,6 +49,24 @@ def test_a_fan_is_one_item_until_it_is_opened() -> None:
     shown, (opened,) = grouping.visible(["fan:1:part", "fan:1:part", "nothing"])
     assert words(grouping, shown) == ["first", *(f"part_{i}" for i in range(9)), "last"]
     assert (opened.kind, opened.level, opened.name, len(opened.members)) == ("fan", 1, "part", 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("page_007", "page"),
+        ("chunk-0xff", "chunk"),
+        ("a._-7b", "a"),
+        ("7th", "7th"),
+        ("__8", "__8"),
+        ("_x_", "_x_"),
+        ("straße\u0663", "straße"),
+        ("a²3", "a²"),
+        ("", ""),
+    ],
+)
+def test_the_kind_of_a_name_ends_before_its_first_digit(name: str, kind: str) -> None:
+    assert _stem(name) == kind
 
 
 def test_siblings_of_another_kind_or_with_other_parents_are_other_fans() -> None:

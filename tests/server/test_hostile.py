@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from stepwell.base.codec import encode, sha256
+from stepwell.core.graph import Graph, NodeSpec, to_frozen
 from stepwell.core.model import SaveVersion, wire
 from stepwell.core.model.wire import answer_to_wire as to_wire
 from stepwell.server.api import reading
@@ -93,6 +94,7 @@ def test_a_body_that_is_too_large_is_too_large_also_without_its_length(api: http
 
 
 LONG = "a" * 10_000
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
 DOCUMENTS = {
     "a pattern that tries every way": {
         "input": {"properties": {"a": {"pattern": "a*a*a*a*a*a*a*a*b", "default": LONG}}}
@@ -123,6 +125,24 @@ def test_the_server_stays_alive_while_it_checks_a_document(api: httpx.Client, wh
     assert answer.json()["valid"] is False
     assert api.get("/healthz").status_code == 200
     assert time.monotonic() - began < SECONDS
+
+
+def test_a_graph_with_names_of_punctuation_is_grouped_quickly(api: httpx.Client) -> None:
+    names = ["_" * 490 + f"{number:x}".translate(LETTERS) for number in range(4_000)]
+    graph = to_frozen(Graph([NodeSpec(name, name, job="nowhere:work") for name in names]), 0.0)
+    run = api.post("/api/v1/runs", json={"graph": graph, "workflow": "punctuated"})
+    assert run.status_code == 201, run.text
+    began = time.monotonic()
+    answer = api.get(f"/api/v1/runs/{run.json()['id']}/graph")
+    assert answer.status_code == 200
+    assert answer.json()["size"] == 4_000
+    assert time.monotonic() - began < SECONDS
+    assert api.post(f"/api/v1/runs/{run.json()['id']}/cancel").status_code == 200
+
+
+def test_a_graph_is_grouped_once_for_all_who_look_at_it(server: Serving, api: httpx.Client) -> None:
+    graph = Graph([NodeSpec("a", "a"), NodeSpec("b", "b")])
+    assert server.service.grouping_of(graph) is server.service.grouping_of(Graph.load(graph.document))
 
 
 def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(

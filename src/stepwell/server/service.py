@@ -16,6 +16,7 @@ from ..engine import Engine, Run
 from ..engine.code.graphs import load_outline
 from ..engine.code.registering import KnownHandlers
 from ..engine.recent import Recent
+from ..engine.reports.graphs import grouping_of
 from ..engine.reports.grouping import Grouping
 from ..engine.runs.stored import StoredRun
 from ..handlers import Handlers
@@ -110,11 +111,19 @@ class ServerProcess:
         return self.engine.parts.code.graphs.get(digest, run_id)
 
     def grouping(self, digest: Digest, run_id: RunId) -> Grouping:
-        """The groups of a graph that a run has or had; those of graphs that were shown last are kept."""
-        found = self._groupings.get(digest)
-        if found is None:
-            found = self._groupings[digest] = Grouping(load_outline(self.store, digest, run_id))
-        return found
+        """The groups of a graph that a run has or had."""
+        return self._grouping(digest, lambda: Grouping(load_outline(self.store, digest, run_id)))
+
+    def grouping_of(self, graph: Graph) -> Grouping:
+        """The groups of the graph of a workflow."""
+        return self._grouping(graph.digest, lambda: grouping_of(graph))
+
+    def _grouping(self, digest: Digest, make: Callable[[], Grouping]) -> Grouping:
+        """Those of graphs that were shown last are kept."""
+        grouping = self._groupings.get(digest)
+        if grouping is None:
+            grouping = self._groupings[digest] = make()
+        return grouping
 
     def run(self, run_id: str) -> Run:
         return Run(self.engine.parts, self.row(run_id).id)

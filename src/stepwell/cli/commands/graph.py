@@ -13,7 +13,7 @@ from ...base.clock import SECOND
 from ...core.graph import Graph, to_dot, to_frozen, to_mermaid
 from ...core.store import reader
 from ...engine.code.graphs import load_outline
-from ...engine.reports.graphs import run_graph, workflow_graph
+from ...engine.reports.graphs import grouping_of, run_graph, workflow_graph
 from ...engine.reports.grouping import Grouping
 from ...engine.runs.stored import StoredRun
 from ...errors import DefinitionError, InputError
@@ -52,20 +52,24 @@ def graph(
     if workflow is not None:
         if at is not None:
             raise InputError(f"--at {at} is for runs: {what} is a workflow")
-        record = partial(workflow_graph, *workflow, open_group or ())
+        record = partial(_record, *workflow, open_group or ())
         return _show(what, workflow.graph, None, record if as_json else None, svg=svg, dot=dot)
     with connection.store() as store:
         if no_target is not None and reader.get_run(store, what) is None:
             raise no_target
         stored = stored_document(connection, store, what)
         if stored is not None:
-            record = partial(workflow_graph, stored.name, stored.graph, open_group or ())
+            record = partial(_record, stored.name, stored.graph, open_group or ())
             return _show(what, stored.graph, None, record if as_json else None, svg=svg, dot=dot)
         run = StoredRun(store, find_run(store, what))
         if as_json:
             find = lambda digest, run_id: Grouping(load_outline(store, digest, run_id))  # noqa: E731
             return say(json_text(run_graph(run, find, open_group or (), at)))
         _show(what, *run.present_graph(), None, svg=svg, dot=dot)
+
+
+def _record(name: str, graph: Graph, open_groups: Sequence[str]) -> GraphRecord:
+    return workflow_graph(name, graph.digest, grouping_of(graph), open_groups)
 
 
 def _show(

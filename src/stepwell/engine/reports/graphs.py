@@ -23,8 +23,13 @@ FindGrouping: TypeAlias = Callable[[Digest, RunId], Grouping]
 """Gives the groups of a graph that a run has or had."""
 
 
-def workflow_graph(workflow: str, graph: Graph, open_groups: Iterable[str] = ()) -> GraphRecord:
-    return _record(workflow, graph.digest, Grouping(Outline(graph.document.decode())), open_groups)
+def workflow_graph(workflow: str, digest: Digest, grouping: Grouping, open_groups: Iterable[str] = ()) -> GraphRecord:
+    return _record(workflow, digest, grouping, open_groups)
+
+
+def grouping_of(graph: Graph) -> Grouping:
+    """The groups of a graph that no run may have."""
+    return Grouping(Outline(graph.document.decode()))
 
 
 def run_graph(

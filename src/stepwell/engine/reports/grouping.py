@@ -25,7 +25,7 @@ MAX_ITEMS = 250
 """Items from which on a group is divided into parts."""
 
 GroupKind: TypeAlias = Literal["fan", "alike", "level", "levels", "part"]
-_STEM = re.compile(r"[\W_]*(?:0x)?\d.*", re.DOTALL)
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +54,7 @@ class Grouping:
 
     def __init__(self, outline: Outline, visible: int = MAX_VISIBLE) -> None:
         self.outline, self._visible = outline, visible
-        self.stems = [_STEM.sub("", name) or name for name in outline.names]
+        self.stems = [*map(_stem, outline.names)]
         self.levels = outline.levels
         span = 1 + max(self.levels, default=0) // (visible // 2)
         ordered = sorted(range(len(outline)), key=self.levels.__getitem__)
@@ -153,6 +153,20 @@ class Grouping:
                 yield from self._members(item.items)
             else:
                 yield item
+
+
+def _stem(name: str) -> str:
+    """The kind of a name: what stands before its first digit, without the punctuation between. A name is anybody's, so a
+    pattern that tries `_*` at each of many `_` is too slow.
+
+    >>> _stem("page_007"), _stem("chunk-0xff"), _stem("7th"), _stem("__plain__")
+    ('page', 'chunk', '7th', '__plain__')
+    """
+    digit = _DIGIT.search(name)
+    end = len(name) if digit is None else digit.start()
+    while digit is not None and end and not name[end - 1].isalnum():
+        end -= 1
+    return name[:end] or name
 
 
 def _depth(group: Group) -> int:

@@ -165,4 +165,6 @@ def get_workflow_graph(
         graph = service.graph(known.digest)
     else:
         graph = service.engine.parts.documents.document(_version(service, name, version)).graph
-    return workflow_graph(name, graph, open or ()) if format == "json" else drawn(graph, None, format)
+    if format == "json":
+        return workflow_graph(name, graph.digest, service.grouping_of(graph), open or ())
+    return drawn(graph, None, format)
