@@ -260,7 +260,7 @@ def test_what_is_in_the_way_of_a_state_stops_only_that(root: Path, engine: Engin
     clock.now += 61
     assert set(pipeline.build(engine=engine).failed) == {"copy b"}
     assert ledger.take() == ["b"]
-    report = pipeline.build(["copy b"], engine=engine, force=True)
+    report = pipeline.build("copy b", engine=engine, force=True)
     assert (report.produced, report.failed) == (("copy b",), {})
     assert set(statuses(pipeline).values()) == {"fresh"}
     (aside,) = (root / ".stepwell/aside").glob("*/out/b/2.txt" if several else "*/out/b.txt")

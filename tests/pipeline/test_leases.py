@@ -6,15 +6,18 @@ import json
 import os
 import threading
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell.errors import PipelineBusy
+from stepwell import Engine
+from stepwell.errors import InputError, PipelineBusy
 from stepwell.pipeline.states.files import lease
 from stepwell.pipeline.states.files.lease import LEASE_SECONDS, renewing
 from stepwell.pipeline.states.files.store import FileStates
+from tests.pipeline.blog import make_blog
 
 OLD = LEASE_SECONDS + 5
 
@@ -71,6 +74,17 @@ def test_only_who_is_silent_by_both_clocks_loses_the_lease(
             assert not holds()
             assert second.lease_number("p") == 3  # odd, and another one: the former had 1
     assert second.lease_number("p") == 4  # the former holder has signed a file that nobody reads any more
+
+
+def test_a_build_waits_as_long_as_it_may(root: Path, engine: Engine) -> None:
+    blog = make_blog(root)
+    with blog.store.lease(blog.name, 0.0):
+        for patience in (0, timedelta(milliseconds=1)):
+            with pytest.raises(PipelineBusy):
+                blog.build(engine=engine, patience=patience)
+    for wrong in (-1, "60", timedelta(seconds=-1)):
+        with pytest.raises(InputError, match=r"patience=.*: expected a number of seconds from 0"):
+            blog.build(engine=engine, patience=wrong)  # type: ignore[arg-type]
 
 
 def test_who_comes_while_another_takes_over_replaces_nothing(root: Path) -> None:

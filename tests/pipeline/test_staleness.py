@@ -354,12 +354,17 @@ def test_build_of_a_target_makes_only_what_it_needs(root: Path, engine: Engine, 
     blog = make_blog(root, ledger)
     for date in (A, B):
         write(root, f"daily/{date}/a.txt", f"Hello {date}")
-    blog.build([f"final/{A}-digest.md"], engine=engine)
+    blog.build(f"final/{A}-digest.md", engine=engine)
     assert ledger.take() == [f"digest {A}", f"summary {A}"]
-    blog.build([f"final/{A}-digest.md"], engine=engine, force=True)
+    blog.build(f"final/{A}-digest.md", engine=engine, force=True)
     assert ledger.take() == [f"digest {A}"]
-    blog.build(["summary"], engine=engine)
+    blog.build(f"summary {A}", "summary", engine=engine)
     assert ledger.take() == [f"summary {B}"]
+    blog.build(*(f"final/{date}-digest.md" for date in (A, B)), engine=engine, force=True)
+    assert sorted(ledger.take()) == [f"digest {A}", f"digest {B}"]
+    for verb in (blog.build, blog.plan, blog.accept, blog.invalidate):
+        with pytest.raises(InputError, match=r"expected a stage, an entity or the path of a state, got \['summary'\]"):
+            verb(["summary"])  # type: ignore[operator]
 
 
 def test_work_that_was_planned_for_another_root_is_refused(root: Path, tmp_path: Path) -> None:
@@ -421,9 +426,9 @@ def test_force_makes_what_is_fresh_again_in_its_order(
 ) -> None:
     everything = [f"digest {A}", f"digest {B}", "index", f"summary {A}", f"summary {B}"]
     for targets, forced in (((), everything), ((A,), everything[::3]), (("index",), ["index"])):
-        plan = blog.plan(targets, force=True)
+        plan = blog.plan(*targets, force=True)
         assert sorted(f"{each.stage} {each.entity}".strip() for each in (*plan.will_run, *plan.may_run)) == forced
-        report = blog.build(targets, engine=engine, force=True)
+        report = blog.build(*targets, engine=engine, force=True)
         assert ledger.take() == forced
         assert sorted(report.unchanged) == forced
         order = [each.split()[0] for each in report.produced]

@@ -54,7 +54,7 @@ def test_a_trigger_starts_a_workflow_once_for_each_state_and_content(root: Path,
     make().build(engine=engine)
     assert entities() == [A, B]
     make().build(engine=engine)
-    make().build([f"digest {B}"], engine=engine, force=True)
+    make().build(f"digest {B}", engine=engine, force=True)
     assert entities() == [A, B]
     write(root, f"daily/{A}/a.txt", "Changed")
     make().build(engine=engine)
@@ -84,7 +84,7 @@ def test_a_stored_trigger_starts_a_document_for_what_is_written_from_now_on(root
     write(root, f"daily/{B}/a.txt", "Hello")
     make_blog(root).build(engine=engine)
     assert announced() == [B]
-    make_blog(root).build([f"digest {B}"], engine=engine, force=True)
+    make_blog(root).build(f"digest {B}", engine=engine, force=True)
     assert announced() == [B]  # the same content
     write(root, f"daily/{B}/a.txt", "Changed")
     make_blog(root).build(engine=engine)
@@ -177,7 +177,7 @@ def test_what_was_fresh_before_the_first_build_with_a_trigger_starts_nothing(
     pipeline.invalidate("out/one.md")
     write(root, "notes/two.txt", "2")
     write(root, "notes/three.txt", "3")
-    pipeline.build(["article two"], engine=engine)
+    pipeline.build("article two", engine=engine)
     make(root, engine).build(engine=engine)
     assert _announced(engine) == ["one", "three"]
     make(root, engine).build(engine=engine, existing=True)

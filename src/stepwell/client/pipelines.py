@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..base.clock import Duration
+from ..engine.checking import checked_seconds
 from ..errors import InputError, PipelineBusy, PipelineError
 from .transport import Transport, path_of
 
@@ -47,25 +49,22 @@ class RemotePipeline:
     def failures(self) -> dict[str, dict[str, Any]]:
         return dict(self._transport.get(self._path("failures"))["failures"])
 
-    def plan(
-        self, targets: Sequence[str] = (), *, force: bool = False, after: Sequence[RemotePipeline] = ()
-    ) -> dict[str, Any]:
+    def plan(self, *targets: str, force: bool = False, after: Sequence[RemotePipeline] = ()) -> dict[str, Any]:
         """What a scan will do, `after` those of other pipelines."""
         body = {"targets": list(targets), "force": force, "dry_run": True, "after": [each.name for each in after]}
         return dict(self._transport.post(self._path("scan"), body, repeatable=True))
 
     def build(
         self,
-        targets: Sequence[str] = (),
-        *,
+        *targets: str,
         force: bool = False,
         existing: bool = False,
         progress: Callable[[Mapping[str, int]], None] | None = None,
-        patience: float = 3_600.0,
+        patience: Duration = 3_600.0,
     ) -> dict[str, Any]:
-        """Ask for a scan, after waiting up to `patience` seconds for another one; wait for its end and return the report."""
+        """Ask for a scan, after waiting up to `patience` for another one; wait for its end and return the report."""
         body = {"targets": list(targets), "force": force, "existing": existing}
-        until = time.monotonic() + patience
+        until = time.monotonic() + checked_seconds("patience", patience)
         while True:
             try:
                 scan = self._transport.post(self._path("scan"), body)

@@ -238,12 +238,15 @@ class View:
 
         A target is a stage, an entity, `stage entity`, or a path, which may have globs.
         """
-        wanted = dict.fromkeys(targets)
+        wanted = list(targets)
         if not wanted:
             return []
+        for target in wanted:
+            if not isinstance(target, str):
+                raise InputError(f"expected a stage, an entity or the path of a state, got {shown(target)}")
         names, globs = self._units_by_name(), 0
         found: dict[Unit, None] = {}
-        for target in wanted:
+        for target in dict.fromkeys(wanted):
             units = next((of[target] for of in names if target in of), None)
             if units is None and not _GLOB.isdisjoint(target):
                 globs += 1

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..base.clock import utc_text
+from ..base.clock import SECONDS_NEEDED, Duration, in_seconds, is_seconds, utc_text
+from ..base.words import shown
 from ..errors import InputError
 from .definition import PipelineDefinition
 from .patterns.paths import checked_path
@@ -49,39 +50,40 @@ class Pipeline(PipelineDefinition):
         """Explain the status of a state, named by its path."""
         return self.view().why(state)
 
-    def plan(
-        self, targets: Iterable[str] = (), *, force: bool = False, after: Iterable[PipelineDefinition] = ()
-    ) -> BuildPlan:
+    def plan(self, *targets: str, force: bool = False, after: Iterable[PipelineDefinition] = ()) -> BuildPlan:
         """What `build` will run, and what it may run because it is below that: `after` other pipelines were built."""
         from .foreseen import Foreseen
         from .looking import View
 
-        given, foreseen = list(targets), Foreseen()
+        foreseen = Foreseen()
         for pipeline in after:
             if pipeline.root == self.root:
-                plan = View(pipeline, foreseen=foreseen).plan(given, force=force)
+                plan = View(pipeline, foreseen=foreseen).plan(targets, force=force)
                 for state in (*plan.will_run, *plan.may_run):
                     foreseen.add_state(pipeline, state.stage, state.entity, state.outputs)
                 for stage in plan.may_appear:
                     foreseen.add_stage(pipeline, stage)
-        return View(self, foreseen=foreseen).plan(given, force=force)
+        return View(self, foreseen=foreseen).plan(targets, force=force)
 
     def build(
         self,
-        targets: Iterable[str] = (),
-        *,
+        *targets: str,
         engine: Engine | str | None = None,
         force: bool = False,
-        patience: float = 3_600.0,
+        patience: Duration = 3_600.0,
         existing: bool = False,
     ) -> BuildReport:
         """Make what is missing or stale: all of it, or what `targets` (states, entities, stages) need.
 
-        With `existing`, triggers also fire for states older than the trigger, once for each content as always.
+        While another process builds it, wait up to `patience`. With `existing`, triggers also fire for states older than
+        the trigger, once for each content as always.
         """
         from .building.build_once import build_once
 
-        return build_once(self, targets, engine=engine, force=force, patience=patience, existing=existing)
+        seconds = in_seconds(patience)
+        if not is_seconds(seconds):
+            raise InputError(f"patience={shown(patience)}: expected {SECONDS_NEEDED}")
+        return build_once(self, targets, engine=engine, force=force, patience=seconds, existing=existing)
 
     def accept(self, *targets: str) -> list[str]:
         """Record states as made by the present code from the present inputs, also those that nobody recorded. Returns their

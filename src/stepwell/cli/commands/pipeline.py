@@ -49,15 +49,12 @@ class LocalPipeline:
         failures = read_failures(self.pipeline.store.notes, self.pipeline.name)
         return {unit: failure.to_dict() for unit, failure in sorted(failures.items())}
 
-    def plan(
-        self, targets: Sequence[str] = (), *, force: bool = False, after: Sequence[LocalPipeline] = ()
-    ) -> Mapping[str, Any]:
-        return self.pipeline.plan(targets, force=force, after=[each.pipeline for each in after]).to_dict()
+    def plan(self, *targets: str, force: bool = False, after: Sequence[LocalPipeline] = ()) -> Mapping[str, Any]:
+        return self.pipeline.plan(*targets, force=force, after=[each.pipeline for each in after]).to_dict()
 
     def build(
         self,
-        targets: Sequence[str] = (),
-        *,
+        *targets: str,
         force: bool = False,
         existing: bool = False,
         progress: Callable[[Mapping[str, int]], None] | None = None,
@@ -176,7 +173,7 @@ def build(
     pipelines: Sequence[Any] = _in_order(place, _asked(place, named))
     targets = targets or ()
     if dry_run:
-        plans = [each.plan(targets, force=force, after=pipelines[:place]) for place, each in enumerate(pipelines)]
+        plans = [each.plan(*targets, force=force, after=pipelines[:place]) for place, each in enumerate(pipelines)]
         if as_json:
             _tell(plans)
         else:
@@ -185,7 +182,7 @@ def build(
     reports = []
     for pipeline in pipelines:
         with BuildProgress(pipeline.name, quiet=as_json or not sys.stderr.isatty()) as progress:
-            reports.append(pipeline.build(targets, force=force, existing=existing, progress=progress))
+            reports.append(pipeline.build(*targets, force=force, existing=existing, progress=progress))
     if as_json:
         _tell(reports)
     else:

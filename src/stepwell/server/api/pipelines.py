@@ -203,7 +203,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: ScanReque
     given, pipeline = body or ScanRequest(), _pipeline(service, name)
     if given.dry_run:
         before = [_pipeline(service, each) for each in dict.fromkeys(given.after)]
-        return pipeline.plan(given.targets, force=given.force, after=before).to_dict()
+        return pipeline.plan(*given.targets, force=given.force, after=before).to_dict()
     if service.worker is None and not living(service.store):
         raise HttpProblem(409, "this server has no runner, and no worker is alive that could make states: start one")
     if given.targets:
