@@ -118,6 +118,21 @@ def test_an_end_that_could_not_be_followed_is_tried_again_and_the_others_go_on()
     assert ending.world.triggers.get("then").error is None
 
 
+def test_an_end_that_cannot_be_followed_for_a_day_is_left_out() -> None:
+    ending = Ending()
+
+    def refuse(asked: Start) -> bool:
+        raise InputError("it does not fit")
+
+    ending.world.clock.advance(1)
+    ending.end_one()
+    for seconds, left_out in ((0, 0), (86_000, 0), (500, 1)):
+        ending.world.clock.advance(seconds)
+        firing_room.Firing(ending.world.store, refuse).fire_due()
+        assert ending.world.triggers.get("then").state.left_out == left_out
+    assert ending.world.triggers.get("then").error is None
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_a_process_killed_while_it_follows_ends_loses_and_doubles_nothing(after: bool) -> None:
     for kill_at in range(1, 8):

@@ -104,6 +104,10 @@ WRONG: list[tuple[Any, list[str]]] = [
     ({"name": "a", "workflow": "w", "run_finished": "w"}, ["starts itself"]),
     ({"name": "a", "workflow": "w", "webhook": "hunter"}, ["$.webhook: expected an object with scheme and secret"]),
     ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "delivery": 7}}, ["$.webhook.delivery"]),
+    (
+        {"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "delivery": "{{ fire.time }}"}},
+        ["$.webhook.delivery: the template names 'fire'"],
+    ),
     ({"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "window_seconds": 7}}, ["does not say when"]),
     (
         {"name": "a", "workflow": "w", "webhook": {"secret": "secret:A", "scheme": "no", "sceret": 7}},

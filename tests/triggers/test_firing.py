@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.base.clock import SECOND
+from stepwell.base.ids import RunId
 from stepwell.core.model import PutRecord
+from stepwell.core.model.ops import Delete
 from stepwell.errors import InputError, StoreCorrupt
 from stepwell.triggers import Trigger, deciding
 from stepwell.triggers import firing as firing_room
@@ -163,6 +165,21 @@ def test_overlap_skip_leaves_out_what_comes_while_the_run_before_is_active() -> 
     process.fire_due()
     assert world.runs.times("t") == texts(10, 40)
     assert world.triggers.get("t").state.left_out == 2
+
+
+def test_a_run_that_was_deleted_is_not_waited_for() -> None:
+    world = World()
+    world.add(cron="*/10 * * * *", overlap="skip")
+    process = firing_room.Firing(world.store, Real(world))
+    world.clock.advance(10 * MINUTE)
+    process.fire_due()
+    first = RunId(f"t:{texts(10)[0]}")
+    end(world, first)
+    world.store.commit([Delete(first)])
+    world.clock.advance(10 * MINUTE)
+    process.fire_due()
+    assert world.runs.times("t") == texts(10, 20)
+    assert world.triggers.get("t").error is None
 
 
 def test_overlap_queue_starts_them_one_after_the_other() -> None:
