@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,3 +22,19 @@ def find() -> str:
     if found.returncode:
         raise RuntimeError(found.stderr.strip().splitlines()[-1])
     return found.stdout.strip()
+
+
+@contextmanager
+def window(profile: Path) -> Iterator[str]:
+    """A window as people have it, in which one tab is in sight and the others are hidden: where to connect to it. Of the pages
+    of a browser that Playwright starts, each believes that it is in sight."""
+    command = [find(), *FLAGS, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    with (
+        (profile.parent / "chromium.log").open("w") as log,
+        subprocess.Popen(command, stderr=subprocess.PIPE, stdout=log, text=True) as process,
+    ):
+        assert process.stderr is not None
+        try:
+            yield next(line.split()[-1] for line in process.stderr if "DevTools listening on" in line)
+        finally:
+            process.terminate()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from stepwell import Engine
 from stepwell.server.serving import Serving
@@ -26,15 +26,43 @@ EXPECTED = ("Failed to load resource",)
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def playwright() -> Iterator[Playwright]:
     """Not for the whole session: as long as Playwright is open, the thread of the tests has a running event loop, and tests of
     other files that begin one of their own would fail."""
     assert (BUILT / "index.html").exists(), "the web UI is not built: run `make ui`"
     expect.set_options(timeout=SECONDS * 1_000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.FLAGS)
-        yield browser
-        browser.close()
+        yield playwright
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.FLAGS)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def watch() -> Iterator[Callable[[Page], Page]]:
+    """Whatever this page writes to its console as an error, or its policy forbids, fails the test."""
+    problems: list[str] = []
+
+    def watch(page: Page) -> Page:
+        page.set_default_timeout(SECONDS * 1_000)
+        page.add_init_script(WATCH)
+        page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(f"{page.url}: {message.text}")
+                if message.type == "error" and not message.text.startswith(EXPECTED)
+                else None
+            ),
+        )
+        return page
+
+    yield watch
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
@@ -72,27 +100,12 @@ def engine(url: str, site: Serving) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def open_page(browser: Browser, site: Serving) -> Iterator[Callable[..., Page]]:
+def open_page(browser: Browser, site: Serving, watch: Callable[[Page], Page]) -> Iterator[Callable[..., Page]]:
     """Opens an address of the server, in a profile of its own."""
     contexts: list[BrowserContext] = []
-    problems: list[str] = []
-
-    def watch(page: Page) -> Page:
-        page.set_default_timeout(SECONDS * 1_000)
-        page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
-        page.on(
-            "console",
-            lambda message: (
-                problems.append(f"{page.url}: {message.text}")
-                if message.type == "error" and not message.text.startswith(EXPECTED)
-                else None
-            ),
-        )
-        return page
 
     def open_page(path: str = "/", **options: Any) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "base_url": site.url, **options})
-        context.add_init_script(WATCH)
         contexts.append(context)
         page = watch(context.new_page())
         page.goto(path)
@@ -101,4 +114,3 @@ def open_page(browser: Browser, site: Serving) -> Iterator[Callable[..., Page]]:
     yield open_page
     for context in contexts:
         context.close()
-    assert not problems, "\n".join(problems)

@@ -55,7 +55,9 @@ export function useRun(run_id: string, open: readonly string[], at: number | und
   const queries = useQueryClient();
   const run = useQuery(runQuery(run_id));
   const asked = useQuery(graphQuery(run_id, open, at));
-  const graph = useMemo(() => (asked.data ? readGraph(asked.data as GraphRecord) : null), [asked.data]);
+  // While the graph of another run is read, the one before is still there: neither its nodes nor its place in the journal count.
+  const record = asked.data as GraphRecord | undefined;
+  const graph = useMemo(() => (record?.run === run_id ? readGraph(record) : null), [record, run_id]);
   const [news, setNews] = useState<{ of: string; statuses: ReadonlyMap<string, NodeStatus> }>({
     of: "",
     statuses: new Map(),
@@ -79,7 +81,9 @@ export function useRun(run_id: string, open: readonly string[], at: number | und
         ended ||= kind === "journal" && entry.kind === "run";
         if (kind !== "journal" || !entry.node) continue;
         touched.add(entry.node);
-        if (entry.status) statuses.set(entry.node, entry.status as NodeStatus);
+        // What a claim makes of a node goes without saying, so that its entry has no status.
+        const status = entry.kind === "claimed" ? "RUNNING" : entry.status;
+        if (status) statuses.set(entry.node, status as NodeStatus);
         hidden ||= !graph?.byId.has(entry.node);
       }
       setNews({ of: run_id, statuses: anew ? new Map() : statuses });

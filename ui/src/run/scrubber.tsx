@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { History, Pause, Play, StepBack, StepForward } from "lucide-react";
 import { useEffect, useState } from "react";
 import { api, ask } from "@/api/client";
+import { useSession } from "@/shell/session";
 import { Button, IconButton } from "@/ui/button";
 import type { RunDetail } from "./data";
 import { Fork } from "./fork";
@@ -12,6 +13,7 @@ const STEP = 350;
 
 /** Drag through the history of a run: graph and statuses are shown as they were at that entry of the journal. */
 export function Scrubber({ run, seq, onChange }: Props) {
+  const { may } = useSession();
   const [playing, setPlaying] = useState(false);
   const [dragged, setDragged] = useState<number | null>(null);
   const [forking, setForking] = useState(false);
@@ -96,9 +98,11 @@ export function Scrubber({ run, seq, onChange }: Props) {
           <Button small icon={<History size={13} />} onClick={() => onChange(undefined)}>
             Back to now
           </Button>
-          <Button small onClick={() => setForking(true)}>
-            Fork from here
-          </Button>
+          {may("run") && (
+            <Button small onClick={() => setForking(true)}>
+              Fork from here
+            </Button>
+          )}
         </>
       )}
       {forking && <Fork run={run} at={seq ?? run.seq} onClose={() => setForking(false)} />}

@@ -137,7 +137,7 @@ function TriggerDialog({ trigger, onClose }: { trigger: Trigger; onClose: () => 
       title={name}
       description={trigger.description ?? whenOf(trigger)}
       footer={
-        may("author") && (
+        may("run") && (
           <>
             <Button icon={<Zap size={14} />} disabled={act.isPending} onClick={() => act.mutate("fire")}>
               Fire now

@@ -39,11 +39,14 @@ export function WorkflowPage() {
   });
   if (isPending) return <Loading />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
-  const tabs = TABS.filter((each) => each.value !== "versions" || data.kind !== "class");
+  const isStartable = may("run") && data.kind !== "pipeline";
+  const tabs = TABS.filter(
+    ({ value }) => (value !== "versions" || data.kind !== "class") && (value !== "start" || isStartable),
+  );
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <PageHead title={data.name} note={data.kind}>
-        {may("run") && data.kind !== "pipeline" && (
+        {isStartable && (
           <Button
             look="primary"
             small
