@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -13,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from stepwell.base.secret_refs import SecretRef
 from stepwell.base.secrets import Secrets
 from stepwell.errors import DefinitionError, PermanentError
-from stepwell.handlers import Handlers, Problem, handler
+from stepwell.handlers import Handlers, Problem, handler, registry
 
 
 class Place(BaseModel):
@@ -43,6 +45,26 @@ def test_listing_handlers_loads_nothing_heavy():
         "assert 'http_request' in handlers; print([m for m in ('pydantic', 'httpx', 'jinja2') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_threads_that_use_the_handlers_of_a_module_first_all_find_them(tmp_path, monkeypatch):
+    text = "from stepwell import handler\n@handler('{0}')\ndef {0}(ctx, config: dict) -> dict: ...\n"
+    for name in ("early", "late"):
+        (tmp_path / f"{name}_handlers.py").write_text(text.format(name))
+    monkeypatch.syspath_prepend(tmp_path)
+    handlers = Handlers(["early_handlers", "late_handlers"])
+    arrived = threading.Barrier(4)
+    original = registry._imported
+
+    def imported(module):
+        found = original(module)
+        if module == "early_handlers":
+            arrived.wait(30)  # each has imported it before one of them goes on
+        return found
+
+    monkeypatch.setattr(registry, "_imported", imported)
+    with ThreadPoolExecutor(4) as threads:
+        assert [each.name for each in threads.map(handlers.__getitem__, ["late"] * 4)] == ["late"] * 4
 
 
 def test_a_handler_is_described_by_its_function():

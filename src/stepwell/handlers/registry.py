@@ -76,12 +76,12 @@ class Handlers(Mapping[str, Handler]):
             access = Access(known, kept.owned_by(owners_of(known)), allowed_networks(private_networks), programs)
         self.access = access
         self._given: dict[str, Handler] = {}
-        self._modules: list[str] = []
+        self._modules: tuple[str, ...] = ()
         self._loaded: dict[str, Handler] = {}
         self._points: dict[str, Any] | None = None
         for each in given:
             if isinstance(each, str):
-                self._modules.append(each)
+                self._modules += (each,)
             elif isinstance(each, Handler):
                 self._add(each)
             else:
@@ -189,11 +189,12 @@ class Handlers(Mapping[str, Handler]):
             raise DefinitionError(problem, where=handler.where)
 
     def _import_given(self) -> None:
-        while self._modules:
-            for thing in list(vars(_imported(self._modules[0])).values()):
+        """Several threads may do this at once: what one does again changes nothing."""
+        while modules := self._modules:
+            for thing in list(vars(_imported(modules[0])).values()):
                 if isinstance(thing, Handler):
                     self._add(thing)
-            del self._modules[0]
+            self._modules = modules[1:]
 
     def _entry_points(self) -> dict[str, Any]:
         if self._points is None:

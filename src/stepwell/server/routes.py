@@ -25,12 +25,13 @@ from .access.guard import PRINCIPAL, Principal
 from .access.tokens import allows
 from .problems import MEDIA_TYPE, HttpProblem
 from .service import Given, ServerProcess
+from .threads import ThreadKind
 
 JSON = "application/json"
 
 
 def bound(
-    endpoint: Callable[..., Any], service: ServerProcess, options: dict[str, Any], *, commits: bool
+    endpoint: Callable[..., Any], service: ServerProcess, options: dict[str, Any], threads: ThreadKind
 ) -> Callable[..., Any]:
     """The function that FastAPI calls for an endpoint: it has the same parameters except the service."""
     hints = get_type_hints(endpoint, include_extras=True)
@@ -46,27 +47,18 @@ def bound(
     def written(returned: Any, values: Mapping[str, Any]) -> Response:
         return _written(returned, status, next((value for value in values.values() if type(value) is Response), None))
 
-    made: Callable[..., Any]
-    if inspect.iscoroutinefunction(endpoint):
+    is_coroutine = inspect.iscoroutinefunction(endpoint)
 
-        async def made(**values: Any) -> Response:
+    async def made(**values: Any) -> Response:
+        if is_coroutine:
             return written(await endpoint(**injected, **values), values)
-
-    elif commits:
-
-        async def made(**values: Any) -> Response:
-            return await service.commit(lambda: written(endpoint(**injected, **values), values))
-
-    else:
-
-        def made(**values: Any) -> Response:
-            return written(endpoint(**injected, **values), values)
+        return await service.threads.run(threads, lambda: written(endpoint(**injected, **values), values))
 
     functools.update_wrapper(made, endpoint)
     summary, description = _summary(endpoint)
     options["summary"] = summary
     made.__doc__ = description
-    made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[union-attr]
+    made.__signature__ = signature.replace(parameters=parameters, return_annotation=returns)  # type: ignore[attr-defined]
     return made
 
 
@@ -91,6 +83,8 @@ def _written(returned: Any, status: int, response: Response | None) -> Response:
 
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+SHORT = 64 * 1024
+"""Bytes of a body that is read on the loop; a longer one would hold it up."""
 SCOPE = "x-scope"
 OPEN = "x-open"
 
@@ -99,8 +93,9 @@ class StrictRequest(Request):
     """A request whose body is JSON without surprises: not too deep, no key twice, no NaN, no half of a character."""
 
     async def json(self) -> Any:
+        body, threads = await self.body(), self.app.state.service.threads
         try:
-            read = read_text(await self.body(), "json")
+            read = read_text(body, "json") if len(body) < SHORT else await threads.run("check", read_text, body, "json")
         except Unreadable as error:
             place = f" (line {error.line}, column {error.column})" if error.line else ""
             raise HttpProblem(400, f"the body is refused: {error.message}{place}") from None
@@ -187,18 +182,17 @@ class Routes:
 
     @routes.get("/runs/{run_id}", "read")
     def get_run(run_id: str, service: Given) -> RunDetail: ...
+
+    An endpoint that is no coroutine is called in a thread: of those that commit, of those that read, or as `threads` says.
     """
 
     def __init__(self, tag: str, prefix: str = "/api/v1") -> None:
         self._tag, self._prefix = tag, prefix
-        self._declared: list[tuple[str, Callable[..., Any], dict[str, Any]]] = []
+        self._declared: list[tuple[str, Callable[..., Any], ThreadKind, dict[str, Any]]] = []
 
     def add_to(self, app: FastAPI) -> None:
-        for path, endpoint, options in self._declared:
-            scope = options["openapi_extra"].get(SCOPE)
-            called = bound(
-                endpoint, app.state.service, options, commits=scope in SCOPES[1:] and options["methods"] != ["GET"]
-            )
+        for path, endpoint, threads, options in self._declared:
+            called = bound(endpoint, app.state.service, options, threads)
             app.router.add_api_route(self._prefix + path, called, route_class_override=GuardedRoute, **options)
 
     def get(self, path: str, scope: Scope, **options: Any) -> Callable[[Endpoint], Endpoint]:
@@ -224,11 +218,13 @@ class Routes:
         more: Mapping[str, Any] = {SCOPE: scope} if scope is not None else {OPEN: True, "security": []}
         extra = {**options.pop("openapi_extra", {}), **more}
         responses = _described(options.pop("responses", {}))
+        usual: ThreadKind = "commit" if scope in SCOPES[1:] and method != "GET" else "read"
+        threads: ThreadKind = options.pop("threads", usual)
 
         def register(endpoint: Endpoint) -> Endpoint:
             common = {"methods": [method], "tags": [self._tag], "openapi_extra": extra, "responses": responses}
             declared = {**common, "operation_id": endpoint.__name__, "status_code": 200, **options}
-            self._declared.append((path, endpoint, declared))
+            self._declared.append((path, endpoint, threads, declared))
             return endpoint
 
         return register

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple, ParamSpec, TypeVar
-
-from anyio import CapacityLimiter, to_thread
 
 from ..base.ids import Digest, RunId
 from ..core.graph import Graph
@@ -26,6 +23,7 @@ from .hooks import Hooks
 from .problems import HttpProblem
 from .readiness import Readiness
 from .streams.states import StateFeed
+from .threads import RequestThreads
 
 if TYPE_CHECKING:
     from ..base.setting_types import ColourName
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from .streams.feed import Feed
 
 
-COMMITTING_THREADS = 16
-"""How many requests may commit at once; the others wait. Reads, and the tokens of callers, have the other threads."""
 KEPT_GROUPINGS = 32
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,25 +71,21 @@ class ServerProcess:
         self.pipelines: dict[str, Pipeline] = {each.name: each for each in pipelines}
         self.feed: Feed = Feed(store, self.graph)
         self.hooks = Hooks(self.handlers, self.engine, worker)
-        self.callers = Callers(store)
+        self.threads = RequestThreads()
+        self.callers = Callers(store, self.threads)
         self.readiness = Readiness(store)
         self.state_feed = StateFeed()
         self.requests: RequestCounts | None = None
         """What counts requests, once there is an application."""
-        self.replaying: CapacityLimiter | None = None
-        self._committing: CapacityLimiter | None = None
-        """Made on the loop that it is used on."""
 
     def close(self) -> None:
-        """End the streams. The caller closes the store and the worker."""
+        """End the streams and the threads. The caller closes the store and the worker."""
         self.feed.close()
+        self.threads.close()
 
     async def commit(self, call: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
-        """Make a call that commits, in a thread. Commits may wait for a busy store for half a minute; they have threads of
-        their own, so that nothing else waits with them."""
-        if self._committing is None:
-            self._committing = CapacityLimiter(COMMITTING_THREADS)
-        return await to_thread.run_sync(partial(call, *args, **keywords), limiter=self._committing)
+        """Make a call that commits, in a thread."""
+        return await self.threads.run("commit", call, *args, **keywords)
 
     def record_put(self, kind: str) -> None:
         """A record of this kind was put by this process."""

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from anyio import to_thread
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..core.store import Store
@@ -211,6 +210,6 @@ class _Server(uvicorn.Server):
         self.on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams first, which would go on as long as their clients."""
-        await to_thread.run_sync(self._service.close)
+        """End the streams first, which would go on as long as their clients. This waits for no thread: all may be busy."""
+        self._service.feed.end_streams()
         await super().shutdown(sockets)

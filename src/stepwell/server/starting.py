@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, Field
 
@@ -55,18 +55,26 @@ class StartInline(StartRequest):
     """With `graph`: the name of the workflow."""
 
 
+class Defined(NamedTuple):
+    """What is to run, and the engine that starts it."""
+
+    engine: Engine
+    definition: Definition
+
+
 def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
     """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
     documents = service.engine.parts.documents
     version = reader.get_version(service.store, "document", *parted(name))
     if version is not None:
-        return start_document(service, documents.checked(version), asked, key)
+        return start_defined(service, _defined(service, documents.checked(version), asked.input), asked, key)
     if parted(name)[1] is not None and reader.get_version(service.store, "document", parted(name)[0]) is not None:
         documents.row(name)  # which says what versions there are
     for engine in (service.worker, service.engine):
         given = None if engine is None else engine.parts.code.given.get(name)
         if engine is not None and given is not None:
-            return _start(service, engine, engine.parts.code.definition_of(_instance(given, asked.input)), asked, key)
+            definition = engine.parts.code.definition_of(_instance(given, asked.input))
+            return start_defined(service, Defined(engine, definition), asked, key)
     # A class that only workers have: its input is checked against the schema they registered.
     registered = registering.registered_workflow(service.store, name)
     if registered is None:
@@ -77,31 +85,28 @@ def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str |
         )
         raise HttpProblem(503, missing, headers={"Retry-After": "30"})
     definition = registering.registered_definition(service.store, registered, asked.input)
-    return _start(service, service.engine, definition, asked, key)
+    return start_defined(service, Defined(service.engine, definition), asked, key)
 
 
-def start_document(
-    service: ServerProcess, document: Document, asked: StartRequest, key: str | None
-) -> tuple[RunRow, bool]:
-    """A run of a document, stored or not. If its nodes need something that is not here, other workers run it."""
+def _defined(service: ServerProcess, document: Document, values: dict[str, Any]) -> Defined:
+    """A document, stored or not. If its nodes need something that is not here, other workers run it."""
     worker = service.worker
     if worker is not None:
         try:
-            definition = worker.parts.code.definition_of_document(document, asked.input, works=True)
-            return _start(service, worker, definition, asked, key)
+            return Defined(worker, worker.parts.code.definition_of_document(document, values, works=True))
         except MissingJob:
             pass
-    definition = service.engine.parts.code.definition_of_document(document, asked.input, works=False)
-    return _start(service, service.engine, definition, asked, key)
+    definition = service.engine.parts.code.definition_of_document(document, values, works=False)
+    return Defined(service.engine, definition)
 
 
-def start_given(service: ServerProcess, asked: StartInline, key: str | None) -> tuple[RunRow, bool]:
-    """A run of what came with the request. A graph names jobs: they run where they are registered, and nowhere else."""
+def define_inline(service: ServerProcess, asked: StartInline) -> Defined:
+    """What came with the request, checked. A graph names jobs: they run where they are registered, and nowhere else."""
     document, graph, workflow = asked.document, asked.graph, asked.workflow
     if (document is None) == (graph is None):
         raise InputError("either `document` or `graph` is needed, which say what is to run")
     if document is not None:
-        return start_document(service, Document(document, service.handlers), asked, key)
+        return _defined(service, Document(document, service.handlers), asked.input)
     if workflow is None or not workflow.strip() or not workflow.isprintable():
         raise InputError("`workflow` is needed beside `graph`: the name that runs of it have")
     if asked.input:
@@ -116,12 +121,14 @@ def start_given(service: ServerProcess, asked: StartInline, key: str | None) -> 
         None,
         service.engine.parts.code.for_data(),
     )
-    return _start(service, service.engine, definition, asked, key)
+    return Defined(service.engine, definition)
 
 
-def _start(
-    service: ServerProcess, engine: Engine, definition: Definition, asked: StartRequest, key: str | None
+def start_defined(
+    service: ServerProcess, defined: Defined, asked: StartRequest, key: str | None
 ) -> tuple[RunRow, bool]:
+    """The run, and whether it is new."""
+    engine, definition = defined
     chosen = new_run_id() if asked.run_id is None else checked_run_id(asked.run_id)
     known = asked.run_id is not None and reader.get_run(service.store, chosen) is not None
     options = asked.model_dump(include={"priority", "deadline", "seed", "tags"})

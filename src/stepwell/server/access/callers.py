@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from anyio import to_thread
-
 from ...base.clock import SECOND
 from ...base.codec import sha256
 from ...core.store import Store
 from ...engine.recent import Recent
+from ..threads import RequestThreads
 from . import sessions, tokens
 from .tokens import Token
 
@@ -31,8 +30,9 @@ class Caller(NamedTuple):
 
 
 class Callers:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, threads: RequestThreads) -> None:
         self._store = store
+        self._threads = threads
         self._found: Recent[tuple[str, str], Caller] = Recent(1_000)
         """By kind and hash. Unknown tokens are not cached."""
         self._no_token_until = 0.0
@@ -60,7 +60,7 @@ class Callers:
     async def cookie(self) -> str | None:
         """The name of the cookie of sessions, once there was a session."""
         if self._cookie is None:
-            self._cookie = await to_thread.run_sync(sessions.cookie_name, self._store)
+            self._cookie = await self._threads.run("caller", sessions.cookie_name, self._store)
         return self._cookie
 
     async def any_token(self) -> bool:
@@ -68,7 +68,7 @@ class Callers:
         if self._has_tokens or time.monotonic() < self._no_token_until:
             return self._has_tokens
         changes, until = self.changes, time.monotonic() + REMEMBERED_SECONDS
-        found = await to_thread.run_sync(tokens.any_token, self._store)
+        found = await self._threads.run("caller", tokens.any_token, self._store)
         if found or changes == self.changes:
             self._has_tokens, self._no_token_until = found, until
         return found
@@ -79,7 +79,7 @@ class Callers:
         if caller is not None and time.monotonic() < caller.until:
             return caller
         changes = self.changes
-        caller = await to_thread.run_sync(self._look, find, text)
+        caller = await self._threads.run("caller", self._look, find, text)
         if caller is not None and changes == self.changes:
             self._found[key] = caller
         return caller

@@ -6,6 +6,7 @@ and the caller. The web UI is served before the caller is looked at.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
 import socket
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...answers.scopes import SCOPES
 from ...answers.scopes import Scope as Right
 from ..problems import HttpProblem, problem_of, problem_response
+from ..threads import closing
 from ..web_ui import WebUi
 from .callers import Caller, Callers
 from .tokens import Token
@@ -104,8 +106,9 @@ class Guard:
             if scope["path"] not in self._open and not scope["path"].startswith(self._open_below):
                 scope[PRINCIPAL] = await self._who(scope, headers)
             await self.app(scope, body.receive, answer.send)
-        except Exception as error:
-            told = problem_of(error)
+        except (Exception, asyncio.CancelledError) as error:
+            # A request is cancelled when the server ends and has waited long enough.
+            told = closing() if isinstance(error, asyncio.CancelledError) else problem_of(error)
             if not answer.begun:
                 await problem_response(told, scope["path"])(scope, receive, answer.send)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
-from anyio import to_thread
 from fastapi import Header, Query
 from starlette.requests import Request
 
@@ -62,7 +61,7 @@ class Visitor:
         if self._token is None or (is_new and time.monotonic() < self._checked_at + TOKEN_SECONDS):
             return True
         self._checked_at, self._changes = time.monotonic(), self._service.callers.changes
-        return await to_thread.run_sync(self._is_valid, self._token.id)
+        return await self._service.threads.run("caller", self._is_valid, self._token.id)
 
     def _is_valid(self, token_id: str) -> bool:
         store = self._service.store
@@ -96,7 +95,7 @@ async def follow_run(
 
     `reset`: the run is not the one it was (deleted, created again); begin anew, without Last-Event-ID.
     """
-    row = await to_thread.run_sync(service.row, run_id)
+    row = await service.threads.run("stream", service.row, run_id)
     place = _place(last_event_id)
     place = (0 if after is None else after) if place is None else place
     return EventStream(
@@ -144,22 +143,22 @@ class _Journal:
                 rows.append(row)
         if self.behind or dropped or (rows and rows[-1].seq != self._place + len(rows)):
             asked = ListJournal(self.row.id, self._place, AT_ONCE)
-            (rows,) = await to_thread.run_sync(self._service.store.read, [asked])
+            (rows,) = await self._service.threads.run("stream", self._service.store.read, [asked])
             self.behind = len(rows) == AT_ONCE
         if not rows:
             return []
         if any(row.kind == "healed" for row in rows):
-            self.row = await to_thread.run_sync(self._service.row, self.row.id)
-        order = (await to_thread.run_sync(self._service.graph, self.row.digest, self.row.id)).order
+            self.row = await self._service.threads.run("stream", self._service.row, self.row.id)
+        order = (await self._service.threads.run("stream", self._service.graph, self.row.digest, self.row.id)).order
         self._place = rows[-1].seq
         return [journal_record(row, order) for row in rows]
 
     async def has_ended(self) -> bool:
-        self.row = await to_thread.run_sync(self._service.row, self.row.id)
+        self.row = await self._service.threads.run("stream", self._service.row, self.row.id)
         return self.row.status.terminal and self.row.seq <= self._place
 
     async def is_gone(self) -> bool:
-        now = await to_thread.run_sync(reader.get_run, self._service.store, self.row.id)
+        now = await self._service.threads.run("stream", reader.get_run, self._service.store, self.row.id)
         self.behind = now is not None and now.seq > self._place
         return now is None or now.created_at != self.row.created_at
 
@@ -185,12 +184,12 @@ async def _all_events(
     """Ids of this stream are times by which all ended runs were sent. So an id is sent, without an event, after each batch."""
     yield BEGIN
     with service.feed.watching(None) as watcher:
-        now = await to_thread.run_sync(service.store.now)
+        now = await service.threads.run("stream", service.store.now)
         lost = since is not None and not now - OLDEST < since <= now + SLACK
         place = now if since is None or lost else since
         yield moved(place)
         pages, told = _missed(service, None if lost else since), 0
-        while not lost and (page := await to_thread.run_sync(next, pages, None)) is not None:
+        while not lost and (page := await service.threads.run("stream", next, pages, None)) is not None:
             for row in page:
                 if run_matches(row, query):
                     yield written_event("run", _written(service, row), place)
@@ -243,8 +242,8 @@ async def follow_logs(
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
 ) -> EventStream:
     """What the bodies of a run log and print, as it is stored. After a break, lines of its last seconds may come twice."""
-    run = await to_thread.run_sync(service.stored, run_id)
-    index = None if node is None else await to_thread.run_sync(service.index_of, run, node)
+    run = await service.threads.run("stream", service.stored, run_id)
+    index = None if node is None else await service.threads.run("stream", service.index_of, run, node)
     lines = NewLines(run, LogSearch(index, attempt, since=_place(last_event_id)))
     return EventStream(
         service.feed.room(), _log_events(service, lines, Visitor(service, request), until_ended=until == "ended")
@@ -259,8 +258,8 @@ async def _log_events(
     quiet = 0.0
     look: Callable[[], Any] = lines.next
     while not service.feed.closed and await visitor.may_stay():
-        row = await to_thread.run_sync(reader.get_run, service.store, run_id)
-        found = await to_thread.run_sync(look)
+        row = await service.threads.run("stream", reader.get_run, service.store, run_id)
+        found = await service.threads.run("stream", look)
         for entry, line in found:
             yield event({"event": "log", "id": entry.at, "data": line_record(lines.run, entry, line)})
         if row is None or (until_ended and row.status.terminal):

@@ -22,9 +22,9 @@ async def healthz() -> HealthRecord:
 
 
 @routes.open("GET", "/readyz")
-def readyz(service: Given) -> HealthRecord:
+async def readyz(service: Given) -> HealthRecord:
     """The store takes what is committed: requests can be served."""
-    if not service.readiness.check():
+    if not await service.threads.run("caller", service.readiness.check):
         raise HttpProblem(503, "the store takes no commits", headers={"Retry-After": "2"})
     return {"status": "ready"}
 
@@ -32,6 +32,7 @@ def readyz(service: Given) -> HealthRecord:
 @routes.get(
     "/metrics",
     "read",
+    threads="view",
     response_class=Response,
     responses={200: {"description": "Metrics for Prometheus.", "content": {"text/plain": {}}}},
 )

@@ -96,7 +96,7 @@ def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptRecord
     return [attempt_record(attempt) for attempt in view.attempts]
 
 
-@routes.get("/runs/{run_id}/attempts", "read")
+@routes.get("/runs/{run_id}/attempts", "read", threads="view")
 def list_attempt_columns(
     run_id: str,
     service: Given,
@@ -163,6 +163,7 @@ def list_journal(
 @routes.get(
     "/runs/{run_id}/logs",
     "read",
+    threads="view",
     response_model=LinePage,
     responses={200: {"content": {"text/plain": {}}}},
 )
@@ -229,13 +230,13 @@ def list_effects(
     return paging.page(list(map(effect_data, found)), following)
 
 
-@routes.get("/runs/{run_id}/checkpoints", "read")
+@routes.get("/runs/{run_id}/checkpoints", "read", threads="view")
 def list_checkpoints(run_id: str, service: Given) -> list[LabelRecord]:
     """The checkpoints that bodies gave names to, in order."""
     return [label.to_dict() for label in service.run(run_id).checkpoints()]
 
 
-@routes.get("/runs/{run_id}/checkpoints/{at}", "read")
+@routes.get("/runs/{run_id}/checkpoints/{at}", "read", threads="view")
 def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> CheckpointRecord:
     """How the run stood at a `seq` of its journal, at a label, or at the checkpoint with a key."""
     run = service.run(run_id)
@@ -246,6 +247,7 @@ def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], servic
 @routes.get(
     "/runs/{run_id}/graph",
     "read",
+    threads="view",
     response_model=GraphRecord,
     responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
 )
@@ -266,7 +268,7 @@ def get_run_graph(
 _FROZEN: dict[int | str, dict[str, Any]] = {200: {"model": FrozenGraph}}
 
 
-@routes.get("/runs/{run_id}/graph/frozen", "read", response_class=Response, responses=_FROZEN)
+@routes.get("/runs/{run_id}/graph/frozen", "read", threads="view", response_class=Response, responses=_FROZEN)
 def get_frozen_graph(run_id: str, service: Given) -> Response:
     """The graph of a run in the form that can be edited and put back."""
     run = service.stored(run_id)
@@ -278,7 +280,7 @@ def _frozen(graph: Graph, created_at: int) -> Response:
     return Response(encode(to_frozen(graph, created_at / SECOND)), media_type="application/json")
 
 
-@routes.put("/runs/{run_id}/graph/frozen", "author", response_class=Response, responses=_FROZEN)
+@routes.put("/runs/{run_id}/graph/frozen", "author", threads="check", response_class=Response, responses=_FROZEN)
 def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> Response:
     """Have a run go on with an edited graph. Everything is checked first; what has completed must stay as it was."""
     if not body:

@@ -59,7 +59,7 @@ class Answers(BaseModel, use_attribute_docstrings=True):
     """The store's time, in microseconds since 1970."""
 
 
-@routes.post("/read", "read", response_model=Answers)
+@routes.post("/read", "read", threads="view", response_model=Answers)
 def read(body: Questions, service: Given) -> Any:
     """Ask the store. For `stepwell.Client`, which has all of a run's surface by it; others use the routes of runs."""
     try:

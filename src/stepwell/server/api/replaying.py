@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from anyio import CapacityLimiter, to_thread
-
 from ...answers.reports import MismatchRecord, ReplayOutcome
 from ...engine import Run
 from ...errors import DefinitionError, ReplayMismatch
@@ -13,19 +11,12 @@ from ..service import Given
 
 routes = Routes("replay")
 
-AT_ONCE = 2
-"""A replay runs bodies: the other threads are for requests that do not."""
 
-
-@routes.post("/runs/{run_id}/replay", "run")
-async def replay_run(run_id: str, service: Given) -> ReplayOutcome:
+@routes.post("/runs/{run_id}/replay", "run", threads="replay")
+def replay_run(run_id: str, service: Given) -> ReplayOutcome:
     """Run the bodies of a run again that may be repeated, with the code of this server and without the outside world. Nothing
     is stored, and the run stays as it is. 409: this server does not have the code."""
-    if service.replaying is None:
-        service.replaying = CapacityLimiter(AT_ONCE)
-    row = await to_thread.run_sync(service.row, run_id)
-    engine = service.worker or service.engine
-    return await to_thread.run_sync(_replay, engine.get(row.id), limiter=service.replaying)
+    return _replay((service.worker or service.engine).get(service.row(run_id).id))
 
 
 def _replay(run: Run) -> ReplayOutcome:

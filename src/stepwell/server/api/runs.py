@@ -25,7 +25,7 @@ from .. import paging
 from ..bodies import Body
 from ..routes import Routes
 from ..service import Given, ServerProcess
-from ..starting import StartInline, StartRequest, start_given, start_run
+from ..starting import StartInline, StartRequest, define_inline, start_defined, start_run
 
 routes = Routes("runs")
 
@@ -151,14 +151,17 @@ def _started(service: ServerProcess, response: Response, run: RunRow, is_new: bo
     status_code=201,
     responses={200: {"model": RunRecord, "description": "It was there."}},
 )
-def start_inline(
+async def start_inline(
     body: StartInline,
     service: Given,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> RunRecord:
     """Start a run of a document that is not stored, or of a graph. Jobs that it names run where they are registered."""
-    return _started(service, response, *start_given(service, body, idempotency_key))
+    defined = await service.threads.run("check", define_inline, service, body)
+    return await service.commit(
+        lambda: _started(service, response, *start_defined(service, defined, body, idempotency_key))
+    )
 
 
 @routes.get("/runs/{run_id}", "read")
@@ -173,20 +176,20 @@ def delete_run(run_id: str, service: Given) -> None:
     service.run(run_id).delete()
 
 
-@routes.get("/runs/{run_id}/results", "read")
+@routes.get("/runs/{run_id}/results", "read", threads="view")
 def get_results(run_id: str, service: Given) -> ResultsRecord:
     """What the run is for: the output of its last node, or those of its last nodes by name."""
     run = service.stored(run_id)
     return {"run": run.row.id, "status": run.row.status, "result": run.result()}
 
 
-@routes.get("/runs/{run_id}/metrics", "read")
+@routes.get("/runs/{run_id}/metrics", "read", threads="view")
 def get_run_metrics(run_id: str, service: Given) -> MetricsRecord:
     """The run in numbers, from its whole journal."""
     return service.stored(run_id).metrics().to_dict()
 
 
-@routes.get("/runs/{run_id}/why", "read")
+@routes.get("/runs/{run_id}/why", "read", threads="view")
 def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None) -> WhyDetail:
     """Why the run, or one of its nodes, stands as it does, down to the root."""
     run = service.stored(run_id)
@@ -196,7 +199,7 @@ def get_why(run_id: str, service: Given, node: Annotated[str | None, Query(max_l
     return why_detail(run, node, DEFAULT_STORE)
 
 
-@routes.get("/runs/{run_id}/audit", "read")
+@routes.get("/runs/{run_id}/audit", "read", threads="view")
 def get_audit(run_id: str, service: Given) -> AuditRecord:
     """Every invariant of the run, recomputed from its rows; no problems means that all hold."""
     from ...engine.reports.audit import audit_run
@@ -205,13 +208,13 @@ def get_audit(run_id: str, service: Given) -> AuditRecord:
     return audit_record(row, audit_run(service.store, row.id))
 
 
-@routes.get("/runs/{run_id}/failures", "read")
+@routes.get("/runs/{run_id}/failures", "read", threads="view")
 def get_failures(run_id: str, service: Given) -> FailuresRecord:
     """The nodes of the run that failed, by the class and the message of their errors."""
     return failures(service.stored(run_id))
 
 
-@routes.get("/runs/{run_id}/diff/{other}", "read")
+@routes.get("/runs/{run_id}/diff/{other}", "read", threads="view")
 def get_diff(
     run_id: str, other: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 1_000
 ) -> ComparisonRecord:

@@ -95,7 +95,7 @@ def list_triggers(service: Given, cursor: paging.Cursor = None, limit: paging.Li
 )
 async def add_trigger(request: Request, service: Given, response: Response) -> TriggerRecord:
     """Store a trigger, or a new version of it. A refusal lists every problem and its place."""
-    trigger = Trigger.of(await request.json())
+    trigger = await service.threads.run("check", Trigger.of, await request.json())
 
     def add() -> tuple[bool, StoredTrigger]:
         there = reader.get_record(service.store, RECORD, trigger.name) is not None

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ...answers.graphs import GraphRecord
@@ -45,7 +44,7 @@ async def _document(request: Request, service: ServerProcess) -> Document:
     if kind not in ("application/json", "application/yaml", "application/x-yaml", "text/yaml"):
         raise HttpProblem(415, f"a document is application/json or application/yaml, not {kind[:100]}")
     form: Form = "json" if kind == "application/json" else "yaml"
-    return await run_in_threadpool(Document.parse, body, service.handlers, form=form)
+    return await service.threads.run("check", Document.parse, body, service.handlers, form=form)
 
 
 @routes.get("/workflows", "read")
@@ -149,6 +148,7 @@ def activate_workflow(name: str, body: ActivateRequest, service: Given) -> Saved
 @routes.get(
     "/workflows/{name}/graph",
     "read",
+    threads="view",
     response_model=GraphRecord,
     responses={200: {"content": {"text/plain": {}, "image/svg+xml": {}}}},
 )

@@ -177,15 +177,20 @@ class Feed:
                 if not any(each.run_id == run_id for each in self._watchers) and run_id is not None:
                     self._places.pop(run_id, None)
 
-    def close(self) -> None:
+    def end_streams(self) -> None:
         with self._lock:
             self.closed = True
             for watcher in self._watchers:
                 watcher.closed = True
                 watcher.wake()
         self._poked.set()
-        if self._thread is not None:
-            self._thread.join(5)
+
+    def close(self) -> None:
+        """End the streams, and wait for the thread."""
+        self.end_streams()
+        thread = self._thread
+        if thread is not None:
+            thread.join(5)
 
     def _follow(self) -> None:
         """The thread of the feed, which ends with the last stream."""
