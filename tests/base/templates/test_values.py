@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.base import codec
-from stepwell.base.templates import NodeOutput, TemplateError, compile_expression, compile_template
+from stepwell.base.templates import NodeOutput, TemplateError, compile_expression, compile_template, template
 from stepwell.base.templates.filters import FILTERS
 from stepwell.base.templates.limits import (
     MAX_BITS,
@@ -227,6 +227,48 @@ def test_what_is_exactly_one_expression_keeps_its_type_and_all_else_is_text(text
 def test_what_is_not_one_expression_is_told(text: str) -> None:
     with pytest.raises(TemplateError):
         compile_expression(text)
+
+
+@pytest.mark.parametrize("text", ["{{-n}}", "{{n-}}", "{{-n-}}", "{{+n}}", "{{- n }}"])
+def test_a_sign_at_the_braces_is_about_white_space(text: str) -> None:
+    assert compile_template(text).render({"n": 1}) == 1
+
+
+@pytest.mark.parametrize("text", ["n", "n.x", "n.list | first", "(n.x)", "n['x']"])
+def test_null_is_a_result_of_a_template_only_where_it_is_written(text: str) -> None:
+    scope = {"n": None if text == "n" else {"x": None, "list": [None]}}
+    for compiled in (compile_template, template._parsed_template):
+        with pytest.raises(TemplateError, match="is null: say what stands for it"):
+            compiled("{{ " + text + " }}").render(scope)
+        for written in (f"({text}) | default(none)", "none", "1 if false else none"):
+            assert compiled("{{ " + written + " }}").render(scope) is None
+
+
+REFUSED = {
+    "a(*b)": "cannot be called",
+    "a is startswith(*b)": "the test startswith cannot be used like this",
+    "a is startswith(**b)": "the test startswith cannot be used like this",
+    "a[1, 2:3]": "is not part of the language",
+    "range(1, 5, 0)": "range cannot have steps of 0",
+    "a.b['c'][d] + 1": "a.b['c'][...]",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_done_is_refused_in_these_words(text: str) -> None:
+    with pytest.raises(TemplateError, match=re.escape(REFUSED[text])):
+        compile_expression(text).render({"a": {"b": {"c": {}}}, "b": [], "d": "x"})
+
+
+def test_statements_side_by_side_are_not_nested() -> None:
+    many = "{% if a %}x{% endif %}" * (2 * MAX_NESTING)
+    assert compile_template(many).render({"a": True}) == "x" * (2 * MAX_NESTING)
+
+
+def test_the_pieces_of_a_text_are_paid_for_before_it_is_split() -> None:
+    budget = Budget()
+    FILTERS["split"](budget, "a" * 8_000, "a")
+    assert MAX_WORK - budget.left >= 8_000
 
 
 FILTERED: dict[str, Any] = {
