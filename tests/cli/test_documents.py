@@ -9,6 +9,8 @@ import pytest
 
 from stepwell.base.schemas import KEYWORDS
 from stepwell.handlers import Handlers
+from stepwell.pipeline.states.database import is_created, open_database_states
+from stepwell.pipeline.states.notes import note_types
 from tests.cli.conftest import Shop
 
 GREET = """
@@ -51,6 +53,43 @@ nodes:
         "late.yaml: late, 1 stage, but not every trigger can fire",
         "  other: no stage here makes 'pagge', nor one of a pipeline that was built in this root",
     ]
+
+
+WAITS_IN_DATABASE = """
+name: waits
+mode: pipeline
+stateRoot: {root}
+nodes:
+  - {{id: page, typeId: state_write, data: {{path: "out/{{x}}", input: "in/{{x}}"}}}}
+  - {{id: mine, typeId: state_trigger, data: {{stateType: page, workflow: greet}}}}
+  - {{id: theirs, typeId: state_trigger, data: {{stateType: made, workflow: greet}}}}
+  - {{id: other, typeId: state_trigger, data: {{stateType: pagge, workflow: greet}}}}
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def state_url(request: pytest.FixtureRequest, shop: Shop) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{shop.folder}/states.db"
+    url: str = request.getfixturevalue("postgres").new_url()
+    return url
+
+
+def test_check_tells_it_of_states_in_a_database_too_and_creates_none(shop: Shop, state_url: str) -> None:
+    shop.write("waits.yaml", WAITS_IN_DATABASE.format(root=state_url))
+    awaited = {"theirs": "made", "other": "pagge"}
+    assert shop("check", "waits.yaml", "--json").json[0]["awaited"] == awaited
+    assert not (shop.folder / "states.db").exists()
+    assert not is_created(state_url)
+    note_types(open_database_states(state_url, "others").notes, "others", {"made": "made/{x}"})
+    assert shop("check", "waits.yaml", "--json").json[0]["awaited"] == {"other": "pagge"}
+
+
+def test_check_works_where_the_database_of_states_is_away(shop: Shop) -> None:
+    shop.write("waits.yaml", WAITS_IN_DATABASE.format(root="postgresql://nobody@127.0.0.1:1/none"))
+    ended = shop("check", "waits.yaml")
+    assert ended.out == "waits.yaml: waits, 1 stage, nothing is wrong\n"
+    assert "waits.yaml: whether every trigger can fire is not known: " in ended.err
 
 
 def test_check_tells_every_problem_with_its_line_and_has_an_exit_code(greet: Shop) -> None:

@@ -190,8 +190,12 @@ class PipelineDefinition:
         """The states that a trigger for this type or pattern waits for."""
         from .trigger import types_of_root, watched
 
+        def others() -> list[Mapping[str, str]]:
+            is_open = self._states.cache_info().currsize > 0
+            return types_of_root(self.store) if is_open or has_states(self.root) else []
+
         if state not in self._watched:
-            self._watched[state] = watched(state, self.own_types(), lambda: types_of_root(self.store))
+            self._watched[state] = watched(state, self.own_types(), others)
         return self._watched[state]
 
     def _wanted_states(self) -> dict[str, str]:
@@ -241,6 +245,15 @@ def open_states(root: str, pipeline: str) -> StateStore:
 
         return open_database_states(root, pipeline)
     return FileStates(root, pipeline)
+
+
+def has_states(root: str) -> bool:
+    """Whether there may be states: a database that was never used is not made by looking for some."""
+    if not root.startswith(DATABASES):
+        return True
+    from .states.database import is_created
+
+    return is_created(root)
 
 
 def _calling_module() -> str:

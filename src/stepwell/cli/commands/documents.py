@@ -16,7 +16,7 @@ from ...core.store import Store, reader
 from ...define.document import Document
 from ...define.document.problems import problem_place
 from ...engine.documents import KINDS, DocumentKind, Documents, workflow_record
-from ...errors import DocumentError, InputError
+from ...errors import DocumentError, InputError, StoreError
 from ...handlers import Handlers
 from ..connect import Connection
 from ..documents import Pairs, is_file, json_object, load_file, typed_input
@@ -26,6 +26,7 @@ from ..streams import json_text, say
 
 if TYPE_CHECKING:
     from ...answers.workflows import CheckedFile
+    from ...pipeline import Pipeline
 
 
 def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
@@ -71,8 +72,17 @@ def _checked(connection: Connection, file: str, handlers: Handlers) -> CheckedFi
         "name": pipeline.name,
         "stages": [*pipeline.stages],
         "not_followed": {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages},
-        "awaited": {} if "://" in pipeline.root else dict(pipeline.unknown_states()),
+        "awaited": _awaited(pipeline, file),
     }
+
+
+def _awaited(pipeline: Pipeline, file: str) -> dict[str, str]:
+    """Triggers for states that nothing makes. A document is checked also where its database cannot be reached."""
+    try:
+        return pipeline.unknown_states()
+    except StoreError as error:
+        typer.echo(plain(f"{file}: whether every trigger can fire is not known: {error}"), err=True)
+        return {}
 
 
 def _print_checked(record: CheckedFile) -> None:

@@ -100,7 +100,7 @@ def list_pipelines(service: Given) -> list[PipelineRecord]:
     ]
 
 
-@routes.get("/pipelines/{name}/status", "read")
+@routes.get("/pipelines/{name}/status", "read", threads="view")
 def get_pipeline_status(
     name: str, service: Given, entity: Annotated[str | None, Query(max_length=1_000)] = None
 ) -> PipelineDetail:
@@ -114,7 +114,7 @@ def get_pipeline_status(
     return {**pipeline.view().status(entity).to_dict(), "scan": scan}
 
 
-@routes.get("/pipelines/{name}/states", "read")
+@routes.get("/pipelines/{name}/states", "read", threads="view")
 def list_states(
     name: str,
     service: Given,
@@ -140,7 +140,7 @@ def list_states(
     return paging.page([each.to_dict() for each in page], place(page[-1]) if len(chosen) > limit else None)
 
 
-@routes.get("/pipelines/{name}/entities", "read")
+@routes.get("/pipelines/{name}/entities", "read", threads="view")
 def list_entities(
     name: str, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
 ) -> PageOf[EntityRecord]:
@@ -155,7 +155,7 @@ def list_entities(
     return paging.page(items, more)
 
 
-@routes.get("/pipelines/{name}/graph", "read")
+@routes.get("/pipelines/{name}/graph", "read", threads="view")
 def get_pipeline_graph(name: str, service: Given) -> StagesRecord:
     """The stages, what they read and write, and which reads what another writes."""
     pipeline = _pipeline(service, name)
@@ -172,20 +172,20 @@ def get_pipeline_graph(name: str, service: Given) -> StagesRecord:
     return {"pipeline": name, "stages": stages}
 
 
-@routes.get("/pipelines/{name}/why", "read")
+@routes.get("/pipelines/{name}/why", "read", threads="view")
 def get_state_why(name: str, service: Given, state: Annotated[str, Query(max_length=4_000)]) -> StateExplanation:
     """Why a state, named by its path, stands as it does."""
     return _pipeline(service, name).why(state).to_dict()
 
 
-@routes.get("/pipelines/{name}/failures", "read")
+@routes.get("/pipelines/{name}/failures", "read", threads="view")
 def list_failures(name: str, service: Given) -> StageFailures:
     """What failed, why, and when it is tried again."""
     found = read_failures(_pipeline(service, name).store.notes, name)
     return {"failures": {unit: failure.to_dict() for unit, failure in sorted(found.items())}}
 
 
-@routes.get("/pipeline-links", "read")
+@routes.get("/pipeline-links", "read", threads="view")
 def get_links(service: Given, name: Annotated[list[str] | None, Query(max_length=100)] = None) -> LinksRecord:
     """Which stages read what others write, within these pipelines and between them; without a name of all there are."""
     chosen = [_pipeline(service, each) for each in dict.fromkeys(name or service.pipelines)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .store import DatabaseStates
 
 
@@ -14,3 +16,14 @@ def open_database_states(url: str, pipeline: str = "") -> DatabaseStates:
     from .postgres import PostgresDatabase
 
     return DatabaseStates(PostgresDatabase(url), pipeline)
+
+
+def is_created(url: str) -> bool:
+    """Whether there are states in a database. Makes nothing."""
+    if url.startswith("sqlite:///"):
+        from .sqlite import path_of
+
+        return os.path.exists(path_of(url))
+    from .postgres import has_tables
+
+    return has_tables(url)

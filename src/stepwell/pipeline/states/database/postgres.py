@@ -34,8 +34,7 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         self._address = parse(url)
         self.url = self._address.url
-        given = dict(parse_qsl(urlsplit(url).query))
-        self.schema = given.get("schema", DEFAULT_SCHEMA)
+        self.schema = _schema_of(url)
         own = sha256(f"{self.url} {self.schema}".encode()).hexdigest()[:12]
         user = os.getuid() if hasattr(os, "getuid") else "user"
         self.scratch = os.path.join(tempfile.gettempdir(), f"stepwell-{user}", own)
@@ -157,6 +156,23 @@ class _PostgresChange:
 
 def _own(statement: str) -> bytes:
     return statement.replace("?", "%s").encode()
+
+
+def has_tables(url: str) -> bool:
+    """Whether there is a schema of states. Makes nothing."""
+    connections = ConnectionPool(parse(url))
+    try:
+        with connections.one() as connection:
+            row = connection.execute("SELECT to_regclass(%s)", (f"{_quoted(_schema_of(url))}.state_notes",)).fetchone()
+            return row is not None and row[0] is not None
+    except psycopg.Error as error:
+        raise connections.translated(error) from error
+    finally:
+        connections.close()
+
+
+def _schema_of(url: str) -> str:
+    return dict(parse_qsl(urlsplit(url).query)).get("schema", DEFAULT_SCHEMA)
 
 
 def _quoted(name: str) -> str:

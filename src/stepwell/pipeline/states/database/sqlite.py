@@ -25,7 +25,7 @@ BUSY_SECONDS = 60
 class SqliteDatabase:
     def __init__(self, url: str) -> None:
         self.url = url
-        self.path = os.path.abspath(unquote(url.removeprefix("sqlite:///")))
+        self.path = path_of(url)
         self.scratch = f"{self.path}-files"
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         create_private(Path(self.path))
@@ -90,6 +90,10 @@ class SqliteDatabase:
 
     def _lease_path(self, name: str) -> str:
         return f"{os.path.basename(self.path)}.{name}.lease"
+
+
+def path_of(url: str) -> str:
+    return os.path.abspath(unquote(url.removeprefix("sqlite:///")))
 
 
 def _switch_to_log(connection: apsw.Connection) -> None:
