@@ -19,7 +19,6 @@ from stepwell.base.ids import AttemptId, ClaimId, Digest, GateToken, RunId, Work
 from stepwell.core.graph import Graph
 from stepwell.core.kernel.healing import arrange, heal
 from stepwell.core.model import (
-    ActivateVersion,
     AddNodes,
     Append,
     AttemptStatus,
@@ -40,21 +39,18 @@ from stepwell.core.model import (
     GetNodeColumns,
     GetOutputs,
     GetRecord,
-    GetVersion,
     Lane,
     ListAttempts,
     ListEnded,
     ListJournal,
     ListLines,
     ListMarks,
-    ListNames,
     ListNodes,
     ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
-    ListVersions,
     ListWorkers,
     NodeChange,
     NodeRow,
@@ -67,7 +63,6 @@ from stepwell.core.model import (
     Renew,
     Rewrite,
     RunStatus,
-    SaveVersion,
     Settle,
     Share,
     Sweep,
@@ -175,10 +170,6 @@ class SameAsMemory(RuleBasedStateMachine):
             ListMarks,
             CountNodes,
         )
-        queries += [ListNames("document"), ListNames("pipeline", after=NAMES[0], limit=1)]
-        queries += [ListVersions("document", name) for name in NAMES]
-        queries += [GetVersion("document", NAMES[0], number) for number in (None, 1, 2, 9)]
-        queries.append(GetVersion("document", NAMES[0], digest="b"))
         queries += [ListRecords("token"), ListRecords("trigger", after=NAMES[0], limit=1), GetRecord("token", NAMES[1])]
         queries += [CountRuns(ListRuns(), by) for by in ("status", "workflow", "day")]
         queries += [ListRuns(text="R"), CountRuns(ListRuns(text="1"), "status")]
@@ -186,19 +177,6 @@ class SameAsMemory(RuleBasedStateMachine):
         queries += [ListLines(run, newest_first=True) for run in RUNS]
         present = [run.id for run in reader.all_runs(self.memory)]
         return queries + [query(run) for run in present for query in of_run]
-
-    @rule(
-        kind=st.sampled_from(("document", "document", "pipeline")),
-        name=st.sampled_from(NAMES),
-        digest=st.sampled_from("abc"),
-        number=st.sampled_from((None, 1, 2, 0, 9)),
-        activate=st.booleans(),
-        now=st.booleans(),
-    )
-    def keep_a_version(self, kind: Any, name: str, digest: str, number: int | None, activate: bool, now: bool) -> None:
-        self.ask(
-            ActivateVersion(kind, name, number) if activate else SaveVersion(kind, name, digest, digest.encode()), now
-        )
 
     @rule(
         kind=st.sampled_from(("token", "trigger")),

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from stepwell import Builder, Context, Engine, InputError, Retry, RetryLater, Workflow, step, task
 from stepwell.base.clock import SECOND
-from stepwell.core.model import Answer, Batch, SaveVersion
-from stepwell.core.store import Store, reader
+from stepwell.core.model import Answer, Batch
+from stepwell.core.store import Store, reader, versions
 from stepwell.core.store.memory import MemoryStore
 from stepwell.engine.procedures import gates
 from stepwell.engine.procedures.copy_runs import CopiedRun, _chunks, copy_runs
@@ -133,11 +133,15 @@ def test_ended_runs_are_the_same_in_the_other_store(source: Store, target: Store
         engine.run(wide(), run_id="wide")
         engine.get("order").fork("send", run_id="fork").wait(30)
     source = open_store(source.url)
-    source.commit([SaveVersion("document", "letter", "d1", b"{}"), SaveVersion("document", "letter", "d2", b"[]")])
+    for digest, content in (("d1", b"{}"), ("d2", b"[]"), ("d3", b"7")):
+        versions.save_version(source, "document", "letter", digest, content)
+    versions.activate_version(source, "document", "letter", 2)
     assert outcomes(copy_runs(source, target)) == dict.fromkeys(("order", "failed", "wide", "fork"), "copied")
     for run_id in ("order", "failed", "wide", "fork"):
         assert whole(target, run_id) == whole(source, run_id)
-    assert [row.digest for row in reader.all_versions(target, "document", "letter")] == ["d1", "d2"]
+    letters = versions.all_versions(target, "document", "letter")
+    assert [(row.digest, row.active) for row in letters] == [("d1", False), ("d2", True), ("d3", False)]
+    assert [versions.get_content(target, "document", row.digest) for row in letters] == [b"{}", b"[]", b"7"]
     assert [row.id for row in reader.all_runs(target)] == [row.id for row in reader.all_runs(source)]
     assert set(outcomes(copy_runs(source, target)).values()) == {"there"}
     audit(target)

@@ -317,7 +317,7 @@ def test_a_name_that_is_not_stored_is_told_with_what_may_have_been_meant(engine:
         engine.start("greet@7")
     with pytest.raises(InputError, match="there is no version 7"):
         engine.activate("greet@7")
-    with pytest.raises(InputError, match="give a Document"):
+    with pytest.raises(InputError, match="expected a Document to save"):
         engine.save(GREET)  # type: ignore[arg-type]
 
 

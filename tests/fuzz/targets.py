@@ -254,25 +254,24 @@ QUERIES = [
     "GetNodeColumns",
     "GetAttemptColumns",
     "GetOutputs",
-    "GetVersion",
-    "ListVersions",
-    "ListNames",
+    "GetRecord",
+    "ListRecords",
     "GetGraphAges",
     "CountNodes",
 ]
 FIELD = st.sampled_from(
-    [-5, 0, 1, 10**9, 2**63, 2**64, None, "x", "", "\x00", "document", [], [1], ["x"] * 3, {}, True, 1.5]
+    [-5, 0, 1, 10**9, 2**63, 2**64, None, "x", "", "\x00", "document versions", [], [1], ["x"] * 3, {}, True, 1.5]
 )
 QUERY = st.builds(
     lambda name, fields: {"query": name, **fields},
     st.sampled_from(QUERIES),
     st.dictionaries(
-        st.sampled_from(["run_id", "limit", "after", "kind", "name", "digests", "statuses", "since", "indexes"]),
+        st.sampled_from(["run_id", "limit", "after", "kind", "key", "digests", "statuses", "since", "indexes"]),
         FIELD,
         max_size=4,
     ),
 )
-VERSION = {"query": "GetVersion", "kind": "document", "name": "x"}
+VERSION = {"query": "GetRecord", "kind": "document versions", "key": "x"}
 
 
 # Files of pipelines

@@ -10,8 +10,9 @@ import pytest
 
 from stepwell.base.codec import encode, sha256
 from stepwell.core.graph import Graph, NodeSpec, to_frozen
-from stepwell.core.model import SaveVersion, wire
+from stepwell.core.model import wire
 from stepwell.core.model.wire import answer_to_wire as to_wire
+from stepwell.core.store import versions
 from stepwell.server.api import reading
 from stepwell.server.serving import Serving
 
@@ -153,16 +154,25 @@ def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(
     answers = api.post("/api/v1/read", json={"queries": [run, counts] * 250}).json()["answers"]
     assert len(answers) == 500
     assert answers[:2] == api.post("/api/v1/read", json={"queries": [run, counts]}).json()["answers"]
-    versions = {"query": "GetVersion", "kind": "document", "name": "add"}
-    size = len(api.post("/api/v1/read", json={"queries": [versions]}).content)
+    names = {"query": "GetRecord", "kind": "document versions", "key": "add"}
+    size = len(api.post("/api/v1/read", json={"queries": [names]}).content)
     monkeypatch.setattr(reading, "MAX_BYTES", 100 * size)
-    assert api.post("/api/v1/read", json={"queries": [versions] * 50}).status_code == 200
-    assert api.post("/api/v1/read", json={"queries": [versions] * 500}).status_code == 413
+    assert api.post("/api/v1/read", json={"queries": [names] * 50}).status_code == 200
+    assert api.post("/api/v1/read", json={"queries": [names] * 500}).status_code == 413
+
+
+def test_records_that_are_no_definitions_are_not_sent(api: httpx.Client) -> None:
+    """Hashes of tokens, sessions, and what triggers wait for."""
+    for kind in ("token", "session", "trigger", "document", ""):
+        for query in ({"query": "GetRecord", "kind": kind, "key": "x"}, {"query": "ListRecords", "kind": kind}):
+            refused = api.post("/api/v1/read", json={"queries": [query]})
+            assert refused.status_code == 422
+            assert "are not sent" in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("name", [name for name, (kind, _) in wire._asked().items() if hasattr(kind, "limit")])
 def test_a_query_has_a_limit_of_at_least_one(api: httpx.Client, name: str) -> None:
-    fields = {"run_id": "r", "kind": "document", "name": "add", "worker": "w", "runs": {}, "by": "status"}
+    fields = {"run_id": "r", "kind": "document versions", "worker": "w", "runs": {}, "by": "status"}
     kind, _ = wire._asked()[name]
     query = {"query": name, **{field: value for field, value in fields.items() if field in kind._fields}}
     assert api.post("/api/v1/read", json={"queries": [{**query, "limit": 1}]}).status_code == 200
@@ -188,12 +198,13 @@ def test_answers_are_read_in_slices_and_no_further_than_their_limit(
 ) -> None:
     store = server.service.store
     bodies = [encode({"name": "large", "text": str(number) * 20_000}) for number in range(200)]
-    store.commit([SaveVersion("document", "large", sha256(body), body) for body in bodies])
+    for body in bodies:
+        versions.save_version(store, "document", "large", sha256(body), body)
     run = {"input": {"a": 1}, "tags": {"of": "large"}}
     assert all(api.post(START, json=run | {"run_id": f"large-{number}"}).status_code == 201 for number in range(20))
-    versions = [{"query": "GetVersion", "kind": "document", "name": "large", "number": n + 1} for n in range(200)]
+    contents = [{"query": "GetRecord", "kind": "document contents", "key": sha256(body)} for body in bodies]
     runs = [{"query": "ListRuns", "limit": 500, "tags": [["of", "large"]]}]
-    answers = [api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (versions, runs)]
+    answers = [api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (contents, runs)]
     assert [len(answers[0]), len(answers[1][0]["rows"])] == [200, 20]
 
     read_rows: list[int] = []
@@ -201,9 +212,9 @@ def test_answers_are_read_in_slices_and_no_further_than_their_limit(
     monkeypatch.setattr(reading, "SLICE", 4)
     monkeypatch.setattr(reading, "SLICE_BYTES", 1_000)
     assert [
-        api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (versions, runs)
+        api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (contents, runs)
     ] == answers
-    for asked, most in ((versions, 400_000), (runs, 2_000)):
+    for asked, most in ((contents, 400_000), (runs, 2_000)):
         read_rows.clear()
         monkeypatch.setattr(reading, "MAX_BYTES", most)
         assert api.post("/api/v1/read", json={"queries": asked}).status_code == 413

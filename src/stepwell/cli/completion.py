@@ -95,9 +95,9 @@ def _runs(store: Store) -> Offers:
 
 
 def _documents(store: Store) -> Offers:
-    from ..core.store import reader
+    from ..core.store import versions
 
-    return ((row.name, f"document, version {row.active}") for row in reader.all_names(store, "document"))
+    return ((row.name, f"document, version {row.active}") for row in versions.all_names(store, "document"))
 
 
 def _targets(store: Store) -> Offers:

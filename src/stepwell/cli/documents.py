@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.forms.problems import shown
 from ..base.schemas import problems_of
 from ..core.model import parted
-from ..core.store import Store, reader
+from ..core.store import Store, reader, versions
 from ..errors import InputError
 from .connect import Connection
 
@@ -46,7 +46,7 @@ def stored_document(connection: Connection, store: Store, text: str) -> Document
     if reader.get_run(store, text) is not None:
         return None
     name, number = parted(text)
-    if reader.get_version(store, "document", name, number) is None:
+    if versions.get_version(store, "document", name, number) is None:
         return None
     return connection.engine(store).parts.documents.find(text)
 

@@ -24,7 +24,7 @@ from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
 from ..handlers import Handler, Handlers
 from .events import follow, follow_on_loop, path_of_events
-from .remote import RemoteRequests, RemoteStore, RemoteWaiting
+from .remote import RemoteDocuments, RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
 
@@ -65,7 +65,7 @@ class Client(Calls):
         self.parts = ClientParts(
             store,
             parts.code,
-            parts.documents,
+            RemoteDocuments(transport, store, parts.documents.handlers),
             RemoteRequests(transport, store, parts.code),
             RemoteWaiting(transport, store),
             parts.checkpoint_keys,

@@ -15,7 +15,6 @@ from ..base.codec import decode
 from ..base.ids import RunId, WorkerId, new_run_id
 from ..core.graph import Graph, to_frozen
 from ..core.model import (
-    ActivateVersion,
     Answer,
     Batch,
     Gate,
@@ -24,20 +23,22 @@ from ..core.model import (
     Query,
     Receipt,
     RunRow,
-    SaveVersion,
     StoreLimits,
     Sweep,
+    parted,
     receipts,
 )
-from ..core.model.versions import VersionActivated, VersionSaved
 from ..core.model.wire import WireError, answer_from_wire, query_to_wire
 from ..core.store import Store, reader
 from ..core.store.hooks import CommitHooks
+from ..define.document import Document
 from ..engine.checking import checked_limit
 from ..engine.code.code import Code
+from ..engine.documents import Documents, SavedDocument, check_document
 from ..engine.following import Event
 from ..engine.waiting import waits_for_a_decision
 from ..errors import RunStillActive, StoreError
+from ..handlers import Handlers
 from .events import follow, follow_on_loop
 from .transport import Transport, path_of
 
@@ -77,13 +78,6 @@ class RemoteStore:
     def _done(self, op: Op) -> Receipt:
         """The few ops that have a counterpart in the API."""
         match op:
-            case SaveVersion("document", _, _, body):
-                saved = self._transport.post(path_of("workflows"), decode(body), repeatable=True)
-                return VersionSaved(saved["version"], not saved["is_new"], saved["active"])
-            case ActivateVersion("document", name, number):
-                path = path_of("workflows", name, "activate")
-                done = self._transport.post(path, {"version": number}, repeatable=True)
-                return VersionActivated(done["active"])
             case Sweep():  # workers of the server sweep
                 return receipts.Swept(0, 0, (), (), None)
             case _:
@@ -100,6 +94,27 @@ class RemoteStore:
 
     def close(self) -> None:
         self._transport.close()
+
+
+class RemoteDocuments(Documents):
+    """The documents of a server: read from its store, saved and activated by requests."""
+
+    def __init__(self, transport: Transport, store: Store, handlers: Handlers) -> None:
+        super().__init__(store, handlers)
+        self._transport = transport
+
+    def save(self, document: Document) -> SavedDocument:
+        check_document(document)
+        return _saved(self._transport.post(path_of("workflows"), decode(document.content), repeatable=True))
+
+    def activate(self, text: str) -> SavedDocument:
+        name, number = parted(text)
+        path = path_of("workflows", name, "activate")
+        return _saved(self._transport.post(path, {"version": number}, repeatable=True))
+
+
+def _saved(record: Mapping[str, Any]) -> SavedDocument:
+    return SavedDocument._make(record[name] for name in SavedDocument._fields)
 
 
 LOOK_EVERY = 0.2

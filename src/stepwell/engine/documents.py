@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast, get_args
 from ..base.clock import SECOND
 from ..base.codec import decode
 from ..base.words import iso, nearest, shown
-from ..core.model import (
-    ActivateVersion,
-    NameRow,
-    Refused,
-    SaveVersion,
-    VersionActivated,
-    VersionRow,
-    VersionSaved,
-    parted,
-)
-from ..core.store import Store, reader
+from ..core.model import NameRow, VersionRow, parted
+from ..core.store import Store, reader, versions
 from ..define.document import Document
 from ..errors import InputError, StoreCorrupt
 from ..handlers import Handlers
@@ -61,44 +52,43 @@ class StoredWorkflow(NamedTuple):
     """When the newest version was saved, in seconds since 1970."""
 
 
+def check_document(document: object) -> None:
+    if not isinstance(document, Document):
+        raise InputError(f"expected a Document to save, as of Document.load(file), got {shown(document)}")
+
+
 class Documents:
     """The documents of one store: workflows, or another kind of document."""
 
     def __init__(self, store: Store, handlers: Handlers, kind: DocumentKind = "document") -> None:
         self.kind: DocumentKind = kind
         self._store = store
-        self._handlers = handlers
+        self.handlers = handlers
         self._read: Recent[str, Document] = Recent(64)
         """By digest: a version never changes."""
 
     def save(self, document: Document) -> SavedDocument:
         """Store a document. The same content is the same version; anything else is a new one."""
-        if not isinstance(document, Document):
-            raise InputError(f"{shown(document)} cannot be saved: give a Document, as of Document.load(file)")
+        check_document(document)
         declare = self._declaring(document)
-        save = SaveVersion(self.kind, document.name, document.digest, document.content)
-        (receipt,) = self._store.commit([save])
-        assert isinstance(receipt, VersionSaved)
-        if receipt.active == receipt.number:
+        saved = versions.save_version(self._store, self.kind, document.name, document.digest, document.content)
+        if saved.active == saved.number:
             declare()
-        return SavedDocument(document.name, receipt.number, document.digest, not receipt.existed, receipt.active)
+        return SavedDocument(document.name, saved.number, document.digest, not saved.existed, saved.active)
 
     def activate(self, text: str) -> SavedDocument:
         """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
         name, number = parted(text)
-        (receipt,) = self._store.commit([ActivateVersion(self.kind, name, number)])
-        if isinstance(receipt, Refused):
+        active = versions.activate_version(self._store, self.kind, name, number)
+        if active is None:
             raise self._unknown(name, number)
-        assert isinstance(receipt, VersionActivated)
-        row = self.row(f"{name}@{receipt.number}")
+        row = self.row(f"{name}@{active}")
         if self.kind == "document":
             self._declaring(self.document(row))()
-        return SavedDocument(name, row.number, row.digest, False, receipt.number)
+        return SavedDocument(name, active, row.digest, False, active)
 
     def _declaring(self, document: Document) -> Callable[[], object]:
         """Check the triggers that a document declares; the result stores them, and removes those it declared before."""
-        if self._store.url.startswith(("http:", "https:")):  # the server does it when it stores the document
-            return lambda: None
         source, declared = f"document {document.name}", getattr(document, "triggers", ())
         if not declared and next(reader.all_records(self._store, "trigger", page=1), None) is None:
             return lambda: None
@@ -109,22 +99,25 @@ class Documents:
         return lambda: book.declare(source, declared)
 
     def all(self) -> Iterator[StoredWorkflow]:
-        for row in reader.all_names(self._store, self.kind):
+        for row in versions.all_names(self._store, self.kind):
             yield StoredWorkflow(row.name, row.active, row.newest, row.digest, row.stored_at / SECOND)
 
     def versions(self, name: str) -> list[VersionRow]:
-        found = list(reader.all_versions(self._store, self.kind, name))
-        if not found:
+        rows = versions.all_versions(self._store, self.kind, name)
+        if not rows:
             raise self._unknown(name, None)
-        return found
+        return rows
 
     def row(self, text: str) -> VersionRow:
         """The version that `summarise`, the active one, or `summarise@3` means; InputError says what there is."""
         name, number = parted(text)
-        found = reader.get_version(self._store, self.kind, name, number)
-        if found is None:
+        row = versions.get_version(self._store, self.kind, name, number)
+        if row is None:
             raise self._unknown(name, number)
-        return found
+        return row
+
+    def content(self, row: VersionRow) -> bytes:
+        return versions.get_content(self._store, self.kind, row.digest)
 
     def find(self, text: str) -> Document:
         """The document that a name means, checked against the handlers of today."""
@@ -138,14 +131,14 @@ class Documents:
         return known
 
     def document(self, row: VersionRow) -> Document:
-        document = Document.parse(row.body or b"", self._handlers, form="json", source=f"{row.name}@{row.number}")
+        document = Document.parse(self.content(row), self.handlers, form="json", source=f"{row.name}@{row.number}")
         if document.digest != row.digest:
             raise StoreCorrupt(f"{row.name}@{row.number} is not what was stored: its digest is {document.digest}")
         return document
 
     def detail(self, row: VersionRow) -> WorkflowDetail:
         """A version as JSON."""
-        content = decode(row.body or b"{}")
+        content = decode(self.content(row))
         return {
             "name": row.name,
             "kind": self.kind,
@@ -162,14 +155,14 @@ class Documents:
 
     def version_of(self, name: str, digest: str) -> int | None:
         """The number of the version with this content; None if it was never saved."""
-        row = reader.get_version(self._store, self.kind, name, digest=digest)
+        row = versions.get_version(self._store, self.kind, name, digest=digest)
         return None if row is None else row.number
 
     def _unknown(self, name: str, number: int | None) -> InputError:
-        rows = list(reader.all_versions(self._store, self.kind, name))
+        rows = versions.all_versions(self._store, self.kind, name)
         if rows and number is not None:
             return InputError(f"there is no version {number} of {name!r}: there are 1 to {rows[-1].number}")
-        names = [row.name for row in reader.all_names(self._store, self.kind)]
+        names = [row.name for row in versions.all_names(self._store, self.kind)]
         close = nearest(name, names)
         if close is not None:
             rest = f"; did you mean {close!r}?"

@@ -11,7 +11,7 @@ from ..base.clock import SECOND
 from ..base.forms.problems import Problems
 from ..base.words import shown
 from ..core.model import parted
-from ..core.store import reader
+from ..core.store import reader, versions
 from ..define import Builder, Target, Workflow
 from ..define.document.inputs import checked_input
 from ..define.types.input_schema import input_schema
@@ -142,7 +142,7 @@ class EngineTriggers(Triggers):
         return None if self._is_document(name) else registered_workflow(parts.store, name)
 
     def _is_document(self, text: str) -> bool:
-        return ":" not in text and reader.get_version(self._parts.store, "document", *parted(text)) is not None
+        return ":" not in text and versions.get_version(self._parts.store, "document", *parted(text)) is not None
 
     def _startable(self, start: Start) -> tuple[Startable, dict[str, Any] | None]:
         """What to start for a trigger, and the input if that is not part of it."""

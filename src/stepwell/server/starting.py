@@ -11,7 +11,7 @@ from ..base.words import suggestion
 from ..core.graph import from_frozen
 from ..core.kernel.healing import arrange
 from ..core.model import RunRow, parted
-from ..core.store import reader
+from ..core.store import reader, versions
 from ..define import Definition, Workflow
 from ..define.document import Document
 from ..define.document.checking import with_templates_read
@@ -65,10 +65,10 @@ class Defined(NamedTuple):
 def start_run(service: ServerProcess, name: str, asked: StartRequest, key: str | None) -> tuple[RunRow, bool]:
     """The run, and whether it is new. `name` is that of a document, `summarise` or `summarise@3`, or of a class."""
     documents = service.engine.parts.documents
-    version = reader.get_version(service.store, "document", *parted(name))
+    version = versions.get_version(service.store, "document", *parted(name))
     if version is not None:
         return start_defined(service, _defined(service, documents.checked(version), asked.input), asked, key)
-    if parted(name)[1] is not None and reader.get_version(service.store, "document", parted(name)[0]) is not None:
+    if parted(name)[1] is not None and versions.get_version(service.store, "document", parted(name)[0]) is not None:
         documents.row(name)  # which says what versions there are
     for engine in (service.worker, service.engine):
         given = None if engine is None else engine.parts.code.given.get(name)
@@ -145,7 +145,7 @@ def _instance(workflow: type[Workflow], values: dict[str, Any]) -> Workflow:
 
 
 def unknown_workflow(service: ServerProcess, name: str) -> HttpProblem:
-    names = [row.name for row in reader.all_names(service.store, "document")]
+    names = [row.name for row in versions.all_names(service.store, "document")]
     names += [each.name for each in registering.registered_workflows(service.store, None, 1_000)]
     meant = suggestion(name, names, "GET /api/v1/workflows lists what there is")
     return HttpProblem(404, f"no workflow {name[:200]!r} is known here; {meant}")

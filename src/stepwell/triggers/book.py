@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..base.clock import SECOND, WallClock
 from ..base.ids import checked_run_id, time_ordered
 from ..base.words import shown, suggestion
-from ..core.model import PutRecord, RecordPut, RecordRow, SaveVersion, VersionRow, VersionSaved
-from ..core.store import Store, reader
+from ..core.model import PutRecord, RecordPut, RecordRow, VersionRow
+from ..core.store import Store, reader, versions
 from ..errors import InputError, StoreCorrupt
 from .deciding import decide
 from .definition import Trigger
@@ -120,7 +120,7 @@ class Triggers:
     def versions(self, name: str) -> list[VersionRow]:
         """All versions of its definition, oldest first."""
         self._row(name)
-        return list(reader.all_versions(self._store, "trigger", name))
+        return versions.all_versions(self._store, "trigger", name)
 
     # Changing
 
@@ -128,8 +128,7 @@ class Triggers:
         """Store a trigger, or a new version of it, which fires from now on. `paused=None` leaves a paused one paused."""
         if not isinstance(trigger, Trigger):
             raise InputError(f"{shown(trigger)} cannot be added: give a Trigger")
-        (saved,) = self._store.commit([SaveVersion("trigger", trigger.name, trigger.digest, trigger.content)])
-        assert isinstance(saved, VersionSaved)
+        saved = versions.save_version(self._store, "trigger", trigger.name, trigger.digest, trigger.content)
         for _ in range(_TRIES):
             now = self._time_for(trigger)
             row = reader.get_record(self._store, RECORD, trigger.name)
@@ -249,10 +248,11 @@ class Triggers:
     # Inside
 
     def _stored(self, name: str, state: TriggerState, now: int) -> StoredTrigger:
-        row = reader.get_version(self._store, "trigger", name, state.version)
-        if row is None or row.body is None:
-            raise StoreCorrupt(f"version {state.version} of trigger {name!r} is missing from the store")
-        return StoredTrigger(Trigger.stored(row.body), state, now)
+        try:
+            content = versions.get_content(self._store, "trigger", state.digest)
+        except StoreCorrupt:
+            raise StoreCorrupt(f"version {state.version} of trigger {name!r} is missing from the store") from None
+        return StoredTrigger(Trigger.stored(content), state, now)
 
     def _row(self, name: str) -> RecordRow:
         row = reader.get_record(self._store, RECORD, name) if isinstance(name, str) and name.isprintable() else None

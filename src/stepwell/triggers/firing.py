@@ -17,8 +17,8 @@ from ..base.ids import RunId
 from ..base.words import one_line
 from ..core.model import GetOutputs, GetRun, ListEnded, NodeStatus, PutRecord, RecordPut, RecordRow, RunRow, RunStatus
 from ..core.model.outputs import output_of
-from ..core.store import Store, reader
-from ..errors import InputError, StepwellError, StoreError
+from ..core.store import Store, reader, versions
+from ..errors import InputError, StepwellError, StoreCorrupt, StoreError
 from .deciding import RETRY_AFTER, Decision, decide, next_look
 from .definition import Trigger
 from .rendering import Start, make_start, run_id_at
@@ -198,10 +198,11 @@ class Firing:
         if found is None:
             if len(self._definitions) >= 10_000:
                 self._definitions.clear()
-            row = reader.get_version(self._store, "trigger", name, state.version)
-            if row is None or row.body is None:
-                raise InputError(f"its version {state.version} is not stored")
-            found = self._definitions[state.digest] = Trigger.stored(row.body)
+            try:
+                content = versions.get_content(self._store, "trigger", state.digest)
+            except StoreCorrupt:  # only this trigger is broken, not the store
+                raise InputError(f"its version {state.version} is not stored") from None
+            found = self._definitions[state.digest] = Trigger.stored(content)
         return found
 
     def _put(self, row: RecordRow, state: TriggerState) -> RecordRow | None:

@@ -17,7 +17,6 @@ from stepwell.base.clock import ManualClock
 from stepwell.base.ids import GateToken, RunId, WorkerId
 from stepwell.core.kernel.healing import arrange
 from stepwell.core.model import (
-    ActivateVersion,
     AddNodes,
     Append,
     Claim,
@@ -35,7 +34,6 @@ from stepwell.core.model import (
     Restore,
     Rewrite,
     RunStatus,
-    SaveVersion,
     Share,
     Sweep,
     SwitchGraph,
@@ -91,7 +89,6 @@ def build(store: Store, clock: ManualClock) -> World:
     (running,) = second.grants
     (lost,) = store.commit([claim_op(SECOND_WORKER, claim="lost", runs=("lost",))])
     store.commit([gate_op("held"), gate_op("healing", purpose="heal"), gate_op("fork", purpose="fork")])
-    store.commit([SaveVersion("document", "letter", "d1", b"1"), SaveVersion("document", "letter", "d2", b"2")])
     store.commit([PutRecord("token", "k", b"1", 0)])
     clock.advance(10)
     store.commit([Renew(WORKER, 60_000_000, (running.attempt,), 0)])
@@ -142,8 +139,6 @@ def _ops(running: Any, lost: Any, rows: tuple[Any, ...]) -> dict[str, Op]:
         "delete": Delete(RunId("done")),
         "delete graph": DeleteGraph(UNUSED.digest),
         "create of that graph": create(UNUSED, "unused"),
-        "save version": SaveVersion("document", "letter", "d3", b"3"),
-        "activate": ActivateVersion("document", "letter", 1),
         "put": PutRecord("token", "k", b"2"),
         "remove": PutRecord("token", "k", None),
         "put a new one": PutRecord("token", "new", b"1", 0),
@@ -161,7 +156,6 @@ class Ending(NamedTuple):
 
 def stored(store: Store) -> dict[str, Any]:
     found: dict[str, Any] = {"records": [*reader.all_records(store, "token")]}
-    found["versions"] = [*reader.all_versions(store, "document", "letter")]
     found["workers"] = [(row.id, row.lease_until) for row in reader.list_workers(store)]
     for row in reader.all_runs(store):
         found[row.id] = (

@@ -12,7 +12,7 @@ import typer
 from ...base.codec import decode
 from ...base.words import iso, suggestion
 from ...core.model import NameRow, VersionRow, parted
-from ...core.store import Store, reader
+from ...core.store import Store, versions
 from ...define.document import Document
 from ...define.document.problems import problem_place
 from ...engine.documents import KINDS, DocumentKind, Documents, workflow_record
@@ -167,7 +167,7 @@ def activate(connection: Connection, name: str) -> None:
 
 def workflows(connection: Connection, *, as_json: bool) -> None:
     with connection.store() as store:
-        rows = [(kind, row) for kind in KINDS for row in reader.all_names(store, kind)]
+        rows = [(kind, row) for kind in KINDS for row in versions.all_names(store, kind)]
         now = store.now()
     if as_json:
         say(json_text([workflow_record(row, kind) for kind, row in rows]))
@@ -184,7 +184,7 @@ def workflow(
         documents = _documents(connection, store, name)
         if diff is not None:
             old, new = (documents.row(f"{name}@{number}") for number in diff)
-            say(_difference(old, new), end="")
+            say(_difference(documents, old, new), end="")
             return
         row = documents.row(name if version is None else f"{name}@{version}")
         if as_json:
@@ -196,8 +196,12 @@ def workflow(
 def _documents(connection: Connection, store: Store, text: str) -> Documents:
     """The stored workflows or the stored pipelines, whichever have this name."""
     name, _ = parted(text)
-    is_pipeline = reader.get_version(store, "document", name) is None and reader.get_version(store, "pipeline", name)
-    return Documents(store, connection.handlers(), "pipeline" if is_pipeline else "document")
+    is_pipeline = versions.get_version(store, "document", name) is None and versions.get_version(
+        store, "pipeline", name
+    )
+    if is_pipeline:
+        return Documents(store, connection.handlers(), "pipeline")
+    return connection.engine(store).parts.documents
 
 
 def _found(connection: Connection, text: str) -> Document:
@@ -238,12 +242,12 @@ def _print_versions(documents: Documents, row: VersionRow) -> None:
         marks = "  active" if each.active else ""
         say(plain(f"{each.name}@{each.number}  {each.digest[:12]}  {iso(each.stored_at)}{marks}"), end="\n")
     say("")
-    say(json_text(decode(row.body or b"")))
+    say(json_text(decode(documents.content(row))))
 
 
-def _difference(old: VersionRow, new: VersionRow) -> str:
+def _difference(documents: Documents, old: VersionRow, new: VersionRow) -> str:
     def lines(row: VersionRow) -> list[str]:
-        text = json.dumps(decode(row.body or b""), indent=2, ensure_ascii=False)
+        text = json.dumps(decode(documents.content(row)), indent=2, ensure_ascii=False)
         return [f"{plain(line)}\n" for line in text.split("\n")]
 
     before, after = (plain(f"{each.name}@{each.number}") for each in (old, new))

@@ -8,4 +8,8 @@ from .records import *
 from .rows import *
 from .status import *
 from .suspects import *
-from .versions import *
+from .versions import NameRow as NameRow
+from .versions import VersionKind as VersionKind
+from .versions import VersionRow as VersionRow
+from .versions import VersionSaved as VersionSaved
+from .versions import parted as parted

@@ -14,7 +14,6 @@ from .lanes import Lane
 from .records import PutRecord
 from .rows import AttemptRow, JournalRow, LineRow, NodeRow, OnFailure, RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
-from .versions import ActivateVersion, SaveVersion
 
 
 class StoreLimits(NamedTuple):
@@ -319,8 +318,6 @@ Op: TypeAlias = (
     | Restore
     | Delete
     | DeleteGraph
-    | SaveVersion
-    | ActivateVersion
     | PutRecord
 )
 

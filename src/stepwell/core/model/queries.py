@@ -13,7 +13,6 @@ from .lanes import Lane
 from .records import GetRecord, ListRecords
 from .rows import RunRow
 from .status import AttemptStatus, NodeStatus, RunStatus
-from .versions import GetVersion, ListNames, ListVersions
 
 Row = TypeVar("Row")
 
@@ -295,9 +294,6 @@ Query: TypeAlias = (
     | ReadyRuns
     | ListReady
     | ListUnfinished
-    | GetVersion
-    | ListVersions
-    | ListNames
     | GetRecord
     | ListRecords
 )

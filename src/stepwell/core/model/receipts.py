@@ -10,7 +10,6 @@ from ...base.ids import AttemptId, Digest, RunId
 from .records import RecordPut
 from .rows import GateState, RunRow
 from .status import RunStatus
-from .versions import VersionActivated, VersionSaved
 
 
 class Refusal(StrEnum):
@@ -193,8 +192,6 @@ Receipt: TypeAlias = (
     | Rewritten
     | Restored
     | Deleted
-    | VersionSaved
-    | VersionActivated
     | RecordPut
 )
 

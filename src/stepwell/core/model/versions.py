@@ -1,33 +1,23 @@
-"""Stored definitions: immutable versions, numbered for each name, one of them active."""
+"""Stored definitions: immutable versions, numbered for each name, one of them active. They are small records of two kinds.
+
+An *index* has, by name, the digest of each version, in order, and which of them was chosen; a *content* is found by its digest.
+The index alone decides. A content without an entry in an index, left by a saver that died or came second, is no version.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from ...base.codec import decode, encode
 
 _NAMED = re.compile(r"(.+)@([0-9]{1,9})\Z", re.DOTALL)
 VersionKind: TypeAlias = Literal["document", "pipeline", "trigger"]
-
-
-class SaveVersion(NamedTuple):
-    """Store a definition under a name, as its next version, unless a version with this digest exists. The newest version is
-    active unless another was chosen."""
-
-    kind: VersionKind
-    name: str
-    digest: str
-    body: bytes
-
-
-class ActivateVersion(NamedTuple):
-    """Choose the active version of a name; with None it is the newest again, also of those to come.
-
-    Refused as UNKNOWN if there is no such version.
-    """
-
-    kind: VersionKind
-    name: str
-    number: int | None
+VERSION_KINDS: Final[tuple[VersionKind, ...]] = get_args(VersionKind)
+VERSION_INDEX: Final[dict[VersionKind, str]] = {kind: f"{kind} versions" for kind in VERSION_KINDS}
+"""The kinds of the records that are an index."""
+VERSION_CONTENT: Final[dict[VersionKind, str]] = {kind: f"{kind} contents" for kind in VERSION_KINDS}
+"""The kinds of the records that are a content."""
 
 
 class VersionSaved(NamedTuple):
@@ -37,21 +27,16 @@ class VersionSaved(NamedTuple):
     """The version that is active now."""
 
 
-class VersionActivated(NamedTuple):
-    number: int
-
-
 class VersionRow(NamedTuple):
-    """One version; without its body in lists."""
+    """One version."""
 
     name: str
     number: int
     digest: str
     size: int
-    """Bytes of its body."""
+    """Bytes of its content."""
     stored_at: int
     active: bool
-    body: bytes | None = None
 
 
 class NameRow(NamedTuple):
@@ -66,30 +51,48 @@ class NameRow(NamedTuple):
     """When the newest was stored."""
 
 
-class GetVersion(NamedTuple):
-    """A version with its body: by its number, by its digest, or else the active one. None if there is none."""
+class IndexEntry(NamedTuple):
+    digest: str
+    size: int
+    stored_at: int
 
-    kind: VersionKind
+
+class VersionIndex(NamedTuple):
+    """All versions of one name. The number of a version is its place, from 1."""
+
     name: str
-    number: int | None = None
-    digest: str | None = None
+    entries: tuple[IndexEntry, ...] = ()
+    chosen: int | None = None
+    """None: the newest is active, also of those to come."""
 
+    @property
+    def active(self) -> int:
+        return len(self.entries) if self.chosen is None else self.chosen
 
-class ListVersions(NamedTuple):
-    """The versions of a name, oldest first; `after` is the last number of the page before."""
+    def has(self, number: int | None) -> bool:
+        return bool(self.entries) and (number is None or 1 <= number <= len(self.entries))
 
-    kind: VersionKind
-    name: str
-    after: int = 0
-    limit: int = 1_000
+    def number_of(self, digest: str) -> int | None:
+        return next((number for number, entry in enumerate(self.entries, 1) if entry.digest == digest), None)
 
+    def row(self, number: int) -> VersionRow:
+        return VersionRow(self.name, number, *self.entries[number - 1], number == self.active)
 
-class ListNames(NamedTuple):
-    """All names that have versions, in order; `after` is the last of the page before."""
+    def rows(self) -> list[VersionRow]:
+        """Oldest first."""
+        return [self.row(number) for number in range(1, len(self.entries) + 1)]
 
-    kind: VersionKind
-    after: str | None = None
-    limit: int = 1_000
+    def name_row(self) -> NameRow:
+        digest, stored_at = self.entries[self.active - 1].digest, self.entries[-1].stored_at
+        return NameRow(self.name, len(self.entries), self.active, digest, stored_at)
+
+    def encoded(self) -> bytes:
+        return encode({"chosen": self.chosen, "versions": [list(entry) for entry in self.entries]})
+
+    @classmethod
+    def decoded(cls, name: str, value: bytes) -> VersionIndex:
+        stored = decode(value)
+        return cls(name, tuple(IndexEntry(*entry) for entry in stored["versions"]), stored["chosen"])
 
 
 def parted(text: str) -> tuple[str, int | None]:

@@ -14,11 +14,14 @@ from functools import cache
 from typing import Any, Literal, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from ...base.words import shown
-from . import queries, rows, versions
+from . import queries, records, rows
 from .outputs import Completion
 from .status import NodeStatus
+from .versions import VERSION_CONTENT, VERSION_INDEX
 
 Reader: TypeAlias = Callable[[Any], Any]
+_SENT_RECORDS = frozenset({*VERSION_INDEX.values(), *VERSION_CONTENT.values()})
+"""The kinds of small records that may be asked for: stored definitions. The others belong to the server, like its tokens."""
 
 
 class WireError(ValueError):
@@ -77,6 +80,8 @@ def query_from_wire(data: Any) -> queries.Query:
         raise WireError(f"{data['query']}: {error}") from None
     if getattr(found, "limit", 1) < 1:
         raise WireError(f"{data['query']}: a limit of at least 1 is needed")
+    if isinstance(found, records.GetRecord | records.ListRecords) and found.kind not in _SENT_RECORDS:
+        raise WireError(f"{data['query']}: records of the kind {shown(found.kind)} are not sent")
     return found
 
 
@@ -123,9 +128,8 @@ def _asked() -> dict[str, tuple[Any, Reader]]:
         queries.ListWorkers: page_of(rows.WorkerRow),
         queries.CountNodes: lambda found: {NodeStatus(status): count for status, count in found.items()},
         queries.ListUnfinished: page_of(queries.Unfinished, tuple),
-        versions.GetVersion: _maybe(_row_reader(versions.VersionRow)),
-        versions.ListVersions: page_of(versions.VersionRow),
-        versions.ListNames: page_of(versions.NameRow),
+        records.GetRecord: _maybe(_row_reader(records.RecordRow)),
+        records.ListRecords: page_of(records.RecordRow),
     }
     return {query.__name__: (query, read) for query, read in readers.items()}
 

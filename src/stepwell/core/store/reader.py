@@ -25,23 +25,19 @@ from ..model import (
     GetOutputs,
     GetRecord,
     GetRun,
-    GetVersion,
     JournalRow,
     LineRow,
     ListAttempts,
     ListJournal,
     ListLines,
     ListMarks,
-    ListNames,
     ListNodes,
     ListRecords,
     ListRuns,
     ListStops,
     ListUnfinished,
     ListUnusedGraphs,
-    ListVersions,
     ListWorkers,
-    NameRow,
     NodeColumns,
     NodeRow,
     NodeStatus,
@@ -52,8 +48,6 @@ from ..model import (
     RunRow,
     RunStatus,
     Unfinished,
-    VersionKind,
-    VersionRow,
     WorkerRow,
 )
 from ..model.origin import is_origin
@@ -307,21 +301,6 @@ def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
 
 def list_unfinished(store: Store) -> tuple[Unfinished, ...]:
     return tuple(rows(store, ListUnfinished()))
-
-
-def get_version(
-    store: Store, kind: VersionKind, name: str, number: int | None = None, *, digest: str | None = None
-) -> VersionRow | None:
-    """A version with its body; without a number or a digest the active one."""
-    return cast("VersionRow | None", store.read([GetVersion(kind, name, number, digest)])[0])
-
-
-def all_versions(store: Store, kind: VersionKind, name: str, page: int = 1_000) -> Iterator[VersionRow]:
-    return rows(store, ListVersions(kind, name, limit=page))
-
-
-def all_names(store: Store, kind: VersionKind, page: int = 1_000) -> Iterator[NameRow]:
-    return rows(store, ListNames(kind, limit=page))
 
 
 def get_record(store: Store, kind: str, key: str) -> RecordRow | None:

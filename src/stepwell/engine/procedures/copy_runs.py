@@ -27,9 +27,9 @@ from ...core.model import (
     RunStatus,
     ops,
     queries,
-    versions,
 )
-from ...core.store import Store, reader
+from ...core.model.versions import VERSION_KINDS
+from ...core.store import Store, reader, versions
 from ...errors import InputError, RunBusy, StepwellError, StoreCorrupt
 from ..reports.audit import audit_run
 from .gates import ask, delete, enact
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 Outcome = Literal["copied", "moved", "there", "left", "refused"]
-KINDS: tuple[versions.VersionKind, ...] = ("document", "pipeline", "trigger")
 TRIES = 3
 """How often a run is copied again that changed while it was read."""
 ROWS = 1_000
@@ -130,16 +129,15 @@ class Copying:
             self._commit([op])
 
     def _copy_versions(self) -> None:
-        for kind in KINDS:
-            for name in reader.all_names(self._source, kind):
+        for kind in VERSION_KINDS:
+            for name in versions.all_names(self._source, kind):
                 active: int | None = None
-                for row in reader.all_versions(self._source, kind, name.name):
-                    found = reader.get_version(self._source, kind, name.name, row.number)
-                    if found is not None and found.body is not None:
-                        (saved,) = self._commit([versions.SaveVersion(kind, name.name, found.digest, found.body)])
-                        active = saved.number if row.active else active
-                if name.active != name.newest and active is not None:
-                    self._commit([versions.ActivateVersion(kind, name.name, active)])
+                for row in versions.all_versions(self._source, kind, name.name):
+                    content = versions.get_content(self._source, kind, row.digest)
+                    saved = versions.save_version(self._target, kind, row.name, row.digest, content)
+                    active = saved.number if row.active else active
+                if name.active != name.newest:
+                    versions.activate_version(self._target, kind, name.name, active)
 
     # Runs
 

@@ -15,7 +15,7 @@ from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
 from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
 from ...core.model.lines import NodeProgress, latest_progress
-from ...core.store import Store, reader
+from ...core.store import Store, reader, versions
 from ...errors import NodeNotFound, RunNotFound
 from ...history.measuring import RunMetrics, measure
 from ..code.graphs import Graphs, load_outline
@@ -79,7 +79,7 @@ class StoredRun:
         source = self.outline.source
         if source is None:
             return None
-        row = reader.get_version(self.store, "document", self.row.workflow, digest=source.digest)
+        row = versions.get_version(self.store, "document", self.row.workflow, digest=source.digest)
         return None if row is None else row.number
 
     def counts(self) -> dict[NodeStatus, int]:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ...base.codec import encode_checked
 from ...base.settings import read_settings
-from ...core.model import SaveVersion, VersionSaved
-from ...core.store import Store
+from ...core.store import Store, versions
 from ...define.document.text import read_document, read_text
 from ...engine.documents import Documents, SavedDocument
 from ...handlers import Handlers
@@ -25,18 +24,18 @@ def save_pipeline(store: Store, file: str) -> SavedDocument:
     data = {"name": path.stem, **read_document(path).data}
     name, content = data["name"], encode_checked(data)
     digest = sha256(content).hexdigest()
-    (receipt,) = store.commit([SaveVersion("pipeline", name, digest, content)])
-    assert isinstance(receipt, VersionSaved)
-    return SavedDocument(name, receipt.number, digest, not receipt.existed, receipt.active)
+    saved = versions.save_version(store, "pipeline", name, digest, content)
+    return SavedDocument(name, saved.number, digest, not saved.existed, saved.active)
 
 
 def read_stored(
     make: type[Made], store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
 ) -> Made:
     """Read the saved pipeline `auto-blog`, or a version of it, `auto-blog@3`, as an object of the class `make`."""
-    row = Documents(store, handlers or Handlers(), "pipeline").row(text)
+    documents = Documents(store, handlers or Handlers(), "pipeline")
+    row = documents.row(text)
     name = f"{row.name}@{row.number}"
-    read = read_text(row.body or b"", "json")
+    read = read_text(documents.content(row), "json")
     return make_pipeline(make, read, name, name, STORED + name, handlers=handlers, jobs=jobs)
 
 

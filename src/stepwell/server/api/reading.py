@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from ...base.codec import MAX_BYTES
-from ...core.model import queries
-from ...core.model.versions import GetVersion
+from ...core.model import GetRecord, ListRecords, queries
 from ...core.model.wire import WireError, answer_to_wire, query_from_wire
 from ...core.store import Store
 from ..bodies import Body
@@ -38,7 +37,8 @@ _PAYLOADS = (
     queries.GetGraph,
     queries.ListLines,
     queries.ListMarks,
-    GetVersion,
+    GetRecord,
+    ListRecords,
 )
 """Their rows may be of any size; all others are small."""
 

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from ...answers.graphs import GraphRecord
 from ...answers.page import PageOf
 from ...answers.workflows import CheckedDocument, SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
-from ...core.model import ListNames, ListVersions, VersionRow
-from ...core.store import reader
+from ...core.model import VersionRow
+from ...core.store import versions
 from ...define.document import Document
 from ...define.document.text import Form
 from ...engine.code.registering import registered_workflow, registered_workflows
@@ -53,7 +53,7 @@ def list_workflows(service: Given, cursor: paging.Cursor = None, limit: paging.L
     kind, after = paging.read(cursor, paging.Pair) or ("document", None)
     items: list[WorkflowRecord] = []
     if kind == "document":
-        (rows,) = service.store.read([ListNames("document", after=after or None, limit=limit)])
+        rows = versions.list_names(service.store, "document", after or None, limit)
         items = [workflow_record(row, "document") for row in rows]
         if rows.cursor is not None:
             return paging.page(items, ["document", rows.cursor])
@@ -96,7 +96,7 @@ def get_workflow(
 ) -> WorkflowDetail:
     """A workflow; of a document its content in canonical form, of the active version or of another."""
     known = registered_workflow(service.store, name)
-    if known is not None and reader.get_version(service.store, "document", name) is None:
+    if known is not None and versions.get_version(service.store, "document", name) is None:
         return {
             **known.to_dict(),
             "active": True,
@@ -109,10 +109,10 @@ def get_workflow(
 
 
 def _version(service: ServerProcess, name: str, number: int | None) -> VersionRow:
-    row = reader.get_version(service.store, "document", name, number)
+    row = versions.get_version(service.store, "document", name, number)
     if row is not None:
         return row
-    if number is not None and reader.get_version(service.store, "document", name) is not None:
+    if number is not None and versions.get_version(service.store, "document", name) is not None:
         raise HttpProblem(404, f"there is no version {number} of {name[:200]!r}")
     raise unknown_workflow(service, name)
 
@@ -124,8 +124,8 @@ def list_versions(
     """The versions of a document, oldest first."""
     _version(service, name, None)
     after = paging.read(cursor, paging.Number, 0)
-    (rows,) = service.store.read([ListVersions("document", name, after=after, limit=limit)])
-    return paging.page([version_record(row) for row in rows], rows.cursor)
+    rows = [row for row in versions.all_versions(service.store, "document", name) if row.number > after][:limit]
+    return paging.page([version_record(row) for row in rows], rows[-1].number if len(rows) == limit else None)
 
 
 class ActivateRequest(Body):
@@ -161,7 +161,7 @@ def get_workflow_graph(
 ) -> Any:
     """The graph of a workflow: as data, as text for Mermaid or Graphviz, or as a picture."""
     known = registered_workflow(service.store, name)
-    if known is not None and reader.get_version(service.store, "document", name) is None:
+    if known is not None and versions.get_version(service.store, "document", name) is None:
         graph = service.graph(known.digest)
     else:
         graph = service.engine.parts.documents.document(_version(service, name, version)).graph

@@ -1,4 +1,4 @@
-"""Questions about versions of stored definitions, small records, and work: which runs have something READY, and what
+"""Questions about small records, and work: which runs have something READY, and what
 unfinished ones need somebody to serve."""
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ from typing import Any, NamedTuple
 
 from ...core.model import (
     GetRecord,
-    GetVersion,
-    ListNames,
     ListReady,
     ListRecords,
     ListUnfinished,
-    ListVersions,
-    NameRow,
     ReadyRuns,
     RecordRow,
     Unfinished,
-    VersionRow,
 )
-from ...core.store.rules.codes import G_OPEN, VERSION_CODE
+from ...core.store.rules.codes import G_OPEN
 from ...core.store.rules.paging import page_of
 from .payloads import storable
 from .schema import LOWEST
@@ -42,39 +37,6 @@ def paged(
 ) -> Question:
     """A question that is answered with a page of rows."""
     return Question(statement, given, lambda rows: page_of(map(row, rows), given["limit"], cursor))
-
-
-_VERSION = """
-SELECT v.name, v.number, v.digest, length(v.body), v.stored_at, v.number = active_version(%(kind)s, %(name)s)
-"""
-_NAMES = """
-SELECT n.name, n.newest, n.active, v.digest, n.stored_at
-  FROM (SELECT name, max(number) AS newest, active_version(%(kind)s, name) AS active, max(stored_at) AS stored_at
-          FROM version WHERE kind = %(kind)s AND (%(after)s::text IS NULL OR name > %(after)s)
-         GROUP BY name ORDER BY name LIMIT %(limit)s) n
-       JOIN version v ON v.kind = %(kind)s AND v.name = n.name AND v.number = n.active
- ORDER BY n.name
-"""
-
-
-def ask_version(query: GetVersion | ListVersions | ListNames) -> Question:
-    kind = VERSION_CODE[query.kind]
-    if isinstance(query, ListNames):
-        after = None if query.after is None else storable(query.after)
-        return paged(_NAMES, {"kind": kind, "after": after, "limit": query.limit}, NameRow._make, attrgetter("name"))
-    named: dict[str, Any] = {"kind": kind, "name": storable(query.name)}
-    if isinstance(query, ListVersions):
-        listed = f"""{_VERSION} FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND v.number > %(after)s
- ORDER BY v.number LIMIT %(limit)s"""
-        given = named | {"after": query.after, "limit": query.limit}
-        return paged(listed, given, lambda row: VersionRow(*row), attrgetter("number"))
-    wanted = "v.number = coalesce(%(number)s::int, active_version(%(kind)s, %(name)s))"
-    if query.digest is not None:
-        wanted = "v.digest = %(digest)s"
-    digest = None if query.digest is None else storable(query.digest)
-    one = f"{_VERSION}, v.body FROM version v WHERE v.kind = %(kind)s AND v.name = %(name)s AND {wanted}"
-    given = named | {"number": query.number, "digest": digest}
-    return Question(one, given, lambda rows: VersionRow(*rows[0]) if rows else None)
 
 
 _ONE = "SELECT key, version, value FROM record WHERE kind = %(kind)s AND key = %(key)s"

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from ...base.clock import SECOND
 from ...base.ids import AttemptId, attempt_id, split_attempt_id
-from ...core.model import Lane, Query, queries, records, versions
+from ...core.model import Lane, Query, queries, records
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
 from ...core.model.status import RunStatus
@@ -25,7 +25,7 @@ from ...core.store.rules.codes import (
 from ...core.store.rules.filtering import SEARCHED, SECONDS_OF, folded
 from ...core.store.rules.paging import attempt_columns, node_columns, page_of
 from .payloads import storable
-from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, ask_version, paged
+from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, paged
 from .receipts import attempts, run_row
 
 _HAS_TEXT = """
@@ -82,8 +82,6 @@ SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %
             return ask_ready(query)
         case queries.ListUnfinished():
             return ask_unfinished(query)
-        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
-            return ask_version(query)
         case records.GetRecord() | records.ListRecords():
             return ask_record(query)
         case queries.GetGraph(digest):

@@ -18,7 +18,6 @@ from ...core.model import (
     may_settle,
     ops,
     receipts,
-    versions,
 )
 from ...core.store.rules.codes import GATE, RUN_STATUS
 
@@ -168,12 +167,6 @@ def _refused(answer: Any) -> Refused | None:
     return Refused(Refusal(answer["refused"]), detail)
 
 
-def _version_activated(op: versions.ActivateVersion, answer: Any, _: Bytes) -> Receipt:
-    if answer is None:
-        return Refused(Refusal.UNKNOWN, op.name if op.number is None else f"{op.name}@{op.number}")
-    return versions.VersionActivated(answer)
-
-
 _READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
     ops.Claim: _claimed,
     ops.Enlist: lambda op, answer, _: receipts.Enlisted(answer),
@@ -189,7 +182,5 @@ _READ: Mapping[type[Op], Callable[[Any, Any, Bytes], Receipt]] = {
     ops.Restore: lambda op, answer, _: receipts.Restored(answer["nodes"], answer["finished"]),
     ops.Delete: lambda op, answer, _: receipts.Deleted(answer),
     ops.DeleteGraph: lambda op, answer, _: receipts.Deleted(answer),
-    versions.SaveVersion: lambda op, answer, _: versions.VersionSaved(*answer),
-    versions.ActivateVersion: _version_activated,
     PutRecord: lambda op, answer, _: RecordPut(answer[1]) if answer[0] else Refused(Refusal.CONFLICT, str(answer[1])),
 }

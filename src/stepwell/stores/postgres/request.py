@@ -9,8 +9,8 @@ from typing import Any
 from zlib import crc32
 
 from ...base.ids import split_attempt_id
-from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records, versions
-from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE, VERSION_CODE
+from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records
+from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.grouping import groups, once_each
 from ...core.store.rules.values import refuse_values
 from ...core.store.rules.verdicts import illegal_move
@@ -277,16 +277,6 @@ class BatchCall:
         self._lock_name("graph", storable(op.digest))
         return {"digest": storable(op.digest), "limit": op.limit}
 
-    def _save_version(self, op: versions.SaveVersion) -> dict[str, Any]:
-        kind = VERSION_CODE[op.kind]
-        self._lock_name(f"version {kind}", op.name)
-        return {"kind": kind, "name": op.name, "digest": op.digest, "from": self._payload(op.body)}
-
-    def _activate(self, op: versions.ActivateVersion) -> dict[str, Any]:
-        kind, name = VERSION_CODE[op.kind], storable(op.name)
-        self._lock_name(f"version {kind}", name)
-        return {"kind": kind, "name": name, "number": op.number}
-
     def _put_record(self, op: records.PutRecord) -> dict[str, Any]:
         self._lock_name(f"record {op.kind}", op.key)
         return {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
@@ -307,8 +297,6 @@ _ADD: dict[type[Op], tuple[str, Callable[[BatchCall, Any], dict[str, Any]]]] = {
     ops.Restore: ("restore", BatchCall._restore),
     ops.Delete: ("delete", BatchCall._delete),
     ops.DeleteGraph: ("delete_graph", BatchCall._delete_graph),
-    versions.SaveVersion: ("save_version", BatchCall._save_version),
-    versions.ActivateVersion: ("activate_version", BatchCall._activate),
     records.PutRecord: ("put_record", BatchCall._put_record),
 }
 """How each op that stands alone is called there, and what it is given."""

@@ -29,7 +29,7 @@ DERIVED = 2_500
 """How many nodes and edges one call looks at before a gate opens."""
 _ORDER = """
 keys state graphs runs attempts moving claiming listing leases
-shaping deleting restoring versions records reading writing commit
+shaping deleting restoring records reading writing commit
 """
 FILES = _ORDER.split()
 """In this order: each uses what those before it define."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from ...base.clock import SECOND
 from ...base.ids import AttemptId, Digest, RunId, split_attempt_id
-from ...core.model import Query, queries, records, versions
+from ...core.model import Query, queries, records
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...core.model.status import NodeStatus
@@ -224,9 +224,6 @@ _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.ListJournal: _journal,
     queries.ListLines: lambda query, found, blobs: found,
     queries.ListMarks: lambda query, found, blobs: found,
-    versions.GetVersion: _one(versions.VersionRow),
-    versions.ListVersions: _page(versions.VersionRow, lambda row: row.number),
-    versions.ListNames: _page(versions.NameRow, lambda row: row.name),
     records.GetRecord: _one(records.RecordRow),
     records.ListRecords: _page(records.RecordRow, lambda row: row.key),
 }

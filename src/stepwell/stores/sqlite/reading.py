@@ -20,7 +20,6 @@ from ...core.model import (
     ops,
     queries,
     records,
-    versions,
 )
 from ...core.model.outputs import Completion
 from ...core.store.rules import codes
@@ -29,7 +28,6 @@ from .ops.attempts import of_run
 from .ops.ending import Transaction
 from .ops.leases import stops
 from .ops.records import answer_record
-from .ops.versions import answer_version
 from .payloads import resolve, unpack
 from .run_rows import RUN, count_runs, ended_runs, list_runs, run_row
 
@@ -102,8 +100,6 @@ def answer(tx: Transaction, query: Query) -> Any:
             asked = {"lanes": [tx.lanes.key(tx.db, lane) for lane in lanes], "runs": runs, "serves": serves}
             given = {key: json.dumps(value) for key, value in asked.items()}
             return tuple(run for (run,) in tx.all(_LIST_READY, given | {"limit": limit}))
-        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
-            return answer_version(tx, query)
         case records.GetRecord() | records.ListRecords():
             return answer_record(tx, query)
         case _:

@@ -254,27 +254,7 @@ CREATE TABLE blob (
   PRIMARY KEY (run, hash)
 );
 
--- Stored definitions: documents, pipelines, triggers (codes.py has their numbers). A version never changes.
-CREATE TABLE version (
-  kind      INTEGER NOT NULL,
-  name      TEXT NOT NULL,
-  number    INTEGER NOT NULL,
-  digest    TEXT NOT NULL,
-  body      BLOB NOT NULL,
-  stored_at INTEGER NOT NULL,
-  UNIQUE (kind, name, number),
-  UNIQUE (kind, name, digest)
-);
-
--- The version that somebody has chosen; without a row it is the newest.
-CREATE TABLE chosen_version (
-  kind   INTEGER NOT NULL,
-  name   TEXT NOT NULL,
-  number INTEGER NOT NULL,
-  PRIMARY KEY (kind, name)
-) WITHOUT ROWID;
-
--- Small records that are no part of a run: tokens of the server, triggers. `version` is compared before one is changed.
+-- Small records that are no part of a run: tokens of the server, stored definitions, triggers. `version` is compared before one is changed.
 CREATE TABLE record (
   kind    TEXT NOT NULL,
   key     TEXT NOT NULL,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from ...base.clock import Clock
 from ...base.ids import AttemptId, RunId, WorkerId
-from ...core.model import ActivateVersion, Answer, Batch, Hint, Op, PutRecord, Query, Receipt, SaveVersion, ops
+from ...core.model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, ops
 from ...core.store.hooks import CommitHooks
 from ...core.store.rules.grouping import groups
 from ...core.store.rules.processes import check_process
@@ -32,7 +32,6 @@ from .ops.records import put_record
 from .ops.restoring import restore
 from .ops.settling import append, settle
 from .ops.switching import arrange
-from .ops.versions import activate_version, save_version
 from .reading import answer
 from .workers import WorkerLocks
 from .write_ahead_log import WriteAheadLog
@@ -234,10 +233,6 @@ class SqliteStore:
                 return [delete(tx, op)]
             case ops.DeleteGraph():
                 return [delete_graph(tx, op)]
-            case SaveVersion():
-                return [save_version(tx, op)]
-            case ActivateVersion():
-                return [activate_version(tx, op)]
             case PutRecord():
                 return [put_record(tx, op)]
             case ops.Settle() | ops.Create() | ops.Append():

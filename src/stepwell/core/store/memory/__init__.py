@@ -11,12 +11,11 @@ from ....base.clock import Clock, WallClock
 from ....base.ids import RunId, WorkerId
 from ....errors import StoreError
 from ...model import Answer, Batch, Hint, Op, PutRecord, Query, Receipt, Refusal, Refused, ops, receipts
-from ...model.versions import ActivateVersion, SaveVersion
 from ..hooks import CommitHooks
 from ..rules.grouping import groups
 from ..rules.processes import check_process
 from ..rules.values import refuse_values
-from . import restoring, running, shaping, versions
+from . import records, restoring, running, shaping
 from .reading import answer
 from .state import LIMITS, MemoryState
 
@@ -111,12 +110,8 @@ class MemoryStore:
                 return [shaping.delete(state, op)]
             case ops.DeleteGraph():
                 return [shaping.delete_graph(state, op)]
-            case SaveVersion():
-                return [versions.save_version(state.versions, op, now)]
-            case ActivateVersion():
-                return [versions.activate_version(state.versions, op)]
             case PutRecord():
-                return [versions.put_record(state.records, op, now)]
+                return [records.put_record(state.records, op, now)]
             case ops.Settle() | ops.Create() | ops.Append():
                 raise AssertionError("handled above")
             case _:

@@ -9,16 +9,16 @@ from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
 from ....base.ids import RunId
-from ...model import Lane, Query, queries, records, versions
+from ...model import Lane, Query, queries, records
 from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
 from ..rules.filtering import counted, run_matches
 from ..rules.paging import line_matches, page_of
 from ..rules.payloads import error_type
+from .records import answer_record
 from .running import stops
 from .state import MemoryState, RunState
-from .versions import answer_record, answer_version
 
 
 def answer(state: MemoryState, query: Query) -> Any:
@@ -62,8 +62,6 @@ def answer(state: MemoryState, query: Query) -> Any:
             }
             left = [item for item in found if last is None or _order(item) > _order(last)]
             return page_of(sorted(left, key=_order), limit, tuple)
-        case versions.GetVersion() | versions.ListVersions() | versions.ListNames():
-            return answer_version(state.versions, query)
         case records.GetRecord() | records.ListRecords():
             return answer_record(state.records, query)
         case _:

@@ -10,7 +10,7 @@ from ...model import Create, Lane, LayoutRow, RunNews, StoreLimits
 from ...model.rows import AttemptRow, GateState, JournalKind, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...model.status import ACTIVE_NODES, FAILED_NODES, AttemptStatus, NodeStatus, RunStatus
 from ..rules.verdicts import GateFacts
-from .versions import Records, Versions
+from .records import Records
 
 LIMITS = StoreLimits()
 _NODE, _ATTEMPT = attrgetter(*NodeRow._fields), attrgetter(*AttemptRow._fields)
@@ -158,7 +158,6 @@ class MemoryState:
     runs: dict[str, RunState] = field(default_factory=dict)
     claims: dict[str, dict[int, AttemptState]] = field(default_factory=dict)
     workers: dict[str, WorkerState] = field(default_factory=dict)
-    versions: Versions = field(default_factory=dict)
     records: Records = field(default_factory=dict)
     admissions: int = 0
     graphs_stored: int = 0

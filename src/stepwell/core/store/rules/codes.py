@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from ...model import AttemptStatus, GateState, JournalKind, NodeStatus, RunStatus, VersionKind
+from ...model import AttemptStatus, GateState, JournalKind, NodeStatus, RunStatus
 
 RUN_CODE = {status: status.code for status in RunStatus}
 NODE_CODE = {status: status.code for status in NodeStatus}
@@ -33,7 +33,6 @@ KIND_CODE = {
     "shared": 14,
 }
 ENDS = 1
-VERSION_CODE: dict[VersionKind, int] = {"document": 0, "pipeline": 1, "trigger": 2}
 
 RUN_STATUS = {code: status for status, code in RUN_CODE.items()}
 NODE_STATUS = {code: status for status, code in NODE_CODE.items()}

@@ -6,7 +6,7 @@ bits, a seed is one without a sign.
 
 from __future__ import annotations
 
-from ...model import AddGraph, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused, SaveVersion
+from ...model import AddGraph, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused
 
 INDEXED_BYTES = 500
 MAX_TEXT = 4_000
@@ -35,8 +35,6 @@ def refuse_values(op: Op) -> Refused | None:
             wrong = _text((op.worker,)) or _number((op.lease,))
         case Gate():
             wrong = _text((op.run_id, op.token, op.purpose)) or _number((op.lease,))
-        case SaveVersion():
-            wrong = _text((op.name, op.digest))
         case PutRecord():
             wrong = _text((op.kind, op.key)) or _number((op.expected,))
         case _:

@@ -2,7 +2,7 @@
 --
 -- Locks are taken in one order, all of them before anything is decided, and the clock is read after that:
 --   1. workers, by id: claims share the row, a renewal changes it, who ends or begins one has it alone;
---   2. names that may be new (ids and idempotency keys of runs, graphs, versions, records, claims, workers), by number, as advisory locks;
+--   2. names that may be new (ids and idempotency keys of runs, graphs, records, claims, workers), by number, as advisory locks;
 --   3. lanes that are new;
 --   4. the runs that are named or settled, by key. All of these are waited for.
 -- What a claim or a sweep finds for itself is locked after that, and never waited for (SKIP LOCKED).
@@ -126,10 +126,6 @@ BEGIN
         v_receipt := delete_run(v_op);
       WHEN 'delete_graph' THEN
         v_receipt := delete_graph(v_op);
-      WHEN 'save_version' THEN
-        v_receipt := save_version(v_op, p_first[f], o_now);
-      WHEN 'activate_version' THEN
-        v_receipt := activate_version(v_op);
       WHEN 'put_record' THEN
         v_receipt := put_record(v_op, p_first[f], o_now);
     END CASE;

@@ -259,31 +259,13 @@ CREATE TABLE blob (
   PRIMARY KEY (run, hash)
 );
 
--- Stored definitions. A version never changes. Without a row in chosen_version the newest is active.
-CREATE TABLE version (
-  kind      smallint NOT NULL,
-  name      text COLLATE "C" NOT NULL,
-  number    integer NOT NULL,
-  digest    text COLLATE "C" NOT NULL,
-  body      bytea NOT NULL,
-  stored_at bigint NOT NULL,
-  PRIMARY KEY (kind, name, number),
-  UNIQUE (kind, name, digest)
-);
-CREATE TABLE chosen_version (
-  kind   smallint NOT NULL,
-  name   text COLLATE "C" NOT NULL,
-  number integer NOT NULL,
-  PRIMARY KEY (kind, name)
-);
-
 -- When somebody last swept. One row.
 CREATE TABLE swept (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   at  bigint NOT NULL
 );
 
--- Small records that are no part of a run: tokens of the server, triggers.
+-- Small records that are no part of a run: tokens of the server, stored definitions, triggers.
 CREATE TABLE record (
   kind    text COLLATE "C" NOT NULL,
   key     text COLLATE "C" NOT NULL,

@@ -35,7 +35,6 @@
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
 --   ended               set    (time, run) of runs that ended: the oldest are forgotten first
 --   releasing           set    runs that have such a list behind an open gate
---   version:K:NAME      hash   versions of a definition;  names:K: set of names
 --   records:K           hash   key -> version and value of a record;  record_keys:K: set of keys
 --
 -- Rows are MessagePack: FORMS in `library.py` lists their fields.
