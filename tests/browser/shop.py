@@ -15,6 +15,8 @@ for _name in ("stock", "talk"):
 
 MARKUP = '<script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 ARABIC = "\u202eمرحبا"
+EMOJI = "👩‍💻"
+LONG = "x" * 1_000_000
 
 
 def folder() -> Path:
@@ -94,18 +96,32 @@ def talk() -> int:
 
 
 class Hostile(Workflow):
-    """Names, outputs, logs and errors that would do harm in a page that trusted them."""
+    """Inputs, outputs, logs and errors that would do harm in a page that trusted them."""
 
     text: str = MARKUP
 
     @step
+    def small(self, ctx: Any) -> dict[str, Any]:
+        print(MARKUP, ARABIC, EMOJI * 40)
+        ctx.progress(1, 2, MARKUP)
+        return {"markup": MARKUP, MARKUP: [EMOJI, ARABIC]}
+
+    @step
     def large(self) -> dict[str, Any]:
-        print(MARKUP, ARABIC, "👩‍💻" * 40)
-        return {"markup": MARKUP, "long": "x" * 1_000_000, ARABIC: ["👩‍💻", MARKUP]}
+        print(MARKUP + LONG)
+        return {"markup": MARKUP, "long": LONG}
+
+    @step
+    def wide(self) -> dict[str, Any]:
+        return {"strings": [LONG[:3_000]] * 2, "many": list(range(1_000)), "deep": deep(10)}
 
     @step
     def fails(self) -> None:
-        raise RuntimeError(MARKUP + ARABIC)
+        raise RuntimeError(MARKUP + ARABIC + LONG)
+
+
+def deep(levels: int) -> Any:
+    return MARKUP if levels == 0 else {MARKUP: deep(levels - 1)}
 
 
 def square(number: int) -> int:

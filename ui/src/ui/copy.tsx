@@ -35,12 +35,17 @@ export function CopyButton({ text, label }: { text: string | (() => string); lab
   );
 }
 
+/** Of a command that has a large input, so much is shown; all of it is copied. */
+const SHOWN = 2_000;
+
 /** A command that can be copied: what the page does, the command line can do. */
 export function Command({ text }: { text: string }) {
   return (
     <div className="flex items-center gap-2 rounded-md border border-line bg-canvas py-1 pr-1 pl-2.5 font-mono text-xs">
       <span className="text-ink-3 select-none">$</span>
-      <code className="min-w-0 flex-1 overflow-x-auto whitespace-nowrap">{text}</code>
+      <code className="min-w-0 flex-1 overflow-x-auto whitespace-nowrap">
+        {text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}
+      </code>
       <CopyButton text={text} label="Copy the command" />
     </div>
   );
