@@ -40,6 +40,15 @@ def test_no_workers(shop: Shop, tmp_path: Path) -> None:
     assert "no workers" in shop("workers").err
 
 
+def test_what_waits_for_a_worker_is_said_in_the_end(shop: Shop) -> None:
+    url = f"sqlite:///{shop.folder}/idle.db"
+    with Engine(url, runner=None) as engine:
+        w = Builder("holds")
+        w.node("held", job=hold)
+        engine.start(w)
+    assert "holds waits for a worker: no worker is alive" in shop("workers", "--store", url).err
+
+
 def test_a_worker_needs_a_broker(shop: Shop) -> None:
     assert "needs a broker" in shop("worker", "shop", code=2).err
 

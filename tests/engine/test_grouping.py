@@ -69,6 +69,13 @@ def test_the_kind_of_a_name_ends_before_its_first_digit(name: str, kind: str) ->
     assert _stem(name) == kind
 
 
+def test_nodes_are_counted_in_every_group_that_they_are_in() -> None:
+    grouping = grouped(*fan(MAX_ITEMS + 50))
+    counts = grouping.count({"first", "part_3", "part_4", f"part_{MAX_ITEMS}"})
+    assert counts["fan:1:part"] == 3
+    assert sorted(count for name, count in counts.items() if name != "fan:1:part") == [1, 2]
+
+
 def test_siblings_of_another_kind_or_with_other_parents_are_other_fans() -> None:
     root, *others = fan(5)[:-1]
     grouping = grouped(

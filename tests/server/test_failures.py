@@ -55,6 +55,9 @@ def test_a_comparison_is_paged_with_what_differs_first(runs: tuple[httpx.Client,
     whole = api.get(f"{RUNS}/{one}/diff/{other}").json()
     assert (len(whole["nodes"]), whole["size"], whole["next"]) == (whole["size"], whole["size"], None)
     assert 0 < whole["different"] < whole["size"]
+    graph = api.get(f"{RUNS}/{other}/graph").json()["groups"]
+    alike = sum(not node["differs"] for node in whole["nodes"])
+    assert sum(whole["groups"][name] for name in graph["ids"]) == sum(graph["sizes"]) - alike
     pages: list[Any] = []
     asked: dict[str, Any] = {"limit": 5}
     while True:

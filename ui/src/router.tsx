@@ -60,7 +60,13 @@ const run = route({
 const compare = route({
   getParentRoute: () => root,
   path: "/compare/$runId/$otherId",
-  validateSearch: (search: Record<string, unknown>) => chosen({ node: text(search.node) }),
+  validateSearch: (search: Record<string, unknown>) =>
+    chosen({
+      view: oneOf(search.view, ["nodes", "times"] as const),
+      node: text(search.node),
+      /** Whether the outputs of the node are shown side by side. */
+      outputs: search.outputs === true ? (true as const) : undefined,
+    }),
   component: lazyRouteComponent(() => import("./compare/page"), "ComparePage"),
 });
 

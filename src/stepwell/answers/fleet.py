@@ -7,6 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from ..base.setting_types import ColourName
+from .causes import CauseKind
 from .scopes import Scope
 
 
@@ -70,6 +71,34 @@ class WorkerRecord(TypedDict):
     """The workflows it cannot work on, and why."""
     holds: list[HoldRecord]
     """What it is running, in the newest of the runs that are RUNNING."""
+
+
+class UnservedRecord(TypedDict):
+    """Work that no live worker would take."""
+
+    workflow: str
+    """The name of the workflow."""
+    digest: str
+    """The digest of its graph."""
+    queue: str | None
+    """The queue whose nodes nobody takes; null: no node of this version is taken."""
+    run: str
+    """The id of one of the runs that wait."""
+    kind: CauseKind
+    """Why, in a word: `no_worker`, `lacking`, `not_served` or `queue_not_served`."""
+    because: str
+    """Why, as a sentence."""
+    module: str | None
+    """The module that a worker needs; empty if it needs none, null if it is not known."""
+
+
+class UnservedReport(TypedDict):
+    """What waits for a worker that is not there."""
+
+    items: list[UnservedRecord]
+    """By workflow and version, and then the queues of versions that are served."""
+    complete: bool
+    """Whether these are all; only so many versions of workflows are looked at."""
 
 
 class TokenRecord(TypedDict):

@@ -341,6 +341,8 @@ class ComparisonRecord(TypedDict):
     """How many nodes there are."""
     different: int
     """How many of them differ."""
+    groups: dict[str, int]
+    """How many of these are in each group of the graph of the second run, by its id; without groups that have none."""
     next: str | None
     """Pass it as `cursor` to get the nodes after these; null at the end."""
 

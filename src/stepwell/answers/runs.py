@@ -43,6 +43,12 @@ class RunChange(TypedDict):
     """How many of them failed."""
     tags: dict[str, str]
     """Its tags."""
+    created_at: str
+    """When it was created."""
+    started_at: str | None
+    """When the first of its nodes was claimed."""
+    ended_at: str | None
+    """When it ended."""
 
 
 class RunRecord(RunChange):
@@ -54,12 +60,6 @@ class RunRecord(RunChange):
     """Nodes of runs with a larger one are claimed first."""
     idempotency_key: str | None
     """The key it was started with; the same key is the same run."""
-    created_at: str
-    """When it was created."""
-    started_at: str | None
-    """When the first of its nodes was claimed."""
-    ended_at: str | None
-    """When it ended."""
     deadline_at: str | None
     """When it fails if it has not ended by then."""
     seconds: float | None

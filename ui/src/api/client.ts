@@ -1,6 +1,6 @@
 /** Asking the server: typed by its OpenAPI document, with one kind of error. */
 
-import createClient from "openapi-fetch";
+import createClient, { type Middleware } from "openapi-fetch";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -47,4 +47,34 @@ export async function ask<T>(request: Promise<Answered<T>>): Promise<T> {
   if (!answer.response.ok)
     throw new ApiError(answer.response.status, (answer.error ?? {}) as Partial<Problem>);
   return answer.data as T;
+}
+
+/** All items of a list, page after page. Only for lists that are short by nature. */
+export async function askAll<Item>(
+  page: (cursor: string | undefined) => Promise<Answered<{ items: Item[]; next: string | null }>>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | undefined;
+  do {
+    const answer = await ask(page(cursor));
+    items.push(...answer.items);
+    cursor = answer.next ?? undefined;
+  } while (cursor !== undefined);
+  return items;
+}
+
+const SESSION = "/api/v1/session";
+
+/** Call `listener` when a request was refused for want of a session, or got no answer, whoever made it. */
+export function onAccessLost(listener: () => void): () => void {
+  const watch: Middleware = {
+    onResponse({ response, schemaPath }) {
+      if (response.status === 401 && schemaPath !== SESSION) listener();
+    },
+    onError({ error, schemaPath }) {
+      if (!(error instanceof DOMException) && schemaPath !== SESSION) listener();
+    },
+  };
+  api.use(watch);
+  return () => api.eject(watch);
 }

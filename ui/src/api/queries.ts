@@ -1,7 +1,7 @@
 /** What is asked, under which key it is kept, and for how long. */
 
 import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { ApiError, api, ask } from "./client";
+import { ApiError, api, ask, askAll } from "./client";
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -15,10 +15,15 @@ export const queries = new QueryClient({
   },
 });
 
+const AWAY_INTERVAL = 4_000;
+
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: () => ask(api.GET("/api/v1/session")),
   staleTime: 60_000,
+  // A server that is away is asked until it is back.
+  refetchInterval: (query) =>
+    query.state.error && !(query.state.error instanceof ApiError) ? AWAY_INTERVAL : false,
 });
 
 export const serverQuery = queryOptions({
@@ -29,12 +34,14 @@ export const serverQuery = queryOptions({
 
 export const workflowsQuery = queryOptions({
   queryKey: ["workflows"],
-  queryFn: () => ask(api.GET("/api/v1/workflows", { params: { query: { limit: 500 } } })),
+  queryFn: () =>
+    askAll((cursor) => api.GET("/api/v1/workflows", { params: { query: { limit: 1_000, cursor } } })),
 });
 
 export const workersQuery = queryOptions({
   queryKey: ["workers"],
-  queryFn: () => ask(api.GET("/api/v1/workers")),
+  queryFn: () =>
+    askAll((cursor) => api.GET("/api/v1/workers", { params: { query: { limit: 1_000, cursor } } })),
   refetchInterval: 10_000,
 });
 

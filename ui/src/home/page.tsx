@@ -29,7 +29,7 @@ export function HomePage() {
   });
   const workers = useQuery(workersQuery);
   const workflows = useQuery(workflowsQuery);
-  const nobody = workers.data && !workers.data.items.some((each) => each.alive);
+  const nobody = workers.data && !workers.data.some((each) => each.alive);
   const none = counts.data && counts.data.total === 0;
   return (
     <>
@@ -41,7 +41,7 @@ export function HomePage() {
           <Card>
             <Empty title="Nothing has run yet">
               <p className="mb-3">
-                {workflows.data?.items.length ? (
+                {workflows.data?.length ? (
                   <Link to="/workflows" className="text-accent underline">
                     Start one of your workflows
                   </Link>

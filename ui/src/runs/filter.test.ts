@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asked, commandOf, readFilter } from "./filter";
+import { asked, fromLocal, quoted, readFilter, streamOf, toLocal } from "./filter";
 
 test("an address that somebody has mistyped gives the filter that is left of it", () => {
   expect(
@@ -13,8 +13,20 @@ test("one value in an address is a list of one", () => {
   expect(readFilter({ status: "PAUSED", tag: "a=b" })).toMatchObject({ status: ["PAUSED"], tag: ["a=b"] });
 });
 
-test("the command lists the same runs, whatever their names have in them", () => {
-  expect(commandOf({ workflow: "it's", status: ["FAILED"], tag: ["a=b c"] })).toBe(
-    "stepwell ls --status FAILED --workflow 'it'\\''s' --tag 'a=b c'",
+test("the stream of a list has its filter, but for the statuses", () => {
+  expect(streamOf({ workflow: "a&b", status: ["FAILED"], tag: ["a=b c", "d=e"], order: "duration" })).toBe(
+    "/events?workflow=a%26b&tag=a%3Db+c&tag=d%3De",
   );
+  expect(streamOf({})).toBe("/events");
+});
+
+test("a moment is chosen in local time and kept as a moment", () => {
+  expect(fromLocal(toLocal("2026-03-01T12:34:56Z"))).toBe("2026-03-01T12:34:00.000Z");
+  expect(toLocal("nonsense")).toBe("");
+  expect(fromLocal("")).toBeUndefined();
+});
+
+test("a word for a shell, whatever is in it", () => {
+  expect(quoted("it's")).toBe("'it'\\''s'");
+  expect(quoted("a=b")).toBe("a=b");
 });

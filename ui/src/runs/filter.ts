@@ -2,7 +2,8 @@
 
 import { RUN_STATUSES, type RunStatus } from "@/api/tables";
 
-export const ORDERS = ["created", "started", "ended", "duration"] as const;
+/** What comes first, other than the newest. */
+export const ORDERS = ["start", "end", "duration"] as const;
 export type Order = (typeof ORDERS)[number];
 
 export type Filter = {
@@ -12,6 +13,7 @@ export type Filter = {
   q?: string;
   error?: string;
   fork_of?: string;
+  prefix?: string;
   since?: string;
   until?: string;
   order?: Order;
@@ -34,6 +36,7 @@ export function readFilter(search: Record<string, unknown>): Filter {
     q: text(search.q),
     error: text(search.error),
     fork_of: text(search.fork_of),
+    prefix: text(search.prefix),
     since: text(search.since),
     until: text(search.until),
     order: ORDERS.find((each) => each === search.order),
@@ -44,17 +47,25 @@ export function readFilter(search: Record<string, unknown>): Filter {
 export const asked = (filter: Filter): Filter =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
 
-/** The options of `stepwell ls` that list the same runs. */
-export function commandOf(filter: Filter): string {
-  const words = [
-    ...(filter.status ?? []).map((each) => `--status ${each}`),
-    ...(filter.workflow ? [`--workflow ${quoted(filter.workflow)}`] : []),
-    ...(filter.tag ?? []).map((each) => `--tag ${quoted(each)}`),
-    ...(filter.since ? [`--since ${filter.since}`] : []),
-    ...(filter.until ? [`--until ${filter.until}`] : []),
-  ];
-  return ["stepwell ls", ...words].join(" ");
+/** The stream of a list. It takes no status, so that it also sends the runs that no longer have it. */
+export function streamOf(filter: Filter): string {
+  const { status: _, order: __, ...parts } = asked(filter);
+  const words = Object.entries(parts).flatMap(([name, value]) =>
+    [value].flat().map((each) => [name, String(each)]),
+  );
+  return words.length ? `/events?${new URLSearchParams(words)}` : "/events";
 }
 
+/** A moment of an address as a field for local times has it, and back. */
+export function toLocal(at: string | undefined): string {
+  const time = at === undefined ? Number.NaN : Date.parse(at);
+  if (Number.isNaN(time)) return "";
+  const offset = new Date(time).getTimezoneOffset() * 60_000;
+  return new Date(time - offset).toISOString().slice(0, 16);
+}
+
+export const fromLocal = (text: string) => (text ? new Date(text).toISOString() : undefined);
+
+/** A word as a shell takes it. */
 export const quoted = (word: string) =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

@@ -1,13 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Dialog } from "@/ui/overlays";
-import { useKeys } from "./keys";
+import { useKeys, withMod } from "./keys";
 import { PAGES } from "./pages";
 
 const KEYS: [string, [string, string][]][] = [
   [
     "Everywhere",
     [
-      ["⌘K", "Go to a run, a workflow, a page"],
+      [withMod("K"), "Go to a run, a workflow, a page"],
       ["/", "Search on this page"],
       ["?", "This help"],
     ],

@@ -1,8 +1,13 @@
 import { useEffect, useRef } from "react";
+import { keyName } from "./key-name";
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
 
-const mac = navigator.platform.startsWith("Mac");
+const isMac = navigator.platform.startsWith("Mac");
+/** How the key that goes with others is written, as in `⌘K` or `Ctrl K`. */
+export const withMod = (key: string) => (isMac ? `⌘${key}` : `Ctrl ${key}`);
+
+const PREFIX_TIME = 900;
 let prefix = "";
 let prefixTimer = 0;
 
@@ -16,28 +21,30 @@ export function useKeys(keys: Keys) {
   latest.current = keys;
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.altKey) return;
-      const mod = mac ? event.metaKey : event.ctrlKey;
-      if (!mod && writes(event.target)) return;
+      const name = event.defaultPrevented ? null : keyName(event, isMac);
+      if (name === null || (!name.startsWith("mod+") && writes(event.target))) return;
       if (document.querySelector('[role="dialog"]') && event.key !== "Escape") return;
-      const name = `${mod ? "mod+" : ""}${event.key.length === 1 ? event.key.toLowerCase() : event.key}`;
-      const action = latest.current[prefix ? `${prefix} ${name}` : name] ?? latest.current[name];
+      const action = latest.current[prefix ? `${prefix} ${name}` : name];
       if (action) {
         event.preventDefault();
         action(event);
       }
     };
-    // Every listener sees the key before the prefix changes.
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, []);
 }
 
-window.addEventListener("keyup", (event) => {
-  if (writes(event.target) || event.key.length !== 1) return;
-  clearTimeout(prefixTimer);
-  prefix = event.key === "g" && !prefix ? "g" : "";
-  prefixTimer = window.setTimeout(() => {
-    prefix = "";
-  }, 900);
+window.addEventListener("keydown", (event) => {
+  const name = writes(event.target) ? null : keyName(event, isMac);
+  if (name?.length !== 1) return;
+  const next = name === "g" && !prefix ? "g" : "";
+  // Every other listener sees the key before the prefix changes.
+  setTimeout(() => {
+    prefix = next;
+    clearTimeout(prefixTimer);
+    prefixTimer = window.setTimeout(() => {
+      prefix = "";
+    }, PREFIX_TIME);
+  });
 });

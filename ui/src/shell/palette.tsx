@@ -61,8 +61,8 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
                   {page.label}
                 </Command.Item>
               ))}
-              {workflows.data?.items
-                .filter((each) => matches(each.name))
+              {workflows.data
+                ?.filter((each) => matches(each.name))
                 .slice(0, 8)
                 .map((each) => (
                   <Command.Item

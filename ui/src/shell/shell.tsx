@@ -2,16 +2,16 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import clsx from "clsx";
 import { CircleHelp, LogOut, Moon, Search, Sun, SunMoon } from "lucide-react";
-import { useEffect, useState } from "react";
-import { ApiError, api, ask, Unreachable } from "@/api/client";
+import { useEffect, useRef, useState } from "react";
+import { ApiError, api, ask, onAccessLost, Unreachable } from "@/api/client";
 import { useLiveState } from "@/api/live";
 import { sessionQuery } from "@/api/queries";
 import { IconButton } from "@/ui/button";
-import { Menu, Messages } from "@/ui/overlays";
+import { Menu, Messages, notify } from "@/ui/overlays";
 import { Failure } from "@/ui/states";
 import { Environment } from "./environment";
 import { Help } from "./help";
-import { useKeys } from "./keys";
+import { useKeys, withMod } from "./keys";
 import { Logo } from "./logo";
 import { PAGES } from "./pages";
 import { Palette } from "./palette";
@@ -25,22 +25,19 @@ export function Shell() {
   const [help, setHelp] = useState(false);
   const queries = useQueryClient();
   useKeys({ "mod+k": () => setPalette(true), "?": () => setHelp(true) });
-  // A session that ends is noticed by its stream, or by the next answer that is refused.
+  // That a session has ended, or the server is away, is noticed by the stream, or by whatever is refused next.
   useEffect(() => {
-    if (state === "signed out") void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    if (state === "signed out" || state === "away") void queries.invalidateQueries(sessionQuery);
   }, [state, queries]);
-  useEffect(
-    () =>
-      queries.getQueryCache().subscribe((event) => {
-        const failed = event.type === "updated" && event.action.type === "error" ? event.action.error : null;
-        if ((failed as unknown) instanceof ApiError && (failed as unknown as ApiError).status === 401) {
-          if (event.query.queryHash !== JSON.stringify(sessionQuery.queryKey)) {
-            void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
-          }
-        }
-      }),
-    [queries],
-  );
+  useEffect(() => onAccessLost(() => void queries.invalidateQueries(sessionQuery)), [queries]);
+  const isAway = error instanceof Unreachable;
+  const wasAway = useRef(false);
+  useEffect(() => {
+    // It is back: what failed in between is asked again.
+    if (wasAway.current && !isAway)
+      void queries.invalidateQueries({ predicate: ({ state }) => state.error !== null });
+    wasAway.current = isAway;
+  }, [isAway, queries]);
   if (error instanceof ApiError && error.status === 401) return <SignIn />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   return (
@@ -49,7 +46,7 @@ export function Shell() {
       <div className="flex min-h-0 flex-1">
         <Navigation />
         <main className="flex min-w-0 flex-1 flex-col overflow-auto pb-14 md:pb-0">
-          {error instanceof Unreachable && <Away />}
+          {isAway && <Away />}
           <Outlet />
         </main>
       </div>
@@ -63,7 +60,7 @@ export function Shell() {
 function Away() {
   return (
     <p role="status" className="border-b border-warn/30 bg-warn-soft px-4 py-1.5 text-xs text-warn">
-      The server cannot be reached. What is shown may be out of date; it is asked again by itself.
+      The server cannot be reached. What is shown may be out of date. The page asks again every few seconds.
     </p>
   );
 }
@@ -82,7 +79,7 @@ function Header({ onPalette, onHelp }: { onPalette: () => void; onHelp: () => vo
       >
         <Search size={14} />
         <span className="flex-1 text-left">Go to a run, a workflow, a page</span>
-        <kbd className="rounded border border-line-strong px-1 text-2xs">⌘K</kbd>
+        <kbd className="rounded border border-line-strong px-1 text-2xs">{withMod("K")}</kbd>
       </button>
       <span className="flex-1 sm:hidden" />
       <Connection />
@@ -166,7 +163,11 @@ function Account() {
           label: "Sign out",
           icon: <LogOut size={14} />,
           onSelect: async () => {
-            await ask(api.DELETE("/api/v1/session"));
+            try {
+              await ask(api.DELETE("/api/v1/session"));
+            } catch (failure) {
+              return notify(`You are still signed in: ${(failure as Error).message}`, { bad: true });
+            }
             await queries.resetQueries();
           },
         },

@@ -1,6 +1,6 @@
 import clsx from "clsx";
 import { Search, X } from "lucide-react";
-import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from "react";
+import { type ComponentProps, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 
 export const fieldClass =
   "h-8 w-full rounded-md border border-line-strong bg-raised px-2.5 text-[13px] text-ink placeholder:text-ink-3";
@@ -40,12 +40,24 @@ type SearchProps = {
 export function SearchField({ value, onChange, placeholder, label, wait = 250 }: SearchProps) {
   const [typed, setTyped] = useState(value);
   const timer = useRef(0);
-  useEffect(() => setTyped(value), [value]);
+  // What this box said last: when it comes back as the value, more may have been typed since.
+  const said = useRef(value);
+  useEffect(() => {
+    if (value === said.current) return;
+    said.current = value;
+    clearTimeout(timer.current);
+    setTyped(value);
+  }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const say = (text: string) => {
+    said.current = text;
+    onChange(text);
+  };
   const change = (text: string, at_once = false) => {
     setTyped(text);
     clearTimeout(timer.current);
-    if (at_once) onChange(text);
-    else timer.current = window.setTimeout(() => onChange(text), wait);
+    if (at_once) say(text);
+    else timer.current = window.setTimeout(() => say(text), wait);
   };
   return (
     <span className="relative block min-w-0 flex-1">
@@ -81,6 +93,19 @@ export function SearchField({ value, onChange, placeholder, label, wait = 250 }:
   );
 }
 
+/** Arrow keys go to, and choose, the button before or after; Home and End the first and the last. */
+export function moveChoice(event: KeyboardEvent<HTMLElement>) {
+  const buttons = [...event.currentTarget.querySelectorAll<HTMLButtonElement>("[role=radio],[role=tab]")];
+  const at = buttons.indexOf(event.target as HTMLButtonElement);
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const next = { Home: 0, End: buttons.length - 1 }[event.key] ?? (step === undefined ? -1 : at + step);
+  if (at < 0 || (step === undefined && next < 0)) return;
+  event.preventDefault();
+  const button = buttons[(next + buttons.length) % buttons.length]!;
+  button.focus();
+  button.click();
+}
+
 /** One of a few, as buttons in a row. */
 export function Segments<T extends string>({
   value,
@@ -97,6 +122,7 @@ export function Segments<T extends string>({
     <div
       role="radiogroup"
       aria-label={label}
+      onKeyDown={moveChoice}
       className="inline-flex rounded-md border border-line-strong bg-canvas p-0.5"
     >
       {options.map((option) => (
@@ -105,6 +131,7 @@ export function Segments<T extends string>({
           type="button"
           role="radio"
           aria-checked={option.value === value}
+          tabIndex={option.value === value ? 0 : -1}
           onClick={() => onChange(option.value)}
           className={clsx(
             "inline-flex h-6.5 items-center gap-1.5 rounded px-2.5 text-xs font-medium",

@@ -1,8 +1,8 @@
-/** What lies above the page: dialogs, menus, tooltips, short messages. Behaviour and keys are Radix's, looks are ours. */
+/** What lies above the page: dialogs, menus, short messages. Behaviour and keys are Radix's, looks are ours. */
 
 import clsx from "clsx";
 import { X } from "lucide-react";
-import { Dialog as D, DropdownMenu as M, Tooltip as T } from "radix-ui";
+import { Dialog as D, DropdownMenu as M } from "radix-ui";
 import { type ReactNode, useSyncExternalStore } from "react";
 import { IconButton } from "./button";
 
@@ -108,24 +108,6 @@ export function Menu({
   );
 }
 
-export function Tip({ text, children }: { text: ReactNode; children: ReactNode }) {
-  return (
-    <T.Provider delayDuration={250}>
-      <T.Root>
-        <T.Trigger asChild>{children}</T.Trigger>
-        <T.Portal>
-          <T.Content
-            sideOffset={5}
-            className="z-50 max-w-80 rounded-md bg-ink px-2 py-1 text-xs break-words text-paper shadow-pop"
-          >
-            {text}
-          </T.Content>
-        </T.Portal>
-      </T.Root>
-    </T.Provider>
-  );
-}
-
 /** Short messages about what was done. */
 type Message = { id: number; text: string; bad: boolean };
 let messages: Message[] = [];
@@ -153,7 +135,7 @@ export function Messages() {
   return (
     <div
       aria-live="polite"
-      className="fixed right-4 bottom-4 z-50 flex w-80 max-w-[calc(100vw-2rem)] flex-col gap-2"
+      className="fixed right-4 bottom-18 z-50 flex w-80 max-w-[calc(100vw-2rem)] flex-col gap-2 md:bottom-4"
     >
       {shown.map((each) => (
         <div

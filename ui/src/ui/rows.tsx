@@ -2,7 +2,8 @@
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
-import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { activeIndex } from "./active";
 
 export type Column<Row> = {
   name: string;
@@ -22,7 +23,7 @@ type Props<Row> = {
   height?: number;
   onOpen?: (row: Row) => void;
   onTick?: (row: Row) => void;
-  /** Called when the end comes into sight. */
+  /** Called once when the end comes into sight; undefined as long as nothing more can be asked for. */
   onEnd?: () => void;
   selected?: string | null;
   footer?: ReactNode;
@@ -44,7 +45,8 @@ export function Rows<Row>(props: Props<Row>) {
     className,
   } = props;
   const scroller = useRef<HTMLDivElement>(null);
-  const [active, setActive] = useState(0);
+  const id = useId();
+  const [chosen, setChosen] = useState({ key: "", index: 0 });
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -54,18 +56,28 @@ export function Rows<Row>(props: Props<Row>) {
   });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? -1;
+  const ended = useRef(onEnd);
+  ended.current = onEnd;
+  const isAtEnd = last >= rows.length - 5 && rows.length > 0;
+  const canGoOn = onEnd !== undefined;
+  // More rows, and still at the end: once more.
   useEffect(() => {
-    if (last >= rows.length - 5 && rows.length > 0) onEnd?.();
-  }, [last, rows.length, onEnd]);
+    if (isAtEnd && canGoOn) ended.current?.();
+  }, [isAtEnd, canGoOn, rows.length]);
+  // The row that was chosen, wherever it is now; where it was, if it is gone.
+  const active = activeIndex(rows, keyOf, chosen);
+  const activate = (index: number) => setChosen({ key: keyOf(rows[index]!), index });
 
   const keyed = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget) return;
     const move = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 12, PageUp: -12 }[event.key];
     const row = rows[active];
-    if (move !== undefined) {
+    const target =
+      { Home: 0, End: rows.length - 1 }[event.key] ?? (move === undefined ? undefined : active + move);
+    if (target !== undefined && row && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
-      const next = Math.max(0, Math.min(rows.length - 1, active + move));
-      setActive(next);
+      const next = Math.max(0, Math.min(rows.length - 1, target));
+      activate(next);
       virtual.scrollToIndex(next);
     } else if (event.key === "Enter" && row) onOpen?.(row);
     else if (event.key === "x" && row) onTick?.(row);
@@ -80,17 +92,21 @@ export function Rows<Row>(props: Props<Row>) {
   return (
     <div
       ref={scroller}
-      role="table"
+      role="grid"
       aria-label={label}
-      aria-rowcount={rows.length}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the table is moved through by keys
+      aria-rowcount={rows.length + 1}
+      aria-activedescendant={items.some((item) => item.index === active) ? `${id}-${active}` : undefined}
       tabIndex={0}
       onKeyDown={keyed}
       className={clsx("relative min-h-0 flex-1 overflow-auto outline-offset-[-2px]", className)}
       style={{ "--wide": wide, "--narrow": narrow } as React.CSSProperties}
     >
       <div role="rowgroup" className="sticky top-0 z-10 border-b border-line bg-paper">
-        <div role="row" className={clsx(grid, "h-8 text-2xs font-medium tracking-wide text-ink-3 uppercase")}>
+        <div
+          role="row"
+          aria-rowindex={1}
+          className={clsx(grid, "h-8 text-2xs font-medium tracking-wide text-ink-3 uppercase")}
+        >
           {columns.map((column) => (
             <span
               key={column.name}
@@ -113,12 +129,14 @@ export function Rows<Row>(props: Props<Row>) {
             // biome-ignore lint/a11y/useKeyWithClickEvents: the table has the keys
             <div
               key={item.key}
+              id={`${id}-${item.index}`}
               role="row"
-              aria-rowindex={item.index + 1}
+              aria-rowindex={item.index + 2}
+              aria-selected={item.key === selected || undefined}
               data-active={item.index === active || undefined}
               onClick={(event) => {
                 if ((event.target as HTMLElement).closest("a,button,input")) return;
-                setActive(item.index);
+                activate(item.index);
                 onOpen?.(row);
               }}
               className={clsx(
@@ -133,7 +151,7 @@ export function Rows<Row>(props: Props<Row>) {
               {columns.map((column) => (
                 <span
                   key={column.name}
-                  role="cell"
+                  role="gridcell"
                   className={clsx(
                     "min-w-0 truncate",
                     column.align === "right" && "text-right tabular",

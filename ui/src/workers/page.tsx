@@ -15,12 +15,13 @@ type Worker = Schemas["WorkerRecord"];
 export function WorkersPage() {
   const { data, error, isPending, refetch } = useQuery({ ...workersQuery, refetchInterval: 3_000 });
   if (isPending) return <Loading />;
-  if (error) return <Failure error={error} retry={() => void refetch()} />;
-  const workers = data.items;
+  if (!data) return <Failure error={error} retry={() => void refetch()} />;
+  const workers = data;
   const alive = workers.filter((each) => each.alive);
   return (
     <>
       <PageHead title="Workers" note={`${alive.length} alive`} />
+      {error && <Failure error={error} retry={() => void refetch()} />}
       {workers.length === 0 ? (
         <Empty title="No workers" icon={<Server size={26} strokeWidth={1.5} />}>
           <p className="mb-3">Nothing runs until there is one: in this process, or in others.</p>

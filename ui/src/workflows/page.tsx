@@ -17,11 +17,11 @@ export function WorkflowsPage() {
   const { data, error, isPending, refetch } = useQuery(workflowsQuery);
   const workers = useQuery(workersQuery);
   const served = new Set(
-    (workers.data?.items ?? [])
+    (workers.data ?? [])
       .filter((each) => each.alive)
       .flatMap((each) => each.serves.map((one) => one.workflow)),
   );
-  const rows = (data?.items ?? []).filter((each) => each.name.toLowerCase().includes(q.toLowerCase()));
+  const rows = (data ?? []).filter((each) => each.name.toLowerCase().includes(q.toLowerCase()));
   const columns: Column<Workflow>[] = [
     {
       name: "Workflow",
@@ -58,7 +58,7 @@ export function WorkflowsPage() {
   ];
   return (
     <>
-      <PageHead title="Workflows" note={data && `${data.items.length}${data.next ? "+" : ""}`} />
+      <PageHead title="Workflows" note={data?.length.toLocaleString()} />
       <div className="flex border-b border-line bg-paper px-4 pb-3">
         <SearchField
           value={q}

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
-import { api, ask, type Schemas } from "@/api/client";
+import { ApiError, api, ask, type Schemas } from "@/api/client";
 import { runQuery, workersQuery } from "@/api/queries";
 import { quoted } from "@/runs/filter";
 import { useSession } from "@/shell/session";
@@ -23,9 +23,9 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
   const [value, setValue] = useState<unknown>({});
   const [text, setText] = useState("{}");
   const [tags, setTags] = useState("");
-  // Every form has a key: pressing twice, or again after a lost answer, starts one run.
   const [broken, setBroken] = useState<string | null>(null);
-  const key = useRef(crypto.randomUUID?.() ?? String(Math.random()).slice(2));
+  // Every form has a key: pressing twice, or again after a lost answer, starts one run.
+  const key = useRef(newKey());
   const given = before.data?.input;
   useEffect(() => {
     if (given === undefined) return;
@@ -41,15 +41,15 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
         }),
       ),
     onSuccess: (run) => void navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} }),
-    onError: () => {
-      key.current = crypto.randomUUID?.() ?? String(Math.random()).slice(2);
+    onError: (failure) => {
+      if (wasRefused(failure)) key.current = newKey();
     },
   });
   const workers = useQuery(workersQuery);
   const served =
     workflow.kind === "document" ||
     !workers.data ||
-    workers.data.items.some(
+    workers.data.some(
       (worker) => worker.alive && worker.serves.some((each) => each.workflow === workflow.name),
     );
   if (!may("run")) {
@@ -131,10 +131,24 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
       {broken && <p className="text-xs text-danger">{broken}</p>}
       {start.error && <Failure error={start.error} className="mx-0!" />}
       <Command
-        text={`stepwell run ${quoted(workflow.target ?? workflow.name)} --input ${quoted(json.replace(/\s+/g, " "))}`}
+        text={`stepwell run ${quoted(workflow.target ?? workflow.name)} --input ${quoted(compact(json))}`}
       />
     </div>
   );
+}
+
+const newKey = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2);
+
+/** Whether nothing was started for sure. An answer that was lost, or an error of the server, may have started the run. */
+const wasRefused = (failure: unknown) => failure instanceof ApiError && failure.status < 500;
+
+/** The input as the command line takes it: short where it is JSON, and otherwise as it was written. */
+function compact(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return text;
+  }
 }
 
 export function readTags(text: string): Record<string, string> {

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, ask, type Schemas } from "@/api/client";
+import { api, ask, askAll, type Schemas } from "@/api/client";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { notify } from "@/ui/overlays";
@@ -18,9 +18,12 @@ export function Versions({ workflow }: { workflow: Workflow }) {
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ["versions", name],
     queryFn: () =>
-      ask(
-        api.GET("/api/v1/workflows/{name}/versions", { params: { path: { name }, query: { limit: 200 } } }),
+      askAll((cursor) =>
+        api.GET("/api/v1/workflows/{name}/versions", {
+          params: { path: { name }, query: { limit: 1_000, cursor } },
+        }),
       ),
+    select: (oldestFirst) => [...oldestFirst].reverse(),
   });
   const [left, setLeft] = useState<number | null>(null);
   const [right, setRight] = useState<number | null>(null);
@@ -35,7 +38,7 @@ export function Versions({ workflow }: { workflow: Workflow }) {
   });
   if (isPending) return <Loading rows={4} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
-  const versions = data.items;
+  const versions = data;
   const newer = right ?? versions[0]?.version;
   const older = left ?? versions[1]?.version;
   return (

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from types import FrameType
 
 import typer
@@ -105,15 +106,22 @@ def _check_level(level: str) -> None:
 
 
 def workers(connection: Connection, *, as_json: bool) -> None:
+    from ...engine.code.graphs import load_graph
+    from ...engine.reports.unserved import unserved_report
     from ...engine.reports.workers import describe_workers, worker_record
 
     with connection.store() as store:
         views, now = describe_workers(store), store.now()
+        unserved = unserved_report(store, partial(load_graph, store))
     if as_json:
         say(json_text([worker_record(each, now) for each in views]))
         return
     if not views:
         typer.echo(f"no workers in {connection.settings.store}", err=True)
+    for item in unserved["items"]:
+        what = item["workflow"] if item["queue"] is None else f"queue {item['queue']} of {item['workflow']}"
+        typer.echo(f"{plain(what)} waits for a worker: {plain(item['because'])}", err=True)
+    if not views:
         return
     from ..show.screen import console, table
 

@@ -8,7 +8,7 @@ place; one with very many is divided into parts. Maps and child runs will be fur
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -86,6 +86,12 @@ class Grouping:
                 shown[at : at + 1] = group.items
                 opened.append(group)
         return shown, opened
+
+    def count(self, nodes: Container[str]) -> dict[str, int]:
+        """How many of these nodes are in each group, closed or open; without groups that have none of them."""
+        chosen = [node in nodes for node in self.outline.ids]
+        counts = {group.id: sum(map(chosen.__getitem__, group.members)) for group in self._groups.values()}
+        return {name: count for name, count in counts.items() if count}
 
     @cached_property
     def outermost(self) -> list[Group | None]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from ...base.codec import decode, sha256
 from ...base.words import iso
+from ...core.graph import Outline
 from ...core.model import RUN_VERBS, JournalRow, LineRow, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import LogLine
 from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...history.comparing import Comparison, NodeFacts, Side
 from ...history.differences import Difference
+from ..reports.grouping import Grouping
 from .stored import StoredRun
 from .views import AttemptView, NodeError, NodeView
 
@@ -36,6 +38,9 @@ def run_change(row: RunRow) -> runs.RunChange:
         "nodes_open": row.open,
         "nodes_failed": row.failed,
         "tags": dict(row.tags),
+        "created_at": iso(row.created_at),
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
     }
 
 
@@ -47,9 +52,6 @@ def run_record(run: StoredRun) -> runs.RunRecord:
         "target": row.target,
         "priority": row.priority,
         "idempotency_key": row.idempotency_key,
-        "created_at": iso(row.created_at),
-        "started_at": iso(row.started_at),
-        "ended_at": iso(row.ended_at),
         "deadline_at": iso(row.deadline_at),
         "seconds": run.seconds,
         "origin": _origin_record(run),
@@ -248,6 +250,8 @@ def audit_record(row: RunRow, problems: list[str]) -> reports.AuditRecord:
 
 def comparison_record(comparison: Comparison, page: slice = slice(None)) -> reports.ComparisonRecord:
     """`page`: which of its nodes."""
+    different = {pair.id for pair in comparison.different}
+    groups = Grouping(Outline(comparison.second.graph.document.decode())).count(different) if different else {}
     return {
         "same_outputs": comparison.same_outputs,
         "same_deltas": comparison.same_deltas,
@@ -269,7 +273,8 @@ def comparison_record(comparison: Comparison, page: slice = slice(None)) -> repo
             for pair in comparison.pairs[page]
         ],
         "size": len(comparison.pairs),
-        "different": len(comparison.different),
+        "different": len(different),
+        "groups": groups,
         "next": None,
     }
 
