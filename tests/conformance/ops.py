@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from stepwell.base.clock import ManualClock, microseconds
-from stepwell.base.ids import ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
+from stepwell.base.ids import AttemptId, ClaimId, GateToken, NodeId, RunId, WorkerId, new_claim_id
 from stepwell.core.graph import Graph, NodeSpec, Retry
 from stepwell.core.kernel import layout as storing
 from stepwell.core.model import *
@@ -308,3 +308,14 @@ def in_threads(count: int, do: Callable[[int], None]) -> None:
     """Call it in so many threads at once, with the number of each."""
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(do, range(count)))
+
+
+def ready_runs(store: Store, *runs: str, lanes: Sequence[Lane] = EVERY_LANE) -> tuple[RunId, ...]:
+    """Those of these runs that have READY nodes behind an open gate."""
+    (found,) = store.read([ListReady(tuple(lanes), tuple(map(RunId, runs)))])
+    return found  # type: ignore[no-any-return]
+
+
+def list_stops(store: Store, worker: WorkerId = WORKER) -> tuple[AttemptId, ...]:
+    (found,) = store.read([ListStops(worker)])
+    return found  # type: ignore[no-any-return]

@@ -46,6 +46,7 @@ from stepwell.core.model import (
     ListLines,
     ListMarks,
     ListNodes,
+    ListReady,
     ListRecords,
     ListRuns,
     ListStops,
@@ -58,7 +59,6 @@ from stepwell.core.model import (
     Op,
     PutRecord,
     Query,
-    ReadyRuns,
     Receipt,
     Renew,
     Rewrite,
@@ -151,7 +151,7 @@ class SameAsMemory(RuleBasedStateMachine):
         self.check_other()
 
     def everything(self) -> list[Query]:
-        queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ReadyRuns(RUNS), ListUnfinished()]
+        queries: list[Query] = [ListRuns(), ListRuns(limit=2), ListWorkers(), ListReady(LANES, RUNS), ListUnfinished()]
         queries += [ListStops(worker) for worker in WORKERS]
         queries += [GetGraph(graph.digest) for graph in self.graphs]
         queries += [ListRuns(origin=run) for run in RUNS[:2]]
@@ -582,7 +582,7 @@ class SameAsMemory(RuleBasedStateMachine):
             self.batch = list(batch)
             self.commit()
 
-    @precondition(lambda self: any(self.memory.read([ReadyRuns(RUNS)])[0]))
+    @precondition(lambda self: any(self.memory.read([ListReady(LANES, RUNS)])[0]))
     @rule(worker=st.sampled_from(WORKERS), fail=st.sampled_from((0, 0, 0, 3)))
     def work_to_the_end(self, worker: WorkerId, fail: int) -> None:
         self.ask(Enlist(worker, 600 * SECOND, b"{}"), True)

@@ -234,9 +234,7 @@ def test_those_of_some_runs_that_have_ready_nodes_behind_an_open_gate_are_told(s
     serve(store, graph(a=""), "free", "taken", "held", "also free", "not asked for")
     claim(store, runs=("taken",))
     hold(store, "held")
-    asked = tuple(map(RunId, ("free", "taken", "held", "also free", "unknown")))
-    (found,) = store.read([ReadyRuns(asked)])
-    assert sorted(found) == ["also free", "free"]
+    assert sorted(ready_runs(store, "free", "taken", "held", "also free", "unknown")) == ["also free", "free"]
 
 
 def test_behind_a_closed_gate_nothing_is_claimed(store: Store) -> None:

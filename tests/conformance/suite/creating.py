@@ -142,7 +142,7 @@ def test_a_large_run_is_loaded_in_chunks_and_opens_with_the_last(store: Store) -
     assert one(store, create(of), Created) == Created(RUN, False, store.limits.nodes, len(of))
     expect_run(store, status=RunStatus.PENDING, gate=GateState.HELD, purpose="load", nodes=len(of))
     assert claim(store) == ()
-    assert reader.ready_runs(store, (RUN,)) == ()
+    assert ready_runs(store, RUN) == ()
     assert refused(store, AddNodes(RUN, 2 * store.limits.nodes)) is Refusal.INCOMPLETE
     assert one(store, AddNodes(RUN, store.limits.nodes), Created) == Created(
         RUN, False, 2 * store.limits.nodes, len(of)
@@ -167,7 +167,7 @@ def test_a_run_whose_loader_died_is_reported_and_anybody_finishes_it(store: Stor
     assert sweep_after(store, clock, MARGIN).gates == (HeldGate(RUN, "load", b""),)
     store.commit([AddNodes(RUN, store.limits.nodes), AddNodes(RUN, 2 * store.limits.nodes)])
     assert sweep(store).gates == ()
-    assert reader.ready_runs(store, (RUN,)) == (RUN,)
+    assert ready_runs(store, RUN) == (RUN,)
 
 
 def test_nodes_of_an_unknown_run_are_refused(store: Store) -> None:

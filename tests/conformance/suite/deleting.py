@@ -65,7 +65,7 @@ def test_a_worker_still_at_work_on_a_deleted_run_is_fenced(store: Store, clock: 
     assert store.commit([completed(grants[0])]) == [Refused(Refusal.FENCED)]
     assert store.commit([Append(grants[1].attempt, 0, "log", b"")]) == [Refused(Refusal.FENCED)]
     assert one(store, op, Claimed).grants == grants[2:]
-    assert reader.list_stops(store, WORKER) == ()
+    assert list_stops(store) == ()
     assert sweep_after(store, clock, 60).lost == 1
 
 

@@ -41,7 +41,7 @@ def test_a_final_failure_closes_the_gate(store: Store) -> None:
     run = reader.require_run(store, RUN)
     assert (run.status, run.gate, run.purpose, run.stopping) == (RunStatus.RUNNING, GateState.HELD, "failed", True)
     assert (run.open, run.active, run.failed) == (3, 1, 1)
-    assert reader.list_stops(store, WORKER) == (running.attempt,)
+    assert list_stops(store) == (running.attempt,)
     assert sweep(store).gates == (HeldGate(RUN, "failed", b""),), "held by nobody: anybody may finish it at once"
 
 
@@ -56,7 +56,7 @@ def test_an_interrupted_node_closes_the_gate_too(store: Store) -> None:
 def test_under_finish_independent_branches_go_on(store: Store) -> None:
     of, running = fail_one_of_two(store, on_failure="finish")
     assert reader.require_run(store, RUN).gate is GateState.OPEN
-    assert reader.list_stops(store, WORKER) == ()
+    assert list_stops(store) == ()
     one(store, completed(running), Settled)
     (grant,) = claim(store)
     assert of.order[grant.index] == "after_b"
@@ -151,7 +151,7 @@ def test_a_body_that_stopped_as_asked_is_cancelled(store: Store) -> None:
     one(store, stopped(running), Settled)
     assert node(store, of.index["b"]).status is NodeStatus.CANCELLED
     assert reader.list_attempts(store, RUN, of.index["b"])[0].status is AttemptStatus.CANCELLED
-    assert reader.list_stops(store, WORKER) == ()
+    assert list_stops(store) == ()
 
 
 def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) -> None:
@@ -159,7 +159,7 @@ def test_a_body_that_stops_after_the_run_was_retried_runs_again(store: Store) ->
     of, running = fail_one_of_two(store)
     end_as_failed(store)
     retry_all(store)
-    assert reader.list_stops(store, WORKER) == ()
+    assert list_stops(store) == ()
     first = one(store, stopped(running), Settled)
     assert one(store, stopped(running), Settled) == first._replace(repeated=True)
     assert node(store, of.index["b"]).status is NodeStatus.READY

@@ -20,7 +20,7 @@ def test_a_held_gate_lets_nothing_move_forward(store: Store) -> None:
     (grant,) = claim(store, limit=1)
     expect(hold(store, purpose="pause"), gate=GateState.HELD, purpose="pause", status=RunStatus.RUNNING)
     assert claim(store) == ()
-    assert reader.ready_runs(store, (RUN,)) == ()
+    assert ready_runs(store, RUN) == ()
     assert isinstance(store.commit([completed(grant)])[0], Settled)
     assert node(store, of.index["b"]).status is NodeStatus.PENDING
     assert reader.require_run(store, RUN).stopping is False
@@ -30,7 +30,7 @@ def test_a_gate_may_ask_what_runs_to_stop(store: Store) -> None:
     grant = claim_first(store, graph(a=""))
     hold(store, stop=True)
     assert reader.require_run(store, RUN).stopping is True
-    assert reader.list_stops(store, WORKER) == (grant.attempt,)
+    assert list_stops(store) == (grant.attempt,)
 
 
 def test_holding_a_gate_twice_is_holding_it_once(store: Store) -> None:

@@ -101,9 +101,9 @@ def test_a_renewal_tells_what_to_stop(store: Store, clock: ManualClock) -> None:
     store.commit([failed(b)])
     assert reader.require_run(store, "stops").gate is GateState.HELD
     assert renew(store, clock, 1, a.attempt, c.attempt).stop == (a.attempt, c.attempt)
-    assert reader.list_stops(store, WORKER) == (a.attempt, c.attempt)
-    assert reader.list_stops(store, WorkerId("other")) == ()
-    assert reader.list_stops(store, WorkerId("nobody")) == ()
+    assert list_stops(store) == (a.attempt, c.attempt)
+    assert list_stops(store, WorkerId("other")) == ()
+    assert list_stops(store, WorkerId("nobody")) == ()
     assert elsewhere.run_id == "goes on"
 
 

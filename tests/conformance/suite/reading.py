@@ -52,7 +52,7 @@ def test_an_empty_store_answers_every_question(store: Store) -> None:
             ListStops(WorkerId("nobody")),
             ListWorkers(),
             CountNodes(RUN),
-            ReadyRuns((RUN,)),
+            ListReady((LANE,), (RUN,)),
             ListUnfinished(),
             ListUnusedGraphs(),
         ]
@@ -317,9 +317,8 @@ def test_runs_with_something_to_claim_are_found(store: Store) -> None:
     work(store, runs=("done",))
     claim(store, runs=("busy",))
     hold(store, "held")
-    asked = tuple(RunId(run) for run in ("busy", "unknown", "ready", "held", "done", "ready"))
-    assert reader.ready_runs(store, asked) == ("ready", "ready")
-    assert reader.ready_runs(store, ()) == ()
+    assert ready_runs(store, "busy", "unknown", "ready", "held", "done", "ready") == ("ready",)
+    assert ready_runs(store, "ready", lanes=[Lane("other", "thread")]) == ready_runs(store) == ()
 
 
 def test_what_unfinished_runs_need_is_listed_once(store: Store) -> None:
@@ -395,7 +394,7 @@ def test_the_store_tells_its_own_time(store: Store, clock: ManualClock) -> None:
     clock.advance(1.5)
     assert (before, store.now()) == (clock.now() - 1_500_000, clock.now())
     assert store.url
-    assert reader.list_stops(store, WORKER) == ()
+    assert list_stops(store) == ()
 
 
 def test_runs_are_found_by_what_people_know_of_them(store: Store, clock: ManualClock) -> None:

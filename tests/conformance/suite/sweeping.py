@@ -177,7 +177,7 @@ def test_a_deadline_closes_the_gate(store: Store, clock: ManualClock) -> None:
     assert (news.run_id, news.gate, news.purpose, news.status) == (RUN, GateState.HELD, "failed", RunStatus.RUNNING)
     assert swept.gates == (HeldGate(RUN, "failed", b""),)
     expect_run(store, reason="deadline", stopping=True)
-    assert reader.list_stops(store, reader.list_workers(store)[0].id) == (grant.attempt,)
+    assert list_stops(store, reader.list_workers(store)[0].id) == (grant.attempt,)
     assert sweep(store).runs == ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import psycopg
 
 from stepwell import Builder, Engine
-from stepwell.core.model import ListReady, ReadyRuns
+from stepwell.core.model import ListReady
 from stepwell.core.store import reader
 from stepwell.stores.postgres.store import PostgresStore
 from tests.conformance import ops
@@ -167,7 +167,7 @@ def test_who_looks_for_work_does_not_walk_over_what_was_claimed_before(postgres:
         assert len(ops.claim(store, limit=width - each * turns)) == width - each * turns
         for _ in range(turns):
             assert len(ops.claim(store, limit=each, lanes=[(ops.LANE, each)], serves=served)) == each
-            store.read([ListReady((ops.LANE,), serves=served), ReadyRuns((ops.RUN,))])
+            store.read([ListReady((ops.LANE,), serves=served), ListReady((ops.LANE,), (ops.RUN,))])
         assert ops.claim(store, serves=served) == ()
         store.close()
     wait_for_counts(postgres)

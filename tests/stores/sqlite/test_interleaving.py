@@ -28,6 +28,7 @@ from stepwell.core.model import (
     ListLines,
     ListMarks,
     ListNodes,
+    ListReady,
     ListRuns,
     ListStops,
     ListUnfinished,
@@ -36,7 +37,6 @@ from stepwell.core.model import (
     NodeStatus,
     Op,
     Query,
-    ReadyRuns,
     Renew,
     Rewrite,
     RunStatus,
@@ -53,6 +53,7 @@ from tests.conformance.audit import audit
 from tests.conformance.invariants import check_tables
 from tests.conformance.ops import (
     CHUNK,
+    LANE,
     add_graph,
     claim,
     claim_op,
@@ -78,7 +79,7 @@ QUERIES: list[Query] = [
     ListRuns(),
     ListWorkers(),
     ListUnfinished(),
-    ReadyRuns(RUNS),
+    ListReady((LANE,), RUNS),
     *(ListStops(WorkerId(worker)) for worker in ("alive", "late")),
     *(
         query(run)

@@ -240,12 +240,6 @@ class CountNodes(NamedTuple):
     run_id: RunId
 
 
-class ReadyRuns(NamedTuple):
-    """Those of these runs that have READY nodes and an open gate."""
-
-    runs: tuple[RunId, ...]
-
-
 class ListReady(NamedTuple):
     """Runs behind an open gate that have READY nodes in these lanes: of those that are named, and of the (workflow, digest)
     pairs; the most urgent first."""
@@ -291,7 +285,6 @@ Query: TypeAlias = (
     | ListUnusedGraphs
     | ListStops
     | ListWorkers
-    | ReadyRuns
     | ListReady
     | ListUnfinished
     | GetRecord

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
-from ...base.ids import AttemptId, Digest, RunId, WorkerId
+from ...base.ids import Digest, RunId
 from ...base.words import shown
 from ...errors import InputError, RunNotFound
 from ..model import (
@@ -34,7 +34,6 @@ from ..model import (
     ListNodes,
     ListRecords,
     ListRuns,
-    ListStops,
     ListUnfinished,
     ListUnusedGraphs,
     ListWorkers,
@@ -42,7 +41,6 @@ from ..model import (
     NodeRow,
     NodeStatus,
     Query,
-    ReadyRuns,
     RecordRow,
     RunPage,
     RunRow,
@@ -280,10 +278,6 @@ def list_marks(store: Store, run_id: str, indexes: tuple[int, ...] | None = None
     return tuple(rows(store, ListMarks(RunId(run_id), indexes)))
 
 
-def list_stops(store: Store, worker: WorkerId) -> tuple[AttemptId, ...]:
-    return cast("tuple[AttemptId, ...]", store.read([ListStops(worker)])[0])
-
-
 def list_workers(store: Store) -> tuple[WorkerRow, ...]:
     return tuple(rows(store, ListWorkers()))
 
@@ -293,10 +287,6 @@ def count_nodes(store: Store, run_id: str, removed: AbstractSet[int] = frozenset
     if not removed:
         return cast("dict[NodeStatus, int]", store.read([CountNodes(RunId(run_id))])[0])
     return dict(Counter(row.status for row in all_nodes(store, run_id) if row.index not in removed))
-
-
-def ready_runs(store: Store, runs: tuple[RunId, ...]) -> tuple[RunId, ...]:
-    return cast("tuple[RunId, ...]", store.read([ReadyRuns(runs)])[0])
 
 
 def list_unfinished(store: Store) -> tuple[Unfinished, ...]:

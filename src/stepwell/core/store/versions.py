@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...base.words import shown
 from ...errors import InputError, StoreBusy, StoreCorrupt
-from ..model import GetRecord, ListRecords, Page, PutRecord, Refusal, Refused
+from ..model import GetRecord, ListRecords, Page, PutRecord, RecordPut
 from ..model.versions import (
     VERSION_CONTENT,
     VERSION_INDEX,
@@ -18,6 +19,7 @@ from ..model.versions import (
 )
 from .port import Store
 from .reader import all_records, get_record
+from .rules.values import refuse_values
 
 _TRIES = 100
 """Each means that another caller changed the same name in between."""
@@ -29,6 +31,9 @@ def save_version(store: Store, kind: VersionKind, name: str, digest: str, conten
 
     Index and content are one commit. Of two savers at once the second finds another index, and saves again after it.
     """
+    wrong = refuse_values(PutRecord(VERSION_INDEX[kind], name, content))
+    if wrong is not None:
+        raise InputError(f"the {kind} {shown(name)} cannot be stored: {wrong.detail}")
     for _ in range(_TRIES):
         index, expected = _index(store, kind, name)
         number = index.number_of(digest)
@@ -99,13 +104,9 @@ def _index(store: Store, kind: VersionKind, name: str) -> tuple[VersionIndex, in
 
 
 def _put(store: Store, kind: VersionKind, index: VersionIndex, expected: int, *others: PutRecord) -> bool:
-    """Whether the index was as expected. A name or a digest that no store can keep is refused."""
-    for receipt in store.commit([PutRecord(VERSION_INDEX[kind], index.name, index.encoded(), expected), *others]):
-        if isinstance(receipt, Refused):
-            if receipt.reason is Refusal.CONFLICT:
-                return False
-            raise InputError(f"the {kind} {index.name!r} cannot be stored: {receipt.detail}")
-    return True
+    """Whether the index was as expected."""
+    receipt, *_ = store.commit([PutRecord(VERSION_INDEX[kind], index.name, index.encoded(), expected), *others])
+    return isinstance(receipt, RecordPut)
 
 
 def _contended(kind: VersionKind, name: str) -> StoreBusy:

@@ -127,6 +127,11 @@ class Claims:
             pools_with_room = self._with_room(kind, own, now)
             self._add(batch, pools_with_room, graphs, apart.runs, None if apart.runs else apart.serves)
 
+    def ask_for_ready(self, runs: tuple[RunId, ...]) -> ListReady:
+        """The query that finds out which of these runs have READY nodes."""
+        graphs = {facts.graph.lanes for run in runs if (facts := self.facts.get(run)) is not None}
+        return ListReady(self.ready.own_lanes(graphs), runs, limit=len(runs))
+
     def ask_for_suspects(self) -> ListReady:
         """The query that finds out whether there are suspects."""
         graphs = (*(facts.graph.lanes for facts in self.facts.values()), *self.serves.values())

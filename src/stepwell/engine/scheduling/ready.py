@@ -179,8 +179,12 @@ class ReadyPools:
 
     def suspect_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
         """The lanes of these graphs for suspects: nodes that may have killed their workers."""
-        own = {lane for lanes in set(graphs) for found in self.lanes_by_pool(lanes).values() for lane in found}
-        return tuple(sorted(lane._replace(suspect=True) for lane in own))
+        return tuple(lane._replace(suspect=True) for lane in self.own_lanes(graphs))
+
+    def own_lanes(self, graphs: Iterable[frozenset[Lane]]) -> tuple[Lane, ...]:
+        """The lanes of these graphs that this worker takes."""
+        own = {lane for lanes in set(graphs) for pool in self.lanes_by_pool(lanes).values() for lane in pool}
+        return tuple(sorted(own))
 
 
 class WaitingWork:

@@ -139,6 +139,10 @@ class Scheduler:
         suspects = self._suspects
         return bool(suspects.scopes and self.held) and not (suspects.draining() or suspects.held)
 
+    def ready_query(self, runs: tuple[RunId, ...]) -> ListReady:
+        """The query that finds out which of these runs have READY nodes for this worker."""
+        return self.claims.ask_for_ready(runs)
+
     def suspects(self) -> ListReady:
         """The query that finds out whether there are suspects."""
         return self.claims.ask_for_suspects()

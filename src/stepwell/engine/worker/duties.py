@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from ...base.clock import microseconds
 from ...base.ids import AttemptId, RunId
-from ...core.model import Answer, GetRun, HeldGate, ListStops, ReadyRuns, RunNews, Sweep, Swept
+from ...core.model import Answer, GetRun, HeldGate, ListStops, RunNews, Sweep, Swept
 from ...errors import StepwellError
 from ..procedures.gates import finish
 from ..procedures.procedure import Commit, Procedure, Read, news_of
@@ -189,7 +189,7 @@ class Follower(Sweeper):
         known = tuple(self._runner.scheduler.facts)
         asked = tuple(dict.fromkeys((*self._waited(), *self._in_turn(known))))
         if known or asked:
-            ready, *rows = yield Read([ReadyRuns(known), *map(GetRun, asked)])
+            ready, *rows = yield Read([self._runner.scheduler.ready_query(known), *map(GetRun, asked)])
             self._runner.mark_ready(ready)
             self._runner.handle_news([news_of(row) for row in rows if row is not None and row.status.resting])
         self._serve_again_at = None

@@ -12,7 +12,6 @@ from ...core.model import (
     ListReady,
     ListRecords,
     ListUnfinished,
-    ReadyRuns,
     RecordRow,
     Unfinished,
 )
@@ -82,13 +81,6 @@ def ask_unfinished(query: ListUnfinished) -> Question:
     return paged(_UNFINISHED, given | {"limit": query.limit}, Unfinished._make, tuple)
 
 
-_READY = f"""
-SELECT r.id FROM unnest(%(runs)s::text[]) WITH ORDINALITY i(id, place) JOIN run r ON r.id = i.id
- WHERE r.gate = {G_OPEN}
-   AND (EXISTS (SELECT FROM ready y WHERE y.run = r.key AND y.lane = r.low_lane AND y.rank >= r.low_rank OFFSET 0)
-        OR EXISTS (SELECT FROM ready y WHERE y.run = r.key OFFSET 0))
- ORDER BY i.place
-"""
 # No READY node of the lane has a lower rank. See `low_rank` in `schema/tables.sql`.
 _LOW = f"CASE r.low_lane WHEN l.key THEN r.low_rank ELSE {LOWEST} END"
 _LANES = """
@@ -97,7 +89,7 @@ lane l ON l.queue = q.queue AND l.body = q.body AND l.careful = q.careful AND l.
 _IN_LANES = """
 unnest(%(queues)s::text[], %(bodies)s::text[], %(careful)s::bool[], %(suspect)s::bool[]) q(queue, body, careful, suspect)
 """
-_READY_IN_LANES = f"""
+_READY = f"""
 WITH lanes AS MATERIALIZED (SELECT l.key FROM {_IN_LANES} JOIN {_LANES}),
 found AS (
   SELECT r.key FROM unnest(%(runs)s::text[]) i(id) JOIN run r ON r.id = i.id
@@ -112,11 +104,9 @@ SELECT r.id FROM found f JOIN run r ON r.key = f.key
 """
 
 
-def ask_ready(query: ReadyRuns | ListReady) -> Question:
-    given: dict[str, Any] = {"runs": [*map(storable, query.runs)]}
-    if isinstance(query, ReadyRuns):
-        return Question(_READY, given, lambda rows: tuple(run for (run,) in rows))
-    given |= {
+def ask_ready(query: ListReady) -> Question:
+    given = {
+        "runs": [*map(storable, query.runs)],
         "queues": [storable(lane.queue) for lane in query.lanes],
         "bodies": [storable(lane.body) for lane in query.lanes],
         "careful": [lane.careful for lane in query.lanes],
@@ -125,4 +115,4 @@ def ask_ready(query: ReadyRuns | ListReady) -> Question:
         "digests": [storable(digest) for _, digest in query.serves],
         "limit": query.limit,
     }
-    return Question(_READY_IN_LANES, given, lambda rows: tuple(run for (run,) in rows))
+    return Question(_READY, given, lambda rows: tuple(run for (run,) in rows))

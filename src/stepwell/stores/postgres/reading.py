@@ -78,7 +78,7 @@ def question(query: Query) -> Question:
             statement = """
 SELECT n.status, count(*) FROM run r JOIN node n ON n.run = r.key WHERE r.id = %(run)s GROUP BY n.status"""
             return Question(statement, {"run": storable(run_id)}, lambda rows: {NODE_STATUS[s]: n for s, n in rows})
-        case queries.ReadyRuns() | queries.ListReady():
+        case queries.ListReady():
             return ask_ready(query)
         case queries.ListUnfinished():
             return ask_unfinished(query)

@@ -212,7 +212,6 @@ _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.ListUnusedGraphs: _page(tuple[Digest, str], lambda pair: pair[0]),
     queries.ListStops: lambda query, found, blobs: queries.Page(map(value_of(AttemptId), found[: query.limit])),
     queries.ListWorkers: _page(WorkerRow, lambda row: row.id),
-    queries.ReadyRuns: _run_ids,
     queries.ListReady: _run_ids,
     queries.ListNodes: _nodes,
     queries.GetNodeColumns: _node_columns,

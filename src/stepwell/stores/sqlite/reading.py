@@ -94,8 +94,6 @@ def answer(tx: Transaction, query: Query) -> Any:
             start = ("", "", "") if last is None else (last[0], last[1] or "", last[2])
             rows = tx.all(_UNFINISHED, (*start, limit))
             return page_of([queries.Unfinished(*row) for row in rows], limit, tuple)
-        case queries.ReadyRuns(runs):
-            return tuple(run for (run,) in tx.all(_READY_RUNS, (json.dumps(runs),)))
         case queries.ListReady(lanes, runs, serves, limit):
             asked = {"lanes": [tx.lanes.key(tx.db, lane) for lane in lanes], "runs": runs, "serves": serves}
             given = {key: json.dumps(value) for key, value in asked.items()}
@@ -320,9 +318,4 @@ SELECT r.id FROM run r
                         CROSS JOIN run r ON r.key = y.run AND r.graph = y.graph
                   WHERE {_HAS_READY})
  ORDER BY r.urgency, r.key LIMIT :limit
-"""
-_READY_RUNS = f"""
-SELECT j.value FROM json_each(?) j CROSS JOIN run r ON r.id = j.value
- WHERE r.gate = {codes.G_OPEN} AND EXISTS (SELECT 1 FROM node n INDEXED BY node_ready
-   WHERE n.run = r.key AND n.status = {codes.N_READY}) ORDER BY j.key
 """

@@ -50,8 +50,6 @@ def answer(state: MemoryState, query: Query) -> Any:
             return page_of(later, limit, attrgetter("id"))
         case queries.ListStops(worker, limit):
             return queries.Page(stops(state, worker)[:limit])
-        case queries.ReadyRuns(runs):
-            return tuple(run for run in runs if run in state.runs and _has_ready(state.runs[run]))
         case queries.ListReady():
             return _ready(state, query)
         case queries.ListUnfinished(last, limit):
@@ -224,7 +222,7 @@ def _ready(state: MemoryState, query: queries.ListReady) -> tuple[RunId, ...]:
     )
 
 
-def _has_ready(run: RunState, lanes: Container[Lane] | None = None) -> bool:
+def _has_ready(run: RunState, lanes: Container[Lane]) -> bool:
     return run.gate is GateState.OPEN and any(
-        node.status is NodeStatus.READY and (lanes is None or node.lane in lanes) for node in run.nodes
+        node.status is NodeStatus.READY and node.lane in lanes for node in run.nodes
     )

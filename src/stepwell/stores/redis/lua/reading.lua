@@ -246,14 +246,4 @@ function reading.GetGraphAges(q)
   return ages
 end
 
-function reading.ReadyRuns(q)
-  local ids = {}
-  for _, id in ipairs(q.runs) do
-    local run, ready = get_run(id), 0
-    for _, count in pairs(run and run.gate == G.OPEN and run.ready or NONE) do ready = ready + count end
-    if ready > 0 then insert(ids, id) end
-  end
-  return ids
-end
-
 end
