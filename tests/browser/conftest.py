@@ -86,7 +86,13 @@ def site(url: str, signals: Callable[[str], None]) -> Iterator[Serving]:
     try:
         with serving_of(store, worker={"workflows": shop.WORKFLOWS}, jobs=["tests.browser.shop"]) as serving:
             yield serving
-            for name in ("gate-open", "chat-over"):  # so that nothing is waited for
+            for name in (
+                "gate-open",
+                "truck-back",
+                "one-goes",
+                "two-goes",
+                "chat-over",
+            ):  # so that nothing is waited for
                 signals(name)
     finally:
         store.close()

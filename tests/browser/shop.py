@@ -59,6 +59,8 @@ class Order(Workflow):
 
     @step
     def ship(self) -> str:
+        if (folder() / "truck-away").exists():
+            wait_for("truck-back")
         return f"parcel {self.order_id}"
 
 
@@ -77,6 +79,20 @@ class Gate(Workflow):
     @step
     def after(self) -> str:
         return "after"
+
+
+class Relay(Workflow):
+    """Each node waits for a signal of its own."""
+
+    @step
+    def one(self) -> int:
+        wait_for("one-goes")
+        return 1
+
+    @step
+    def two(self) -> int:
+        wait_for("two-goes")
+        return 2
 
 
 class Chatty(Workflow):
@@ -134,4 +150,4 @@ def total() -> int:
     return 1
 
 
-WORKFLOWS = (Order, Gate, Chatty, Hostile)
+WORKFLOWS = (Order, Gate, Relay, Chatty, Hostile)

@@ -31,8 +31,11 @@ def test_start_from_the_form_and_watch_the_nodes_turn(
     assert "/workflows/" in page.url
     page.get_by_label("order_id").fill("7")
     signals("card-accepted")
+    signals("truck-away")
     page.get_by_role("button", name="Start").last.click()
     page.wait_for_url("**/runs/*")
+    node(page, "ship", "RUNNING")
+    signals("truck-back")
     for name in ("validate", "check_fraud", "check_stock", "charge", "ship"):
         node(page, name, "COMPLETED")
     expect(page.locator("header").get_by_text("completed").first).to_be_visible()

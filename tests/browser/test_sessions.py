@@ -129,6 +129,8 @@ def test_a_run_that_is_deleted_while_it_is_shown_is_said_to_be_gone(
     page = open_page(f"/runs/{run.id}?node=charge")
     expect(page.locator("[data-live=live]")).to_be_visible()
     run.delete()
+    expect(page.get_by_text("This run was deleted")).to_be_visible()
+    page.reload()
     expect(page.get_by_text("There is no such run")).to_be_visible()
     page.get_by_role("link", name="Runs", exact=True).click()
     expect(page.get_by_text("No runs yet")).to_be_visible()

@@ -60,6 +60,16 @@ def test_every_stream_begins_with_the_runs_that_have_not_ended(tmp_path: Path) -
             told(api, wanted)  # also the second, while the first one goes on
 
 
+def test_a_client_without_headers_resumes_with_after(tmp_path: Path) -> None:
+    """As the stream of a browser does, which cannot send Last-Event-ID when it opens anew."""
+    url = f"sqlite:///{tmp_path}/after.db"
+    with running(url) as serving, client(serving) as api, Engine(url) as engine:
+        place = engine.store.now()
+        run = engine.run(workflow())
+        with api.stream("GET", "/api/v1/events", params={"after": place}) as stream:
+            until_told(events_of(stream.iter_lines()), {(run.id, "COMPLETED")})
+
+
 def test_a_change_in_a_large_backlog_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "RUNS_AT_ONCE", 5)
     url = f"sqlite:///{tmp_path}/many.db"

@@ -68,6 +68,23 @@ def test_a_large_fan_is_a_group_that_opens(tmp_path: Path) -> None:
         assert workflow.text.startswith("digraph")
 
 
+def test_a_node_is_shown_with_the_groups_open_that_it_is_in(tmp_path: Path) -> None:
+    builder = Builder("orders")
+    builder.fan_out(range(400), name="part", job=NOTHING, args=lambda item: {})
+    builder.fan_out(range(8), name="other", job=NOTHING, args=lambda item: {})
+    store = f"sqlite:///{tmp_path}/deep.db"
+    with Engine(store) as engine:
+        run = engine.run(builder).id
+    with running(store) as serving, client(serving) as api:
+        (node,) = api.get(f"{RUNS}/{run}/nodes", params={"limit": 1}).json()["items"]
+        shown = api.get(f"{RUNS}/{run}/graph", params={"show": node["id"]}).json()
+        assert node["id"] in shown["nodes"]["ids"]
+        opened = zip(shown["groups"]["ids"], shown["groups"]["is_open"], strict=True)
+        assert {group for group, is_open in opened if is_open} == {"fan:0:part", "fan:0:part/0-99"}
+        nothing = api.get(f"{RUNS}/{run}/graph", params={"show": "nothing"}).json()
+        assert nothing == api.get(f"{RUNS}/{run}/graph").json()
+
+
 def test_the_graph_at_each_entry_is_the_one_that_was_there_then(tmp_path: Path) -> None:
     """Statuses follow the journal; before a heal it is the graph that the run had."""
     store = f"sqlite:///{tmp_path}/healed.db"
@@ -97,3 +114,38 @@ def test_the_graph_at_each_entry_is_the_one_that_was_there_then(tmp_path: Path) 
                 assert entry.status in graph["nodes"]["statuses"]
         now = api.get(f"{RUNS}/{run.id}/graph").json()
         assert graphs[-1] == now
+
+
+def test_the_nodes_of_a_run_are_listed_by_name_and_as_they_were(tmp_path: Path) -> None:
+    builder = Builder("orders")
+    builder.node("Load", job=NOTHING)
+    builder.fan_out(range(30), name="part", job=NOTHING, args=lambda item: {})
+    builder.node("reload", job="tests.server.test_graphs:fail")
+    store = f"sqlite:///{tmp_path}/listed.db"
+    with Engine(store) as engine:
+        run = engine.run(builder, check=False).id
+    with running(store) as serving, client(serving) as api:
+
+        def listed(**query: Any) -> list[dict[str, Any]]:
+            items: list[dict[str, Any]] = []
+            cursor: dict[str, Any] = {}
+            while True:
+                page = api.get(f"{RUNS}/{run}/nodes", params=query | cursor).json()
+                items += page["items"]
+                if page["next"] is None:
+                    return items
+                cursor = {"cursor": page["next"]}
+
+        assert [node["name"] for node in listed(q="LOAD")] == ["Load", "reload"]
+        assert [node["name"] for node in listed(q="load", status="FAILED", limit=1)] == ["reload"]
+        assert len(listed(q="part", limit=7)) == 30
+        (load,) = listed(q="Load", status="COMPLETED")
+        assert listed(q=load["id"]) == [load]
+        seq = api.get(f"{RUNS}/{run}").json()["seq"]
+        known = ("id", "name", "index", "status", "attempts", "failures", "queue")
+        now = [{name: node[name] for name in known} for node in listed()]
+        assert [{name: node[name] for name in known} for node in listed(at=seq, limit=9)] == now
+        assert {node["status"] for node in listed(at=1)} == {"READY", "PENDING"}
+        assert [node["name"] for node in listed(at=1, status="READY", q="load")] == ["Load"]
+        assert listed(at=1, status="FAILED") == []
+        assert api.get(f"{RUNS}/{run}/nodes", params={"at": seq + 1}).status_code == 422

@@ -15,6 +15,8 @@ const root = createRootRoute({
 
 const route = createRoute;
 const text = (value: unknown) => (typeof value === "string" && value ? value : undefined);
+const texts = (value: unknown) =>
+  Array.isArray(value) && value.every(text) ? (value as string[]) : undefined;
 const whole = (value: unknown) =>
   Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined;
 /** What is chosen, without what is not: all of it may be left out of a link. */
@@ -47,8 +49,10 @@ const run = route({
       tab: oneOf(search.tab, TABS),
       /** The moment that is looked at; without it, now. */
       seq: whole(search.seq),
-      /** The groups that are open, with commas between. */
-      open: text(search.open),
+      /** A node around which groups are open. */
+      show: text(search.show),
+      /** The other groups that are open. */
+      open: texts(search.open),
       q: text(search.q),
       status: text(search.status),
       level: text(search.level),

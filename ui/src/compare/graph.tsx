@@ -18,7 +18,7 @@ type Props = {
 /** The graph of the second run: what is the same in both is faded, and groups say how many of theirs differ. */
 export function ComparedGraph({ run, pairs, groups, selected, onSelect }: Props) {
   const [open, setOpen] = useState<string[]>([]);
-  const { data, error, refetch } = useQuery(graphQuery(run, open, undefined));
+  const { data, error, refetch } = useQuery(graphQuery(run, { open }));
   const graph = useMemo(
     () => (data ? counted(readGraph(data as GraphRecord), groups) : null),
     [data, groups],

@@ -6,11 +6,14 @@ export type Camera = { x: number; y: number; k: number };
 
 const MIN = 0.02;
 const MAX = 1.6;
+/** Pixels a pointer may move in a click. */
+const STILL = 5;
 
 export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (camera: Camera) => void) {
   const camera = useRef<Camera>({ x: 0, y: 0, k: 1 });
   const pointers = useRef(new Map<number, { x: number; y: number }>());
   const [moving, setMoving] = useState(false);
+  const travel = useRef(0);
   const change = useCallback(
     (next: Camera) => {
       camera.current = next;
@@ -72,6 +75,7 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
       if (event.button !== 0 || (event.target as HTMLElement).closest("button")) return;
       event.currentTarget.setPointerCapture(event.pointerId);
       pointers.current.set(event.pointerId, { x: event.clientX, y: event.clientY });
+      travel.current = 0;
       setMoving(true);
     },
     onPointerMove: (event: PointerEvent) => {
@@ -88,6 +92,7 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
           (now.y + other.y) / 2 - box.top,
         );
       } else move(now.x - before.x, now.y - before.y);
+      travel.current += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
       pointers.current.set(event.pointerId, now);
     },
     onPointerUp: (event: PointerEvent) => {
@@ -99,5 +104,7 @@ export function useCamera(frame: RefObject<HTMLDivElement | null>, onChange: (ca
       setMoving(pointers.current.size > 0);
     },
   };
-  return { camera, zoom, fit, move, moving, handlers };
+  /** Whether what ends with a click was a drag. */
+  const dragged = () => travel.current > STILL;
+  return { camera, zoom, fit, move, moving, dragged, handlers };
 }

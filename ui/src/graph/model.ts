@@ -35,8 +35,11 @@ export type Graph = {
   items: GraphItem[];
   edges: [from: number, to: number][];
   byId: Map<string, GraphItem>;
+  byKey: Map<number, GraphItem>;
   /** The same for graphs that are laid out alike. */
   topology: string;
+  /** Whether items are left out. */
+  isPart: boolean;
 };
 
 export function readGraph(record: GraphRecord): Graph {
@@ -75,9 +78,47 @@ export function readGraph(record: GraphRecord): Graph {
     record,
     items,
     edges,
-    byId: new Map(items.map((item) => [item.id, item])),
-    topology: `${record.digest} ${opened.join(",")}`,
+    ...indexed(items),
+    topology: JSON.stringify([record.digest, opened]),
+    isPart: false,
   };
+}
+
+const indexed = (items: GraphItem[]) => ({
+  byId: new Map(items.map((item) => [item.id, item])),
+  byKey: new Map(items.map((item) => [item.key, item])),
+});
+
+/** The graph without these items, and without the open groups of which nothing is left. */
+export function without(graph: Graph, isHidden: (item: GraphItem) => boolean): Graph {
+  const kept = new Set<number>();
+  for (const item of graph.items) {
+    if ((item.kind === "group" && item.open) || isHidden(item)) continue;
+    for (let each: GraphItem | undefined = item; each && !kept.has(each.key); ) {
+      kept.add(each.key);
+      each = each.group === null ? undefined : graph.byKey.get(each.group);
+    }
+  }
+  const items = graph.items.filter((item) => kept.has(item.key));
+  const { byId, byKey } = indexed(items);
+  return {
+    ...graph,
+    items,
+    byId,
+    byKey,
+    edges: graph.edges.filter(([from, to]) => byKey.has(from) && byKey.has(to)),
+    topology: JSON.stringify([graph.topology, [...byKey.keys()]]),
+    isPart: true,
+  };
+}
+
+export const openGroups = (graph: Graph) =>
+  graph.items.filter((item) => item.kind === "group" && item.open).map((item) => item.id);
+
+/** Whether an item is in a group, or in a group in it. */
+export function isInside(graph: Graph, item: GraphItem, group: string): boolean {
+  const parent = item.group === null ? undefined : graph.byKey.get(item.group);
+  return parent !== undefined && (parent.id === group || isInside(graph, parent, group));
 }
 
 export function layoutInput(graph: Graph): Input {

@@ -1,12 +1,15 @@
 /** Draws edges, and, from afar, the items themselves: one canvas, whatever the size of the graph. */
 
-import type { NodeStatus } from "@/api/tables";
+import { type NodeStatus, symbolOf } from "@/api/tables";
 import type { Camera } from "./camera";
 import type { Layout, Place } from "./layout";
 import type { Graph, GraphItem } from "./model";
 
 /** From here on items are drawn as boxes without words: smaller ones could not be read. */
 export const FAR = 0.42;
+
+/** Pixels: in lower boxes a symbol could not be told from another. */
+const SYMBOL_FROM = 7;
 
 export type Scene = {
   graph: Graph;
@@ -94,6 +97,8 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     draw(own, colour("--accent"), Math.max(2, 1.5 / camera.k));
   }
   if (camera.k >= FAR) return;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
   for (const item of graph.items) {
     const place = layout.places.get(item.key);
     if (!place || !visible(place, camera, width, height)) continue;
@@ -107,6 +112,11 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     } else {
       pen.fillStyle = style;
       pen.fillRect(place.x, place.y, place.w, place.h);
+      if (status && place.h * camera.k >= SYMBOL_FROM) {
+        pen.fillStyle = colour("--paper");
+        pen.font = `${place.h * 0.7}px sans-serif`;
+        pen.fillText(symbolOf(status), place.x + place.w / 2, place.y + place.h / 2);
+      }
     }
     if (item.id === scene.selected) {
       pen.strokeStyle = colour("--accent");

@@ -1,48 +1,75 @@
-import { useEffect, useState } from "react";
+import { useEffect, useReducer, useRef, useState } from "react";
 import type { Input, Layout } from "./layout";
+import { type Graph, layoutInput } from "./model";
+
+type Request = { resolve: (layout: Layout) => void; reject: (error: Error) => void };
 
 let worker: Worker | null = null;
 let count = 0;
-const waiting = new Map<number, (layout: Layout) => void>();
+const requests = new Map<number, Request>();
 const known = new Map<string, Layout>();
 const KEPT = 20;
 
-/** How many layouts were made by this tab: a change of status makes none. */
-export const layouts = { made: 0 };
+function start(): Worker {
+  const started = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
+  started.onmessage = (event: MessageEvent<{ id: number; layout: Layout }>) => {
+    requests.get(event.data.id)?.resolve(event.data.layout);
+    requests.delete(event.data.id);
+  };
+  // It could not be loaded, or failed: all that wait are told, and whoever asks next gets a new one.
+  started.onerror = (event) => {
+    worker = null;
+    started.terminate();
+    for (const request of requests.values()) {
+      request.reject(new Error(`The graph could not be laid out. ${event.message ?? ""}`));
+    }
+    requests.clear();
+  };
+  return started;
+}
 
 function lay(input: Input): Promise<Layout> {
-  if (worker === null) {
-    worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
-    worker.onmessage = (event: MessageEvent<{ id: number; layout: Layout }>) => {
-      waiting.get(event.data.id)?.(event.data.layout);
-      waiting.delete(event.data.id);
-    };
-  }
+  worker ??= start();
   const id = ++count;
-  layouts.made = count;
+  // How many layouts this tab has asked for: a change of status asks for none.
   document.documentElement.dataset.layouts = String(count);
-  return new Promise((resolve) => {
-    waiting.set(id, resolve);
+  return new Promise((resolve, reject) => {
+    requests.set(id, { resolve, reject });
     worker!.postMessage({ id, input });
   });
 }
 
-/** The layout of a graph; `topology` names what it depends on, so that the same is laid out once. Null until it is there. */
-export function useLayout(topology: string | null, input: () => Input): Layout | null {
-  const [made, setMade] = useState<{ topology: string; layout: Layout } | null>(null);
+export type Drawn = { graph: Graph; layout: Layout };
+
+/**
+ * A graph with its layout; null until there is one. Graphs of the same topology are laid out once. While a new topology is laid
+ * out, the graph before stays with its own layout, so that nothing flashes or moves twice when a group opens.
+ */
+export function useLaidOut(graph: Graph): { drawn: Drawn | null; error: Error | null; retry: () => void } {
+  const last = useRef<Drawn | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [tries, retry] = useReducer((before: number) => before + 1, 0);
+  const [, render] = useReducer((before: number) => before + 1, 0);
+  const { topology } = graph;
   useEffect(() => {
-    if (topology === null || known.has(topology)) return;
-    let gone = false;
-    void lay(input()).then((layout) => {
-      known.set(topology, layout);
-      if (known.size > KEPT) known.delete(known.keys().next().value!);
-      if (!gone) setMade({ topology, layout });
-    });
+    if (known.has(topology)) return;
+    let isStale = false;
+    lay(layoutInput(graph)).then(
+      (layout) => {
+        known.set(topology, layout);
+        if (known.size > KEPT) known.delete(known.keys().next().value!);
+        if (isStale) return;
+        setError(null);
+        render();
+      },
+      (failure: Error) => isStale || setError(failure),
+    );
     return () => {
-      gone = true;
+      isStale = true;
     };
-  }, [topology]);
-  if (topology === null) return null;
-  // Until the new one is there, the one before stays: nothing flashes when a group opens.
-  return known.get(topology) ?? made?.layout ?? null;
+  }, [topology, tries]);
+  const layout =
+    known.get(topology) ?? (last.current?.graph.topology === topology ? last.current.layout : undefined);
+  if (layout && last.current?.graph !== graph) last.current = { graph, layout };
+  return { drawn: last.current, error, retry };
 }

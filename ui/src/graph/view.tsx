@@ -4,31 +4,26 @@
  */
 
 import clsx from "clsx";
-import { ChevronDown, ChevronRight, Maximize, Minus, Plus } from "lucide-react";
-import { type KeyboardEvent, memo, type ReactNode, useCallback, useEffect, useRef, useState } from "react";
-import { type NodeStatus, symbolOf, words } from "@/api/tables";
+import { Maximize, Minus, Plus } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useRef, useState } from "react";
+import { type NodeStatus, words } from "@/api/tables";
 import { useTheme } from "@/shell/theme";
 import { IconButton } from "@/ui/button";
-import { StatusBar } from "@/ui/status";
+import { Failure } from "@/ui/states";
 import { type Camera, useCamera } from "./camera";
-import type { Layout, Place } from "./layout";
-import {
-  type Graph,
-  type GraphGroup,
-  type GraphItem,
-  type GraphNode,
-  layoutInput,
-  neighbours,
-} from "./model";
+import { Group, Node } from "./items";
+import type { Graph, GraphGroup, GraphItem, GraphNode } from "./model";
 import { FAR, paint, type Scene, visible } from "./paint";
-import { useLayout } from "./use-layout";
+import { step } from "./step";
+import { useLaidOut } from "./use-layout";
 
 type Props = {
   graph: Graph;
   /** The status of a node, where it is newer than that of the graph. */
   statuses?: ReadonlyMap<string, NodeStatus>;
+  /** A node. */
   selected?: string | null;
-  onSelect?: (id: string | null) => void;
+  onSelect?: (node: string | null) => void;
   onToggle?: (group: string) => void;
   isDim?: (item: GraphItem) => boolean;
   path?: ReadonlySet<string>;
@@ -57,9 +52,8 @@ const WORST: NodeStatus[] = [
 
 export function GraphView(props: Props) {
   const {
-    graph,
     statuses = NO_STATUSES,
-    selected = null,
+    selected: node = null,
     onSelect,
     onToggle,
     path = NOTHING,
@@ -67,7 +61,13 @@ export function GraphView(props: Props) {
     label,
   } = props;
   const isDim = props.isDim ?? never;
-  const layout = useLayout(graph.topology, () => layoutInput(graph));
+  const { drawn, error, retry } = useLaidOut(props.graph);
+  const graph = drawn?.graph ?? props.graph;
+  const layout = drawn?.layout ?? null;
+  // Keys lead over groups, too: a group is not what the page has selected, but where one is.
+  const [cursor, setCursor] = useState<string | null>(null);
+  useEffect(() => setCursor(null), [node]);
+  const selected = cursor ?? node;
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const layer = useRef<HTMLDivElement>(null);
@@ -109,7 +109,7 @@ export function GraphView(props: Props) {
     latest.current = camera;
   }, []);
   const latest = useRef<Camera>({ x: 0, y: 0, k: 1 });
-  const { camera, zoom, fit, move, moving, handlers } = useCamera(frame, draw);
+  const { camera, zoom, fit, move, moving, dragged, handlers } = useCamera(frame, draw);
 
   // A new graph or layout, other statuses, another theme: drawn anew where one looks.
   useEffect(() => {
@@ -122,9 +122,9 @@ export function GraphView(props: Props) {
   const anchor = useRef<{ id: string; x: number; y: number } | null>(null);
   useEffect(() => {
     if (!layout || layout.places.size === 0) return;
-    const { digest } = graph.record;
-    if (fitted.current !== digest) {
-      fitted.current = digest;
+    const frameOf = `${graph.record.digest} ${graph.isPart}`;
+    if (fitted.current !== frameOf) {
+      fitted.current = frameOf;
       fit({ x: 0, y: 0, w: layout.width, h: layout.height });
       // Words that cannot be read help nobody: begin at the left, where the run does.
       if (camera.current.k < 0.5) {
@@ -178,18 +178,24 @@ export function GraphView(props: Props) {
     },
     [layout, fit, camera],
   );
-  // What is selected elsewhere, as in the table or by a search, comes into sight.
+  // What is selected elsewhere, as in the table or by a search, comes into sight, once: from then on one looks where one looks.
+  const shownFor = useRef<string | null>(null);
   useEffect(() => {
+    if (selected === shownFor.current) return;
     const item = selected === null ? undefined : graph.byId.get(selected);
+    if (selected !== null && !(item && layout?.places.has(item.key))) return;
+    shownFor.current = selected;
     if (item) show(item);
-  }, [selected, graph.byId, show]);
+  }, [selected, graph, layout, show]);
 
   const keyed = (event: KeyboardEvent) => {
     if (event.target !== event.currentTarget || event.metaKey || event.ctrlKey) return;
     const item = selected === null ? undefined : graph.byId.get(selected);
-    const go = step(graph, layout, item, event.key);
-    if (go) {
-      onSelect?.(go.id);
+    const next = layout ? step(graph, layout, item, event.key) : undefined;
+    if (next?.kind === "group") setCursor(next.id);
+    else if (next) {
+      setCursor(null);
+      onSelect?.(next.id);
     } else if (event.key === "+" || event.key === "=") zoom(1.25);
     else if (event.key === "-") zoom(0.8);
     else if (event.key === "0" && layout) fit({ x: 0, y: 0, w: layout.width, h: layout.height });
@@ -205,15 +211,19 @@ export function GraphView(props: Props) {
 
   /** From afar there is nothing to click but the canvas. */
   const clicked = (event: React.MouseEvent) => {
-    if (camera.current.k >= FAR || !layout) return;
+    if (camera.current.k >= FAR || !layout || dragged()) return;
+    if ((event.target as HTMLElement).closest("button,input")) return;
     const box = frame.current!.getBoundingClientRect();
     const { x, y, k } = camera.current;
     const [px, py] = [(event.clientX - box.left - x) / k, (event.clientY - box.top - y) / k];
-    const hit = [...graph.items].reverse().find((item) => {
+    // Nodes come first, and then closed groups: what is open lies behind what is in it.
+    const hit = graph.items.find((item) => {
+      if (item.kind === "group" && item.open) return false;
       const place = layout.places.get(item.key);
       return place && px >= place.x && px <= place.x + place.w && py >= place.y && py <= place.y + place.h;
     });
-    if (hit) onSelect?.(hit.id);
+    if (hit?.kind === "group") toggle(hit);
+    else if (hit) onSelect?.(hit.id);
   };
 
   return (
@@ -221,7 +231,7 @@ export function GraphView(props: Props) {
       ref={frame}
       role="application"
       aria-label={label}
-      aria-busy={layout === null}
+      aria-busy={layout === null && error === null}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the graph is moved through by keys
       tabIndex={0}
       onKeyDown={keyed}
@@ -235,8 +245,9 @@ export function GraphView(props: Props) {
       <canvas ref={canvas} className="absolute inset-0 size-full" />
       <div ref={layer} className="absolute top-0 left-0 origin-top-left">
         {layout &&
-          shown.map((item) => {
-            const place = layout.places.get(item.key);
+          shown.map(({ id }) => {
+            const item = graph.byId.get(id);
+            const place = item && layout.places.get(item.key);
             if (!place) return null;
             return item.kind === "node" ? (
               <Node
@@ -275,6 +286,15 @@ export function GraphView(props: Props) {
           <Maximize size={14} />
         </IconButton>
       </div>
+      <p aria-live="polite" className="sr-only">
+        {describe(selected === null ? undefined : graph.byId.get(selected), statusOf)}
+      </p>
+      {error && <Failure error={error} retry={retry} className="absolute inset-x-0 top-14" />}
+      {graph.isPart && graph.items.length === 0 && (
+        <p className="absolute inset-0 grid place-content-center text-[13px] text-ink-2">
+          Everything here has succeeded.
+        </p>
+      )}
       {props.tools && <div className="absolute top-3 left-3 flex flex-wrap gap-2">{props.tools}</div>}
     </div>
   );
@@ -282,143 +302,12 @@ export function GraphView(props: Props) {
 
 const never = () => false;
 
-/** Where an arrow leads from an item: along the edges sideways, within the column up and down. */
-function step(
-  graph: Graph,
-  layout: Layout | null,
-  item: GraphItem | undefined,
-  key: string,
-): GraphItem | undefined {
-  if (!layout || !key.startsWith("Arrow")) return undefined;
-  if (!item) return key === "ArrowRight" ? graph.items[0] : undefined;
-  const here = layout.places.get(item.key)!;
-  const far = (place: Place) => Math.abs(place.y - here.y) + Math.abs(place.x - here.x) / 1_000;
-  const nearest = (keys: number[]) =>
-    keys
-      .filter((each) => layout.places.has(each))
-      .sort((a, b) => far(layout.places.get(a)!) - far(layout.places.get(b)!))[0];
-  if (key === "ArrowLeft" || key === "ArrowRight") {
-    const { before, after } = neighbours(graph, item.key);
-    const next = nearest(key === "ArrowLeft" ? before : after);
-    return next === undefined ? undefined : graph.items[next];
-  }
-  const column = graph.items.filter((each) => {
-    const place = layout.places.get(each.key);
-    return (
-      place && Math.abs(place.x - here.x) < 8 && (key === "ArrowUp" ? place.y < here.y : place.y > here.y)
-    );
-  });
-  const next = nearest(column.map((each) => each.key));
-  return next === undefined ? undefined : graph.items[next];
+/** What is said aloud of an item that keys lead to. */
+function describe(item: GraphItem | undefined, statusOf: (item: GraphItem) => NodeStatus | null) {
+  if (!item) return "";
+  const status = statusOf(item);
+  if (item.kind === "node") return `${item.name}${status ? `, ${words(status)}` : ""}`;
+  const counts = Object.entries(item.counts).map(([each, count]) => `${count} ${words(each)}`);
+  const state = item.open ? "open" : "closed: Enter opens it";
+  return `${item.name}, group of ${item.size} nodes, ${[...counts, state].join(", ")}`;
 }
-
-type NodeProps = {
-  node: GraphNode;
-  place: Place;
-  status: NodeStatus | null;
-  selected: boolean;
-  dim: boolean;
-  note: ReactNode;
-  onSelect?: (id: string | null) => void;
-};
-
-const Node = memo(function Node({ node, place, status, selected, dim, note, onSelect }: NodeProps) {
-  return (
-    <button
-      type="button"
-      tabIndex={-1}
-      data-node={node.id}
-      data-status={status ?? "PENDING"}
-      aria-pressed={selected}
-      title={`${node.name}${status ? `: ${words(status)}` : ""}`}
-      onClick={() => onSelect?.(node.id)}
-      className={clsx(
-        "absolute flex items-center gap-2 overflow-hidden rounded-lg border border-l-[3px] border-l-[var(--st)] bg-raised px-2.5 text-left shadow-xs hover:border-[var(--st)]",
-        selected && "ring-2 ring-[var(--focus)]",
-        dim && "opacity-25",
-      )}
-      style={{ left: place.x, top: place.y, width: place.w, height: place.h }}
-    >
-      {status && (
-        <span
-          aria-hidden="true"
-          className={clsx(
-            "w-3.5 shrink-0 text-center text-[13px] text-[var(--st)]",
-            status === "RUNNING" && "animate-pulse",
-          )}
-        >
-          {symbolOf(status)}
-        </span>
-      )}
-      <span className="min-w-0 flex-1">
-        <span className="block truncate text-[13px] font-medium">{node.name}</span>
-        {note != null && <span className="block truncate text-2xs text-ink-3">{note}</span>}
-      </span>
-    </button>
-  );
-});
-
-type GroupProps = {
-  group: GraphGroup;
-  place: Place;
-  selected: boolean;
-  dim: boolean;
-  onToggle: (group: GraphGroup) => void;
-};
-
-const Group = memo(function Group({ group, place, selected, dim, onToggle }: GroupProps) {
-  const counted = Object.values(group.counts).some((count) => (count ?? 0) > 0);
-  const failed = (group.counts.FAILED ?? 0) + (group.counts.INTERRUPTED ?? 0);
-  const Chevron = group.open ? ChevronDown : ChevronRight;
-  const head = (
-    <>
-      <Chevron size={14} className="shrink-0 text-ink-3" />
-      <span className="min-w-0 flex-1 truncate text-[13px] font-medium">{group.name}</span>
-      {failed > 0 && (
-        <span data-status="FAILED" className="text-2xs font-semibold text-[var(--st)]">
-          ✗ {failed.toLocaleString()}
-        </span>
-      )}
-      <span className="text-2xs text-ink-3 tabular">{group.size.toLocaleString()}</span>
-    </>
-  );
-  const box = { left: place.x, top: place.y, width: place.w, height: place.h };
-  if (group.open) {
-    return (
-      <div
-        className={clsx("absolute rounded-xl border border-dashed border-line-strong", dim && "opacity-25")}
-        style={box}
-      >
-        <button
-          type="button"
-          tabIndex={-1}
-          data-group={group.id}
-          aria-expanded="true"
-          onClick={() => onToggle(group)}
-          className="flex h-7 w-full items-center gap-1.5 px-2.5 text-left hover:text-accent"
-        >
-          {head}
-        </button>
-      </div>
-    );
-  }
-  return (
-    <button
-      type="button"
-      tabIndex={-1}
-      data-group={group.id}
-      aria-expanded="false"
-      title={`${group.name}: open these ${group.size.toLocaleString()}`}
-      onClick={() => onToggle(group)}
-      className={clsx(
-        "absolute flex flex-col justify-center gap-1.5 rounded-lg border border-line-strong bg-raised px-2.5 text-left shadow-[3px_3px_0_var(--line),6px_6px_0_var(--hover)] hover:border-accent",
-        selected && "ring-2 ring-[var(--focus)]",
-        dim && "opacity-25",
-      )}
-      style={box}
-    >
-      <span className="flex items-center gap-1.5">{head}</span>
-      {counted && <StatusBar counts={group.counts} />}
-    </button>
-  );
-});

@@ -2,27 +2,28 @@
 
 import { keepPreviousData, queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
-import { api, ask, type Schemas } from "@/api/client";
+import { ApiError, api, ask, type Schemas } from "@/api/client";
 import { useStream } from "@/api/live";
 import { runQuery } from "@/api/queries";
-import { hasEnded, type NodeStatus } from "@/api/tables";
+import type { NodeStatus } from "@/api/tables";
 import { type GraphRecord, readGraph } from "@/graph/model";
+import { changesGraph, changesRun, type Entry, extended, NOTHING, newerThan } from "./journal";
 
 export type RunDetail = Schemas["RunDetail"];
 export type NodeDetail = Schemas["NodeDetail"];
-type Entry = Schemas["JournalRecord"];
 
-/** Kinds of entries after which the run has another graph. */
-const NEW_GRAPH = new Set(["healed", "imported", "frozen"]);
 const REFRESH = 1_000;
 
-export const graphQuery = (run_id: string, open: readonly string[], at: number | undefined) =>
+/** What is looked at: the groups that are open, a node that is shown with the groups it is in, and the moment. */
+export type Sight = { open?: readonly string[]; show?: string; at?: number };
+
+export const graphQuery = (run_id: string, { open = [], show, at }: Sight) =>
   queryOptions({
-    queryKey: ["graph", run_id, open.join(","), at ?? "now"],
+    queryKey: ["graph", run_id, { open, show, at }],
     queryFn: ({ signal }) =>
       ask(
         api.GET("/api/v1/runs/{run_id}/graph", {
-          params: { path: { run_id }, query: { open: [...open], at } },
+          params: { path: { run_id }, query: { open: [...open], show, at } },
           signal,
         }),
       ),
@@ -51,46 +52,35 @@ export const whyQuery = (run_id: string, node: string | null) =>
  * The run, its graph, and the statuses of its nodes: those of the snapshot, and over them what the stream has told since. With
  * `at` it is the run as it was then, and nothing moves.
  */
-export function useRun(run_id: string, open: readonly string[], at: number | undefined) {
+export function useRun(run_id: string, sight: Sight) {
   const queries = useQueryClient();
   const run = useQuery(runQuery(run_id));
-  const asked = useQuery(graphQuery(run_id, open, at));
-  // While the graph of another run is read, the one before is still there: neither its nodes nor its place in the journal count.
-  const record = asked.data as GraphRecord | undefined;
-  const graph = useMemo(() => (record?.run === run_id ? readGraph(record) : null), [record, run_id]);
-  const [news, setNews] = useState<{ of: string; statuses: ReadonlyMap<string, NodeStatus> }>({
-    of: "",
-    statuses: new Map(),
-  });
+  const snapshot = useQuery(graphQuery(run_id, sight));
+  const graph = useMemo(
+    () => (snapshot.data ? readGraph(snapshot.data as GraphRecord) : null),
+    [snapshot.data],
+  );
+  const [overlay, setOverlay] = useState(NOTHING);
   const refresh = useThrottled(REFRESH);
-  const follows = at === undefined && graph !== null && run.data !== undefined;
+  const isPast = sight.at !== undefined;
+  const isGone = run.error instanceof ApiError && run.error.status === 404;
+  const follows = !isPast && !isGone && graph !== null && run.data !== undefined;
+  const seq = graph?.record.seq ?? 0;
 
   useStream(
     follows ? `/runs/${encodeURIComponent(run_id)}/events` : null,
     ["journal", "reset"],
-    graph?.record.seq ?? 0,
+    seq,
     (events) => {
-      const statuses = new Map(news.of === run_id ? news.statuses : []);
-      let hidden = false;
-      let anew = false;
-      let ended = false;
-      const touched = new Set<string>();
-      for (const { kind, data } of events) {
-        const entry = data as Entry;
-        anew ||= kind === "reset" || NEW_GRAPH.has(entry.kind);
-        ended ||= kind === "journal" && entry.kind === "run";
-        if (kind !== "journal" || !entry.node) continue;
-        touched.add(entry.node);
-        // What a claim makes of a node goes without saying, so that its entry has no status.
-        const status = entry.kind === "claimed" ? "RUNNING" : entry.status;
-        if (status) statuses.set(entry.node, status as NodeStatus);
-        hidden ||= !graph?.byId.has(entry.node);
+      const entries = events.filter((event) => event.kind === "journal").map((event) => event.data as Entry);
+      const isReset = entries.length < events.length;
+      const isOther = isReset || entries.some(changesGraph);
+      const now = isOther || entries.some(changesRun);
+      setOverlay((known) => extended(isReset ? NOTHING : known, entries, isReset ? 0 : seq));
+      // What has no entries of its own is in the next snapshot: nodes that become READY, and what is in closed groups.
+      for (const key of ["run", "graph"]) {
+        refresh(key, () => void queries.invalidateQueries({ queryKey: [key, run_id] }), now);
       }
-      setNews({ of: run_id, statuses: anew ? new Map() : statuses });
-      refresh("run", () => void queries.invalidateQueries({ queryKey: ["run", run_id] }), ended);
-      // What is in closed groups is counted by the server.
-      if (hidden || anew)
-        refresh("graph", () => void queries.invalidateQueries({ queryKey: ["graph", run_id] }), anew);
       refresh(
         "rest",
         () => {
@@ -98,23 +88,25 @@ export function useRun(run_id: string, open: readonly string[], at: number | und
             void queries.invalidateQueries({ queryKey: [key, run_id] });
           }
         },
-        ended,
+        now,
       );
-      for (const node of touched) void queries.invalidateQueries({ queryKey: ["node", run_id, node] });
+      for (const node of new Set(entries.map((entry) => entry.node))) {
+        if (node !== null) void queries.invalidateQueries({ queryKey: ["node", run_id, node] });
+      }
     },
   );
 
-  const statuses = at === undefined && news.of === run_id ? news.statuses : NO_STATUSES;
+  const statuses = useMemo(() => (isPast ? NO_STATUSES : newerThan(overlay, seq)), [isPast, overlay, seq]);
   return {
     run: run.data,
     graph,
     statuses,
-    error: run.error ?? asked.error,
-    isPast: at !== undefined,
-    isActive: run.data !== undefined && !hasEnded(run.data.status),
+    error: run.error ?? snapshot.error,
+    /** It is not there, or no longer. */
+    isGone,
     retry: () => {
       void run.refetch();
-      void asked.refetch();
+      void snapshot.refetch();
     },
   };
 }

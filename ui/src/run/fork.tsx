@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, ask } from "@/api/client";
@@ -8,7 +8,7 @@ import { Field } from "@/ui/fields";
 import { Dialog, notify } from "@/ui/overlays";
 import { Failure } from "@/ui/states";
 import type { RunDetail } from "./data";
-import { type Steered, Touched } from "./steer";
+import { type Steered, Touched, usePreview } from "./steer";
 
 type Props = { run: RunDetail; at: number | string | null; onClose: () => void };
 
@@ -24,12 +24,12 @@ export function Fork({ run, at, onClose }: Props) {
         body: { at, dry_run, input: parsed.value ?? null },
       }),
     );
-  const preview = useQuery({
-    queryKey: ["preview", run.id, run.seq, "fork", at, parsed.value],
-    queryFn: () => request(true) as unknown as Promise<Steered>,
-    enabled: !parsed.error,
-    retry: false,
-  });
+  const preview = usePreview(
+    run,
+    ["fork", at, parsed.value],
+    () => request(true) as unknown as Promise<Steered>,
+    parsed.error === null,
+  );
   const apply = useMutation({
     mutationFn: () => request(false),
     onSuccess: (fork) => {
@@ -49,7 +49,7 @@ export function Fork({ run, at, onClose }: Props) {
           <Button onClick={onClose}>Leave it</Button>
           <Button
             look="primary"
-            disabled={apply.isPending || preview.isError || parsed.error !== null}
+            disabled={apply.isPending || !preview.data || preview.isError || parsed.error !== null}
             onClick={() => apply.mutate()}
           >
             Fork

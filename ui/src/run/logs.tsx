@@ -11,7 +11,7 @@ import { Empty, Failure, Loading } from "@/ui/states";
 import { clockTime } from "@/ui/time";
 import type { RunDetail } from "./data";
 import { keyOf, LEVELS, type Line, useLines } from "./lines";
-import { useRunSearch } from "./page";
+import { useRunSearch } from "./search";
 
 const ROW = 20;
 /** Older lines are asked for when fewer than so many are above what is seen. */
@@ -85,7 +85,10 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
           <Download size={13} /> Download
         </a>
       </div>
-      {isPending ? (
+      {error != null && lines.length > 0 && (
+        <Failure error={error} retry={refetch} className="my-2! shrink-0" />
+      )}
+      {isPending && !error ? (
         <Loading />
       ) : error && lines.length === 0 ? (
         <Failure error={error} retry={refetch} />

@@ -16,8 +16,8 @@ import { duration, Lasting, Time } from "@/ui/time";
 import { type NodeDetail, nodeQuery, type RunDetail } from "./data";
 import { EffectsTab } from "./effects";
 import { LogsView } from "./logs";
-import { useRunSearch } from "./page";
 import { ProofTab } from "./proof";
+import { useRunSearch } from "./search";
 import { SteerDialog } from "./steer";
 import { Lines, WhyTab } from "./why";
 

@@ -7,7 +7,7 @@ import { Dialog } from "@/ui/overlays";
 import { Failure, Loading } from "@/ui/states";
 import { duration } from "@/ui/time";
 import type { RunDetail } from "./data";
-import { useRunSearch } from "./page";
+import { useRunSearch } from "./search";
 
 /** Runs the bodies again that may be repeated, with the code of the server, and shows where they first differ from the record. */
 export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => void }) {

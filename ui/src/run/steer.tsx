@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { api, ask, type Schemas } from "@/api/client";
 import { VERBS } from "@/api/tables";
 import { Button } from "@/ui/button";
@@ -16,6 +16,27 @@ export type Steered = Schemas["SteeredRun"];
 export type RunVerb = "retry" | "cancel" | "pause" | "resume";
 
 const SHOWN = 200;
+
+/** What a request would touch. It is asked for again whenever the run has changed, and what is shown stays until then. */
+export function usePreview(
+  run: RunDetail,
+  key: readonly unknown[],
+  request: () => Promise<Steered>,
+  enabled = true,
+) {
+  const preview = useQuery({
+    queryKey: ["preview", run.id, ...key],
+    queryFn: request,
+    retry: false,
+    gcTime: 0,
+    enabled,
+  });
+  const { refetch } = preview;
+  useEffect(() => {
+    if (enabled) void refetch({ cancelRefetch: false });
+  }, [run.seq, enabled, refetch]);
+  return preview;
+}
 
 /** One request to a run, or to one of its nodes. */
 export function steer(
@@ -51,11 +72,9 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
     ...(verb === "reattempt" ? { cascade } : {}),
     ...(verb === "retry" || verb === "resume" ? { accept } : {}),
   };
-  const preview = useQuery({
-    queryKey: ["preview", run.id, run.seq, verb, node, options],
-    queryFn: () => steer(run.id, verb, { ...options, dry_run: true }, node),
-    retry: false,
-  });
+  const preview = usePreview(run, [verb, node, options], () =>
+    steer(run.id, verb, { ...options, dry_run: true }, node),
+  );
   const apply = useMutation({
     mutationFn: () => steer(run.id, verb, options, node),
     onSuccess: () => {
@@ -85,7 +104,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
           <Button onClick={onClose}>Leave it</Button>
           <Button
             look={verb === "cancel" ? "danger" : "primary"}
-            disabled={apply.isPending || preview.isError}
+            disabled={apply.isPending || !preview.data || preview.isError}
             onClick={() => apply.mutate()}
           >
             {apply.isPending ? "Working…" : `${verb[0]!.toUpperCase()}${verb.slice(1)}`}

@@ -7,7 +7,7 @@ import { Empty, Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { Time } from "@/ui/time";
 import type { RunDetail } from "./data";
-import { useRunSearch } from "./page";
+import { useRunSearch } from "./search";
 
 type NodeRow = Schemas["NodeRecord"];
 
@@ -81,9 +81,12 @@ export function TableView({ run, selected, onSelect }: Props) {
           ))}
         </Select>
       </div>
+      {listed.isError && rows.length > 0 && (
+        <Failure error={listed.error} retry={() => void listed.refetch()} className="my-2! shrink-0" />
+      )}
       {listed.isPending ? (
         <Loading />
-      ) : listed.isError ? (
+      ) : listed.isError && rows.length === 0 ? (
         <Failure error={listed.error} retry={() => void listed.refetch()} />
       ) : rows.length === 0 ? (
         <Empty title={status ? `No node is ${words(status)}` : "No nodes"} />

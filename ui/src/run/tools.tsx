@@ -1,128 +1,169 @@
 import { useQuery } from "@tanstack/react-query";
 import { EyeOff, OctagonX, Route } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
-import { isBroken, type NodeStatus } from "@/api/tables";
-import type { Graph, GraphItem } from "@/graph/model";
+import { api, ask } from "@/api/client";
+import { isBroken, NODE_STATUSES, type NodeStatus } from "@/api/tables";
+import { type Graph, type GraphItem, without } from "@/graph/model";
 import { Button } from "@/ui/button";
 import { SearchField } from "@/ui/fields";
+import { notify } from "@/ui/overlays";
 import { attemptsQuery } from "./attempts";
 import { criticalPath } from "./critical";
 
 const NOTHING: ReadonlySet<string> = new Set();
+const BROKEN = NODE_STATUSES.filter(isBroken);
+const DONE: readonly NodeStatus[] = ["COMPLETED", "SKIPPED"];
+/** Nodes that are stepped through: those that a search matches, or those that failed. */
+const STEPS = 1_000;
 
-/** What is shown of the graph beside its statuses: a search, what succeeded hidden, the critical path. */
-export function useGraphTools(runId: string, graph: Graph | null, statuses: ReadonlyMap<string, NodeStatus>) {
+type Sight = { runId: string; graph: Graph | null; statuses: ReadonlyMap<string, NodeStatus>; at?: number };
+
+/** What is shown of the graph beside its statuses: a search, without what succeeded, the critical path, what failed. */
+export function useGraphTools({ runId, graph, statuses, at }: Sight) {
   const [q, setQ] = useState("");
-  const [hideDone, setHideDone] = useState(false);
-  const [showPath, setShowPath] = useState(false);
-  const attempts = useQuery({ ...attemptsQuery(runId), enabled: showPath });
+  const [hidesDone, setHidesDone] = useState(false);
+  const [showsPath, setShowsPath] = useState(false);
+  const attempts = useQuery({ ...attemptsQuery(runId), enabled: showsPath });
   const path = useMemo(
-    () => (showPath && graph && attempts.data ? criticalPath(graph, attempts.data) : NOTHING),
-    [showPath, graph, attempts.data],
+    () => (showsPath && graph && attempts.data ? criticalPath(graph, attempts.data) : NOTHING),
+    [showsPath, graph, attempts.data],
   );
   const statusOf = useCallback(
     (item: GraphItem) => (item.kind === "node" ? (statuses.get(item.id) ?? item.status) : null),
     [statuses],
   );
+  const shown = useMemo(() => {
+    if (!graph || !hidesDone) return graph;
+    return without(graph, (item) =>
+      item.kind === "node"
+        ? DONE.includes(statusOf(item)!)
+        : DONE.reduce((sum, each) => sum + (item.counts[each] ?? 0), 0) === item.size,
+    );
+  }, [graph, hidesDone, statusOf]);
+  const failures = useMemo(() => {
+    let count = 0;
+    for (const item of graph?.items ?? []) {
+      if (item.kind === "node") count += BROKEN.includes(statusOf(item)!) ? 1 : 0;
+      else if (!item.open) for (const each of BROKEN) count += item.counts[each] ?? 0;
+    }
+    return count;
+  }, [graph, statusOf]);
+  const matches = useQuery({
+    queryKey: ["nodes", runId, "matching", q, at],
+    queryFn: ({ signal }) => nodeIds(runId, { q, at }, signal),
+    enabled: q !== "",
+  });
+  const found = q === "" ? undefined : matches.data;
   const isDim = useCallback(
-    (item: GraphItem) => {
-      if (q && !item.name.toLowerCase().includes(q.toLowerCase()) && !item.id.startsWith(q)) return true;
-      if (!hideDone) return false;
-      return item.kind === "node"
-        ? ["COMPLETED", "SKIPPED"].includes(statusOf(item) ?? "")
-        : (item.counts.COMPLETED ?? 0) === item.size;
-    },
-    [q, hideDone, statusOf],
+    (item: GraphItem) => found !== undefined && item.kind === "node" && !found.includes(item.id),
+    [found],
   );
-  const failures = useMemo(
-    () =>
-      (graph?.items ?? []).filter((item) => {
-        if (item.kind === "group")
-          return !item.open && (item.counts.FAILED ?? 0) + (item.counts.INTERRUPTED ?? 0) > 0;
-        const status = statusOf(item);
-        return status !== null && isBroken(status);
-      }),
-    [graph, statusOf],
-  );
-  /** The failure after this item. */
-  const nextFailure = (from: string | undefined) => {
-    const at = failures.findIndex((item) => item.id === from);
-    return failures[(at + 1) % Math.max(1, failures.length)]?.id;
-  };
-  const matches = q ? (graph?.items ?? []).filter((item) => !isDim(item)) : [];
+  /** The node that failed after this one, in groups that are closed, too. */
+  const nextFailure = async (from: string | undefined) =>
+    after(await nodeIds(runId, { status: BROKEN, at }), from);
   return {
     q,
     setQ,
-    hideDone,
-    setHideDone,
-    showPath,
-    setShowPath,
+    hidesDone,
+    setHidesDone,
+    showsPath,
+    setShowsPath,
     path,
+    shown,
     isDim,
     failures,
     nextFailure,
-    matches,
+    matches: found,
+    nextMatch: (from: string | undefined) => after(found ?? [], from),
   };
 }
 
-type Tools = ReturnType<typeof useGraphTools>;
+type NodeFilter = { q?: string; status?: NodeStatus[]; at?: number };
 
-export function GraphTools({ tools, onSelect }: { tools: Tools; onSelect: (id: string) => void }) {
+async function nodeIds(run_id: string, filter: NodeFilter, signal?: AbortSignal): Promise<string[]> {
+  const page = await ask(
+    api.GET("/api/v1/runs/{run_id}/nodes", {
+      params: { path: { run_id }, query: { ...filter, limit: STEPS } },
+      signal,
+    }),
+  );
+  return page.items.sort((a, b) => byName.compare(a.name, b.name)).map((node) => node.id);
+}
+
+const byName = new Intl.Collator("en", { numeric: true });
+
+const after = (ids: readonly string[], from: string | undefined): string | undefined =>
+  ids[(from === undefined ? 0 : ids.indexOf(from) + 1) % Math.max(1, ids.length)];
+
+type Props = {
+  tools: ReturnType<typeof useGraphTools>;
+  selected: string | undefined;
+  onSelect: (node: string) => void;
+};
+
+export function GraphTools({ tools, selected, onSelect }: Props) {
   return (
     <>
       <span
         className="flex w-52 max-w-[60vw] rounded-md shadow-sm"
         onPointerDown={(event) => event.stopPropagation()}
       >
-        <SearchField
-          value={tools.q}
-          onChange={(q) => {
-            tools.setQ(q);
-          }}
-          placeholder="Find a node"
-        />
+        <SearchField value={tools.q} onChange={tools.setQ} placeholder="Find a node" />
       </span>
-      {tools.q && (
+      {tools.matches && (
         <Button
           small
-          onClick={() => tools.matches[0] && onSelect(tools.matches[0].id)}
-          disabled={!tools.matches.length}
+          title="The next one that matches"
+          onClick={() => {
+            const next = tools.nextMatch(selected);
+            if (next) onSelect(next);
+          }}
+          disabled={tools.matches.length === 0}
         >
-          {tools.matches.length.toLocaleString()} shown
+          {tools.matches.length === STEPS ? "≥ " : ""}
+          {tools.matches.length === 1 ? "1 match" : `${tools.matches.length.toLocaleString()} matches`}
         </Button>
       )}
       <Button
         small
-        look={tools.hideDone ? "primary" : "plain"}
-        aria-pressed={tools.hideDone}
+        look={tools.hidesDone ? "primary" : "plain"}
+        aria-pressed={tools.hidesDone}
         icon={<EyeOff size={13} />}
-        onClick={() => tools.setHideDone(!tools.hideDone)}
+        onClick={() => tools.setHidesDone(!tools.hidesDone)}
       >
-        Fade what succeeded
+        Hide what succeeded
       </Button>
       <Button
         small
-        look={tools.showPath ? "primary" : "plain"}
-        aria-pressed={tools.showPath}
+        look={tools.showsPath ? "primary" : "plain"}
+        aria-pressed={tools.showsPath}
         icon={<Route size={13} />}
-        onClick={() => tools.setShowPath(!tools.showPath)}
+        onClick={() => tools.setShowsPath(!tools.showsPath)}
       >
         Critical path
       </Button>
-      {tools.failures.length > 0 && (
+      {tools.failures > 0 && (
         <Button
           small
           look="danger"
           icon={<OctagonX size={13} />}
           title="The next failure (f)"
-          onClick={() => {
-            const next = tools.nextFailure(undefined);
-            if (next) onSelect(next);
-          }}
+          onClick={() => void toNextFailure(tools, selected, onSelect)}
         >
-          {tools.failures.length.toLocaleString()} failed
+          {tools.failures.toLocaleString()} failed
         </Button>
       )}
     </>
   );
 }
+
+/** Select the next node that failed; what is wrong is said where one looks. */
+export const toNextFailure = (
+  tools: Pick<Props["tools"], "nextFailure">,
+  selected: string | undefined,
+  onSelect: (node: string) => void,
+) =>
+  tools.nextFailure(selected).then(
+    (next) => next !== undefined && onSelect(next),
+    (error: Error) => notify(error.message, { bad: true }),
+  );

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from ...base.ids import Digest, NodeId, RunId
 from ...core.graph import Graph, Outline
-from ...core.kernel.audit import earlier_graphs, folding
-from ...core.model import NodeStatus, queries
-from ...core.store import reader
-from ...errors import InputError
+from ...core.model import NodeStatus
 from ..runs.stored import StoredRun
 from .grouping import Group, Grouping, Item, edges
+from .moments import moment_of
 
 if TYPE_CHECKING:
     from ...answers.graphs import GraphEdges, GraphGroups, GraphRecord
@@ -33,32 +31,27 @@ def grouping_of(graph: Graph) -> Grouping:
 
 
 def run_graph(
-    run: StoredRun, group: FindGrouping, open_groups: Iterable[str] = (), at: int | None = None
+    run: StoredRun,
+    group: FindGrouping,
+    open_groups: Iterable[str] = (),
+    at: int | None = None,
+    show: str | None = None,
 ) -> GraphRecord:
-    """`at`: with the statuses, and the graph, of after this entry of the journal."""
+    """`at`: with the statuses, and the graph, of after this entry of the journal. `show`: with the groups open that this node,
+    named by its id, is in."""
     if at is None:
         columns = run.node_columns()
         digest, seq = run.row.digest, columns.seq
         statuses = dict(zip(columns.ids, columns.statuses, strict=True))
     else:
-        digest, statuses, seq = *_statuses_at(run, at), at
-    record = _record(run.row.workflow, digest, group(digest, run.row.id), open_groups, statuses)
+        moment = moment_of(run, at)
+        order, removed = moment.graph.order, moment.graph.removed
+        digest, seq = moment.graph.digest, at
+        statuses = {order[index]: status for index, status in enumerate(moment.statuses) if index not in removed}
+    grouping = group(digest, run.row.id)
+    place = None if show is None else grouping.outline.places.get(NodeId(show))
+    record = _record(run.row.workflow, digest, grouping, open_groups, statuses, place)
     return {**record, "run": run.row.id, "seq": seq}
-
-
-def _statuses_at(run: StoredRun, at: int) -> tuple[Digest, dict[NodeId, NodeStatus]]:
-    """Folded from the journal as far as then."""
-    if not 0 <= at <= run.row.seq:
-        raise InputError(f"expected a seq of run {run.row.id}, from 0 to {run.row.seq:,}, got {at}")
-    heals = list(reader.rows(run.store, queries.ListJournal(run.row.id, kinds=("healed",))))
-    digests = earlier_graphs(heals) or [run.row.digest]
-    digests = digests[: 1 + sum(entry.seq <= at for entry in heals)]
-    graphs = [run.load(Digest(digest)) for digest in digests]
-    entries = takewhile(lambda entry: entry.seq <= at, reader.rows(run.store, queries.ListJournal(run.row.id)))
-    folded = deque(folding(graphs, entries), maxlen=1)[0]
-    order, removed = graphs[-1].order, graphs[-1].removed
-    found = {order[index]: status for index, status in enumerate(folded.nodes) if index not in removed}
-    return Digest(digests[-1]), found
 
 
 def _record(
@@ -67,9 +60,10 @@ def _record(
     grouping: Grouping,
     open_groups: Iterable[str],
     known: Mapping[NodeId, NodeStatus] | None = None,
+    show: int | None = None,
 ) -> GraphRecord:
     outline = grouping.outline
-    shown, opened = grouping.visible(open_groups)
+    shown, opened = grouping.visible(open_groups, show)
     nodes = [item for item in shown if not isinstance(item, Group)]
     closed = [item for item in shown if isinstance(item, Group)]
     groups = [*closed, *opened]

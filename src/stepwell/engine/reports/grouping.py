@@ -74,12 +74,13 @@ class Grouping:
         for group in self._groups.values():
             group.members = [*self._members(group.items)]
 
-    def visible(self, open_groups: Iterable[str]) -> tuple[list[Item], list[Group]]:
+    def visible(self, open_groups: Iterable[str], show: int | None = None) -> tuple[list[Item], list[Group]]:
         """The items that are shown, and the groups that are open. A group is left closed that is not there, whose own group
-        is closed, or for which there is no room."""
+        is closed, or for which there is no room. The groups around the node `show` are opened before all others."""
         shown, opened = list(self.items), list[Group]()
         wanted = (self._groups[name] for name in dict.fromkeys(open_groups) if name in self._groups)
-        for group in sorted(wanted, key=_depth):
+        around = [] if show is None else self._around(show)
+        for group in dict.fromkeys([*around, *sorted(wanted, key=_depth)]):
             is_shown = group.parent is None or group.parent in opened
             if is_shown and len(shown) + len(group.items) - 1 <= self._visible:
                 at = shown.index(group)
@@ -102,6 +103,14 @@ class Grouping:
                 for place in item.members:
                     found[place] = item
         return found
+
+    def _around(self, place: int) -> list[Group]:
+        """The groups that a node is in, the outermost first."""
+        around, items = list[Group](), self.items
+        while group := next((item for item in items if isinstance(item, Group) and place in item.members), None):
+            around.append(group)
+            items = group.items
+        return around
 
     def _gathered(
         self, items: Sequence[Item], kind: GroupKind, key: Callable[[Any], Hashable], at_least: int

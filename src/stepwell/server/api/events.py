@@ -43,6 +43,12 @@ LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", max_length=100, description="Where the client left off.")
 ]
 
+After = Annotated[int | None, Query(ge=0, lt=2**53, description="The same for who cannot send headers.")]
+
+
+class EventQuery(FilterQuery):
+    after: After = None
+
 
 class Visitor:
     """The listener of a stream, which ends with the token or the session it was opened with."""
@@ -88,7 +94,7 @@ async def follow_run(
     service: Given,
     request: Request,
     last_event_id: LastEventId = None,
-    after: Annotated[int | None, Query(ge=0, lt=2**53, description="The same for who cannot send headers.")] = None,
+    after: After = None,
     until: Annotated[Literal["ended"] | None, Query(description="Close the stream once the run has ended.")] = None,
 ) -> EventStream:
     """The journal of a run as it is written, each entry once, in order, without a gap: `id` is its number.
@@ -165,7 +171,10 @@ class _Journal:
 
 @routes.get("/events", "read", response_class=EventStream, responses=describe_stream(RunMessage | ResetMessage))
 async def follow_all(
-    service: Given, request: Request, asked: Annotated[FilterQuery, Query()], last_event_id: LastEventId = None
+    service: Given,
+    request: Request,
+    asked: Annotated[EventQuery, Query()],
+    last_event_id: LastEventId = None,
 ) -> EventStream:
     """How runs stand, whenever that changes: all that fit, without a gap. The same may be told twice; runs have no order among
     each other. First come all runs that have not ended. Of the filter, `status` counts for nothing here, so that one hears of
@@ -174,7 +183,8 @@ async def follow_all(
     `reset`: too much has happened since the client left off; list the runs anew.
     """
     query = asked.query()._replace(statuses=())
-    events = _all_events(service, _place(last_event_id), Visitor(service, request), query)
+    place = _place(last_event_id)
+    events = _all_events(service, asked.after if place is None else place, Visitor(service, request), query)
     return EventStream(service.feed.room(), events)
 
 

@@ -31,13 +31,13 @@ from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
 from ...engine.reports.graphs import run_graph
 from ...engine.runs.log_search import Level, LogSearch, safe_since
+from ...engine.runs.node_list import NodeFilter
 from ...engine.runs.records import (
     INLINE_BYTES,
     attempt_record,
     journal_record,
     line_record,
     node_detail,
-    node_record,
     output_records,
 )
 from ...engine.runs.timeline import attempt_table
@@ -59,6 +59,7 @@ OpenGroups = Annotated[
     list[Annotated[str, Field(max_length=4_000)]] | None,
     Query(max_length=200, description="Show what is in these groups, as long as there is room."),
 ]
+AtEntry = Annotated[int | None, Query(ge=0, lt=2**53, description="As it was after this entry of the journal.")]
 MAX_ATTEMPTS = 10_000
 """Attempts on one page of columns."""
 Node = Annotated[str, Path(max_length=4_000, description="A node by id or name.")]
@@ -69,16 +70,19 @@ def list_nodes(
     run_id: str,
     service: Given,
     status: Annotated[list[NodeStatus] | None, Query()] = None,
+    q: Annotated[
+        str | None, Query(max_length=200, description="Only nodes with this in their names, or with this id.")
+    ] = None,
+    at: AtEntry = None,
     cursor: paging.Cursor = None,
     limit: paging.Limit = 100,
 ) -> NodePage:
-    """The nodes of a run, in order; those that only earlier versions of its graph had are left out."""
+    """The nodes of a run, in order; those that only other versions of its graph have are left out. With `at`, no node has a
+    `reason` or `due_at`: the journal has none. With `q` a page may be short: `next` says whether there may be more."""
     run = service.stored(run_id)
-    after = paging.read(cursor, paging.Number, -1)
-    (rows,) = run.read(ListNodes(run.row.id, after, limit, tuple(status or ())))
-    removed = run.graph.removed
-    items = [node_record(run, row) for row in rows if row.index not in removed]
-    return {**paging.page(items, rows.cursor), "seq": run.row.seq}
+    search = NodeFilter(tuple(status or ()), q or None, at)
+    items, last = search.page(run, paging.read(cursor, paging.Number, -1), limit)
+    return {**paging.page(items, last), "seq": run.row.seq if at is None else at}
 
 
 @routes.get("/runs/{run_id}/nodes/{node}", "read")
@@ -256,12 +260,15 @@ def get_run_graph(
     service: Given,
     format: Annotated[Format, Query()] = "json",
     open: OpenGroups = None,
-    at: Annotated[int | None, Query(ge=0, lt=2**53, description="As it was after this entry of the journal.")] = None,
+    at: AtEntry = None,
+    show: Annotated[
+        str | None, Query(max_length=4_000, description="The id of a node: open the groups that it is in.")
+    ] = None,
 ) -> Any:
     """The graph of a run with the status of each node, in groups where there are many. Drawn, it has all as they are now."""
     run = service.stored(run_id)
     if format == "json":
-        return run_graph(run, service.grouping, open or (), at)
+        return run_graph(run, service.grouping, open or (), at, show)
     return drawn(*run.present_graph(), format)
 
 

@@ -1,0 +1,33 @@
+import type { Layout, Place } from "./layout";
+import { type Graph, type GraphItem, neighbours } from "./model";
+
+/** Where an arrow leads from an item: along the edges sideways, within the column up and down. */
+export function step(
+  graph: Graph,
+  layout: Layout,
+  item: GraphItem | undefined,
+  key: string,
+): GraphItem | undefined {
+  if (!key.startsWith("Arrow")) return undefined;
+  if (!item) return key === "ArrowRight" ? graph.items[0] : undefined;
+  const here = layout.places.get(item.key);
+  if (!here) return undefined;
+  if (item.kind === "group" && item.open) return graph.items.find((each) => each.group === item.key);
+  const far = (place: Place) => Math.abs(place.y - here.y) + Math.abs(place.x - here.x) / 1_000;
+  const nearest = (keys: number[]) =>
+    keys
+      .filter((each) => layout.places.has(each))
+      .sort((a, b) => far(layout.places.get(a)!) - far(layout.places.get(b)!))[0];
+  if (key === "ArrowLeft" || key === "ArrowRight") {
+    const { before, after } = neighbours(graph, item.key);
+    const next = nearest(key === "ArrowLeft" ? before : after);
+    return next === undefined ? undefined : graph.byKey.get(next);
+  }
+  const column = graph.items.filter((each) => {
+    const place = layout.places.get(each.key);
+    if (!place || (each.kind === "group" && each.open) || Math.abs(place.x - here.x) >= 8) return false;
+    return key === "ArrowUp" ? place.y < here.y : place.y > here.y;
+  });
+  const next = nearest(column.map((each) => each.key));
+  return next === undefined ? undefined : graph.byKey.get(next);
+}
