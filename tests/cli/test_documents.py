@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepwell.base.schemas import KEYWORDS
+from stepwell.cli.exits import ExitCode
 from stepwell.handlers import Handlers
 from stepwell.pipeline.states.database import is_created, open_database_states
 from stepwell.pipeline.states.notes import note_types
@@ -90,6 +91,21 @@ def test_check_works_where_the_database_of_states_is_away(shop: Shop) -> None:
     ended = shop("check", "waits.yaml")
     assert ended.out == "waits.yaml: waits, 1 stage, nothing is wrong\n"
     assert "waits.yaml: whether every trigger can fire is not known: " in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (GREET.replace("{type: string}", "{type: string, pattern: '[z-a]'}"), "$.input.properties.name.pattern: "),
+        (WAITS_IN_DATABASE.format(root="states").replace("out/{x}", "out/[z-a]{x}"), "$.nodes[0].data.path: "),
+    ],
+    ids=["schema", "path"],
+)
+def test_check_refuses_a_pattern_that_is_none(shop: Shop, text: str, place: str) -> None:
+    shop.write("bad.yaml", text)
+    ended = shop("check", "bad.yaml", code=ExitCode.USAGE)
+    assert place in ended.out
+    assert "z-a" in ended.out
 
 
 def test_check_tells_every_problem_with_its_line_and_has_an_exit_code(greet: Shop) -> None:

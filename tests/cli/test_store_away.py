@@ -74,14 +74,30 @@ def test_work_goes_on_after_its_store_was_away_while_it_was_busy(
     assert "error:" not in worker.said
 
 
+WATCHED = """
+name: watched
+mode: pipeline
+stateRoot: {root}
+scanInterval: 0.5
+nodes:
+  - {{id: page, typeId: state_write, data: {{path: "out/{{x}}", input: "in/{{x}}"}}}}
+"""
+
+
 def test_what_serves_a_store_that_was_flushed_ends_and_says_why(fleet: Fleet, server: RedisServer) -> None:
+    file = fleet.folder / "watched.yaml"
+    file.write_text(WATCHED.format(root=fleet.folder / "states"))
     services = {
         "work": fleet.start("work", "tests.celery.work"),
         "serve": fleet.start("serve", "--port", 0),
         "orchestrator": fleet.start("orchestrator"),
+        "dev": fleet.start("dev", "tests.celery.work", "--port", 0),
+        "pipeline watch": fleet.start("pipeline", "watch", "--pipeline", file),
     }
+    said = dict.fromkeys(("work", "serve"), "serving") | {"orchestrator": "looking", "pipeline watch": "watching"}
+    said["dev"] = "until Ctrl-C"  # by its worker
     for name, service in services.items():
-        eventually(lambda: "serving" in service.said or "looking" in service.said, name, seconds=60)  # noqa: B023
+        eventually(lambda: said[name] in service.said, name, seconds=60)  # noqa: B023
     with server.client() as client:
         client.flushall()
     for name, service in services.items():

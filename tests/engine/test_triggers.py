@@ -105,7 +105,13 @@ def test_a_trigger_is_fired_by_hand_with_its_own_input_or_another() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "when", [{"run_finished": "Greeting"}, {"webhook": {"secret": "secret:HOOK"}}], ids=["run", "hook"]
+    "when",
+    [
+        {"run_finished": "Greeting"},
+        {"webhook": {"secret": "secret:HOOK"}},
+        {"state": {"pipeline": "blog", "state_type": "digest"}},
+    ],
+    ids=["run", "hook", "state"],
 )
 def test_the_input_of_a_trigger_is_checked_before_it_ever_fires(input: Any, wrong: str, when: dict[str, Any]) -> None:
     text = {"type": "object", "properties": {"told": {"type": "string"}}, "required": ["told"]}

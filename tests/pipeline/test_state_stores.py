@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from hashlib import sha256
 from pathlib import Path
@@ -59,6 +61,21 @@ def test_a_database_that_somebody_creates_just_now_is_waited_for(tmp_path: Path)
     open_database_states(f"sqlite:///{tmp_path}/states.db", "p").close()
     ending.join()
     other.close()
+
+
+def test_only_its_user_may_read_a_new_database_of_states(tmp_path: Path) -> None:
+    """Whatever the umask says: also its log, and the folder with the lease and what bodies read and write."""
+    before = os.umask(0)
+    try:
+        states = open_database_states(f"sqlite:///{tmp_path}/states.db", "p")
+        states.files.put("in/a.txt", b"secret")
+        with states.lease("p", 0):
+            modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+        states.close()
+    files = {"states.db", "states.db-wal", "states.db-shm"}
+    assert modes == dict.fromkeys(files, 0o600) | {"states.db-files": 0o700}
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])

@@ -6,11 +6,13 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from stepwell import Pipeline
 from stepwell.core.store import reader
 from stepwell.errors import InputError
 from stepwell.server.access import callers, sessions, tokens
@@ -19,7 +21,7 @@ from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
 from stepwell.stores import open_store
 from tests.engine.waiting import eventually
-from tests.server.running import client, running
+from tests.server.running import ADD, client, running
 
 RUNS = "/api/v1/runs"
 
@@ -213,6 +215,29 @@ def test_a_stream_ends_when_its_browser_logs_out(serving: Serving) -> None:
                 pass
             assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
             eventually(lambda: serving.service.feed.streams == 1)  # that of the token goes on
+
+
+@pytest.mark.parametrize("path", ["/runs/open/events", "/runs/open/logs/events", "/pipelines/blog/events"])
+def test_logging_out_ends_every_kind_of_stream(tmp_path: Path, path: str) -> None:
+    pipeline = Pipeline("blog", root=tmp_path / "blog")
+    with (
+        running(f"sqlite:///{tmp_path}/guard.db", pipelines=[pipeline]) as serving,
+        client(serving) as api,
+        client(serving) as browser,
+    ):
+        run = {"document": ADD, "input": {"a": 1}, "run_id": "open"}
+        assert api.post(RUNS, json=run).status_code == 201  # for which there is no worker
+        text, _ = create_token(serving.service.store, ["read"])
+        own = {"Origin": serving.url}
+        browser.post("/api/v1/session", headers={"Authorization": f"Bearer {text}", **own})
+        with browser.stream("GET", f"/api/v1{path}") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 2000"
+            assert browser.delete("/api/v1/session", headers=own).status_code == 204
+            began = time.monotonic()
+            for _ in lines:
+                pass
+            assert time.monotonic() - began < 7, "it ended by a heartbeat, not by the logout"
 
 
 def test_of_several_cookies_one_is_the_session_everywhere(serving: Serving) -> None:

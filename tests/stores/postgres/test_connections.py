@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -15,6 +16,7 @@ from stepwell.stores.postgres import store as store_module
 from stepwell.stores.postgres.store import PostgresStore
 from tests.conformance.audit import audit
 from tests.conformance.ops import WORKER, add_graph, claim_op, completed, create, enlist, graph
+from tests.engine.waiting import in_time
 from tests.postgres_server import PostgresServer
 from tests.stores.listening import closes_while_it_begins_to_listen
 from tests.stores.postgres.proxy import CUT, Proxy
@@ -225,3 +227,19 @@ print(os.waitstatus_to_exitcode(status))
 def test_a_forked_child_cannot_use_the_store_and_leaves_it_to_its_parent(url: str) -> None:
     parent = subprocess.run([sys.executable, "-c", FORKS, url], check=True, capture_output=True, text=True, timeout=120)
     assert parent.stdout.split() == ["3"]
+
+
+def test_a_store_that_listens_and_has_sent_hints_closes_at_once(url: str) -> None:
+    PostgresStore(url).close()  # its tables are there
+
+    def close() -> float:
+        store = PostgresStore(url)
+        store.send_hint(Hint(queues=("default",)))
+        assert not store.wait_for_hint((), (), WORKER, 0)
+        began = time.monotonic()
+        store.close()
+        assert store._listener._thread is not None
+        assert not store._listener._thread.is_alive()
+        return time.monotonic() - began
+
+    in_time(0.02, close)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import typer
 
+from ...core.store import reader
 from ...engine import Engine
-from ...errors import StepwellError
+from ...errors import StepwellError, StoreError, StoreReplaced
 from ..connect import Connection
 from ..documents import is_file, load_file
 from ..exits import complain
@@ -80,11 +81,12 @@ class WorkerProcess:
                 self._process.wait()
         self._process = None
 
-    def look(self) -> None:
-        """Report a worker that ended on its own, as it does when the code cannot be imported."""
-        if not self._told and self._process is not None and self._process.poll() is not None:
-            self._told = True
-            typer.echo("the worker has ended; it is started again when a file changes", err=True)
+    def has_ended(self) -> bool:
+        """Whether it has ended on its own since this was asked last, as it does when the code cannot be imported."""
+        if self._told or self._process is None or self._process.poll() is None:
+            return False
+        self._told = True
+        return True
 
 
 class Watching:
@@ -127,8 +129,19 @@ class Watching:
                 self._worker.stop()
                 typer.echo("the worker begins anew", err=True)
                 self._worker.start()
-            self._worker.look()
+            if self._worker.has_ended():
+                self._look_at_store()
             code, documents = now, data
+
+    def _look_at_store(self) -> None:
+        """Go on without the worker, unless it ended because the store was exchanged: when it sees that, the server ends too."""
+        try:
+            reader.list_workers(self._engine.store)
+        except StoreReplaced:
+            return
+        except StoreError as error:
+            complain(str(error))
+        typer.echo("the worker has ended; it is started again when a file changes", err=True)
 
 
 def _sources(folder: Path) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, StepwellError
+from ...errors import InputError, StepwellError, StoreReplaced
 from ..states.address import members_base
 from .build import Scanner
 from .report import BuildReport, StateEvent
@@ -81,7 +81,7 @@ class Watcher:
 
     def run(self) -> None:
         """Work until `stop()` or Ctrl-C. What is wrong from the beginning is raised; what goes wrong later is told, and tried
-        again.
+        again. StoreReplaced is raised: the store of runs will not come back.
         """
         began = False
         while not self._stop.is_set():
@@ -96,6 +96,8 @@ class Watcher:
                     break  # other roots may have to be watched
                 try:
                     self._turn(paths)
+                except StoreReplaced:
+                    raise
                 except (StepwellError, OSError) as error:
                     self._problem(error)
 

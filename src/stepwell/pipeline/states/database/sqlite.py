@@ -28,8 +28,9 @@ class SqliteDatabase:
         self.path = path_of(url)
         self.scratch = f"{self.path}-files"
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        os.makedirs(self.scratch, mode=0o700, exist_ok=True)
         create_private(Path(self.path))
-        self._folder = Root(os.path.dirname(self.path))
+        self._folder = Root(self.scratch)
         self._lock = threading.RLock()
         with self._translated():
             self._connection = self._connect("FULL")
@@ -83,13 +84,10 @@ class SqliteDatabase:
             return self._connection.pragma("data_version"), self._connection.total_changes()
 
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
-        return hold_lease(self._folder, self._lease_path(name), name, patience)
+        return hold_lease(self._folder, f"{name}.lease", name, patience)
 
     def lease_number(self, name: str) -> int:
-        return lease_number(self._folder, self._lease_path(name))
-
-    def _lease_path(self, name: str) -> str:
-        return f"{os.path.basename(self.path)}.{name}.lease"
+        return lease_number(self._folder, f"{name}.lease")
 
 
 def path_of(url: str) -> str:
