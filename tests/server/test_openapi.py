@@ -160,7 +160,7 @@ def test_every_field_of_an_answer_is_there_unless_its_record_says_that_it_may_be
     }
     others = {each for each in left_out if each.partition(".")[0] not in definition}
     assert others == {
-        *(f"ProblemRecord.{field}" for field in ("instance", "error", "run_id", "problems")),
+        *(f"ProblemRecord.{field}" for field in ("instance", "error", "run_id", "missing", "command", "problems")),
         *(f"EffectErrorRecord.{field}" for field in ("args", "attributes", "exceptions")),
         "ResetMessage.id",
     }

@@ -43,5 +43,9 @@ class ProblemRecord(TypedDict):
     """The error of `stepwell.errors` that `Client` raises for it, such as `RunConflict`."""
     run_id: NotRequired[str]
     """The run that it is about."""
+    missing: NotRequired[str]
+    """The class, or workflow, whose code no worker has."""
+    command: NotRequired[str]
+    """The command that does the same where the code is."""
     problems: NotRequired[list[ProblemPlace]]
     """Everything that is wrong with the request, each with its place."""

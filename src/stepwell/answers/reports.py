@@ -378,7 +378,7 @@ class MismatchRecord(TypedDict):
 
 
 class ReplayOutcome(TypedDict):
-    """What replaying a run with the code of the server found: either a replay without a difference, or the first difference."""
+    """What replaying a run with the code of a worker found: either a replay without a difference, or the first difference."""
 
     run: str
     """The id of the run."""

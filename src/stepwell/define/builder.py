@@ -17,7 +17,14 @@ from .classes.decorators import PREVIOUS, Previous
 from .code.address import address_of, find, is_address, loaded
 from .code.arguments import JobParameters, arguments_of, by_type
 from .code.jobs import NamedJob, named_job
-from .options import OnFailure, Options, checked_name, checked_options, checked_run_options
+from .options import (
+    OnFailure,
+    Options,
+    checked_name,
+    checked_options,
+    checked_run_options,
+    checked_workflow_name,
+)
 from .types.signatures import CONTEXT, STATE
 from .types.state import StateType, checked_state
 
@@ -64,7 +71,7 @@ class Builder:
         state: type | None = None,
     ) -> None:
         self._place = caller()
-        self.workflow_name = checked_name(name, self._place)
+        self.workflow_name = checked_workflow_name(name, self._place)
         self._options = checked_run_options(on_failure, deadline, node_timeout, side_effects, self._place)
         self._state = None if state is None else _checked_state(state, self._place)
         self._specs: list[NodeSpec] = []

@@ -125,6 +125,13 @@ def checked_name(name: str, place: SourceLine) -> str:
     return name
 
 
+def checked_workflow_name(name: str, place: SourceLine) -> str:
+    if checked_name(name, place).startswith("@"):
+        message = f"{reprlib.repr(name)} cannot be the name of a workflow: names that begin with @ are Stepwell's own"
+        raise DefinitionError(message, where=place)
+    return name
+
+
 def _checked_retry(retry: Retry | None, place: SourceLine, *, by_name: bool) -> Retry | None:
     """Look up the names in `retry_on`: a name that leads nowhere would never match.
 

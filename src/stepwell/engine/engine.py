@@ -39,6 +39,7 @@ from .code.versions import Versions
 from .documents import Documents
 from .events import Events
 from .following import Event, check_until, events_of, follow
+from .internal_runs import internal_bodies
 from .parts import EngineParts
 from .recent import Recent
 from .runs.requests import Requests
@@ -115,7 +116,7 @@ class Engine(Calls):
         limits = Limits(max_concurrent_nodes, max_async_nodes, max_processes, queue_depth, node_limit)
         store = _opened(url, broker if runner == "celery" else None, brokered=runner == "celery")
         registered = handlers if isinstance(handlers, Handlers) else Handlers(checked_list(handlers))
-        code = Code(store, classes, modules, registered, checked_pipelines(pipelines))
+        code = Code(store, classes, modules, registered, checked_pipelines(pipelines), internal_bodies)
         watch = Watch()
         worker = new_worker_id() if runner == "local" else None
         listeners = Events(store)

@@ -135,7 +135,7 @@ def pages_of_ended(store: Store, since: int) -> Iterator[list[RunRow]]:
     query: ListEnded | None = ListEnded(since)
     while query is not None:
         (page,) = store.read([query])
-        yield list(page)
+        yield list(reader.without_internal(page))
         query = None if page.cursor is None else query._replace(after=page.cursor)
 
 
@@ -143,7 +143,7 @@ def pages_of_unfinished(store: Store) -> Iterator[list[RunRow]]:
     query: ListRuns | None = ListRuns(RUNS_AT_ONCE, statuses=tuple(UNFINISHED_RUNS))
     while query is not None:
         (page,) = store.read([query])
-        yield list(page.runs)
+        yield list(reader.without_internal(page.runs))
         query = None if page.cursor is None else query._replace(before=page.cursor)
 
 

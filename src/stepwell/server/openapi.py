@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from .. import answers
 from ..answers.problem import ProblemRecord
+from ..answers.reports import ReplayOutcome
 from ..triggers.kinds import AnyTrigger
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -50,8 +51,10 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         schemas: dict[str, Any] = components.setdefault("schemas", {})
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        problem = TypeAdapter(ProblemRecord).json_schema(ref_template=_REFERENCE)
-        schemas |= {**problem.pop("$defs"), "ProblemRecord": problem}
+        # No route answers with these alone: all may answer with the first; the second is the result of the run of a replay.
+        for record in (ProblemRecord, ReplayOutcome):
+            schema = TypeAdapter(record).json_schema(ref_template=_REFERENCE)
+            schemas |= {**schema.pop("$defs"), record.__name__: schema}
         schemas |= _of_triggers()
         components["schemas"] = dict(sorted(schemas.items()))
         _describe(schemas)

@@ -120,6 +120,10 @@ class ServerProcess:
     def run(self, run_id: str) -> Run:
         return Run(self.engine.parts, self.row(run_id).id)
 
+    def step_of(self, run: Run, at: str) -> int | str:
+        """What a path names: the number of an entry, unless a checkpoint has this label."""
+        return int(at) if at.isascii() and at.isdigit() and len(at) < 19 and run._step_of(at) is None else at
+
     def index_of(self, run: StoredRun, node: str) -> int:
         """A node by id or name; 404 if the run has none."""
         try:

@@ -107,8 +107,10 @@ def define_inline(service: ServerProcess, asked: StartInline) -> Defined:
         raise InputError("either `document` or `graph` is needed, which say what is to run")
     if document is not None:
         return _defined(service, Document(document, service.handlers), asked.input)
-    if workflow is None or not workflow.strip() or not workflow.isprintable():
-        raise InputError("`workflow` is needed beside `graph`: the name that runs of it have")
+    if workflow is None or not workflow.strip() or not workflow.isprintable() or workflow.startswith("@"):
+        raise InputError(
+            "`workflow` is needed beside `graph`: the name that runs of it have, without @ at its beginning"
+        )
     if asked.input:
         raise InputError("`input` is for documents: the nodes of a graph have their arguments")
     read = with_templates_read(from_frozen(graph or {}), service.handlers)

@@ -12,14 +12,13 @@ from typing import Literal, ParamSpec, TypeAlias, TypeVar
 from ..engine.aio.pool import Pool
 from .problems import HttpProblem
 
-ThreadKind: TypeAlias = Literal["caller", "read", "view", "check", "commit", "replay", "stream"]
+ThreadKind: TypeAlias = Literal["caller", "read", "view", "check", "commit", "stream"]
 THREADS: dict[ThreadKind, int] = {
     "caller": 4,  # tokens, which every request waits for; readiness
     "read": 16,  # short questions to the store
     "view": 4,  # what takes time in proportion to a run or a graph: more threads of Python would only hold up the loop
     "check": 2,  # documents, graphs and triggers that clients write
     "commit": 16,  # each may wait half a minute for a busy store
-    "replay": 2,  # bodies
     "stream": 8,  # what streams read
 }
 """How many of each kind work at once; the others wait."""

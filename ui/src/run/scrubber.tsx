@@ -6,6 +6,7 @@ import { useSession } from "@/shell/session";
 import { Button, IconButton } from "@/ui/button";
 import type { RunDetail } from "./data";
 import { Fork } from "./fork";
+import { StateButton } from "./state";
 
 type Props = { run: RunDetail; seq: number | undefined; onChange: (seq: number | undefined) => void };
 
@@ -98,6 +99,7 @@ export function Scrubber({ run, seq, onChange }: Props) {
           <Button small icon={<History size={13} />} onClick={() => onChange(undefined)}>
             Back to now
           </Button>
+          <StateButton run={run} at={at} />
           {may("run") && (
             <Button small onClick={() => setForking(true)}>
               Fork from here

@@ -13,6 +13,11 @@ from .status import AttemptStatus, NodeStatus, RunStatus
 OnFailure = Literal["fail_fast", "finish", "pause"]
 
 
+INTERNAL_WORKFLOW = "@replay"
+"""The workflow of runs that Stepwell starts for itself (`engine/internal_runs.py`). Lists, counts and events leave them out
+unless they are asked for it by name. No workflow of a user has a name that begins with @."""
+
+
 class GateState(StrEnum):
     """The switch of a run. While it is not OPEN, nothing moves forward."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple, cast
@@ -13,6 +13,7 @@ from ...base.ids import Digest, RunId
 from ...base.words import shown
 from ...errors import InputError, RunNotFound
 from ..model import (
+    INTERNAL_WORKFLOW,
     AttemptColumns,
     AttemptRow,
     CountedRuns,
@@ -51,9 +52,12 @@ from ..model import (
 from ..model.origin import is_origin
 from ..model.outputs import Completion, output_of
 from .port import Store
+from .rules.filtering import key_of, run_matches
 
 SETTLED_AFTER = 5
 """How often a run that moves meanwhile is read again, by those who need all of it at one moment."""
+_INTERNAL_RUNS = 10_000
+"""Internal runs that are left out of counts at most: they are deleted after a day."""
 
 
 def rows(store: Store, query: Any) -> Iterator[Any]:
@@ -111,7 +115,23 @@ def check_run_id(run_id: object) -> None:
 
 
 def list_runs(store: Store, query: ListRuns) -> RunPage:
-    return cast(RunPage, store.read([query])[0]) if _may_find(query) else RunPage((), None)
+    """A page of runs. Internal ones are only on it if their workflow is asked for; others take their places."""
+    if not _may_find(query):
+        return RunPage((), None)
+    page = cast(RunPage, store.read([query])[0])
+    runs = without_internal(page.runs, query.workflow)
+    missing = len(page.runs) - len(runs)
+    while missing and page.cursor is not None:
+        page = cast(RunPage, store.read([query._replace(before=page.cursor, limit=missing)])[0])
+        more = without_internal(page.runs, query.workflow)
+        missing = len(page.runs) - len(more)
+        runs += more
+    return RunPage(runs, page.cursor)
+
+
+def without_internal(rows: Iterable[RunRow], workflow: str | None = None) -> tuple[RunRow, ...]:
+    """Runs without internal ones, unless these were asked for by the name of their workflow."""
+    return tuple(row for row in rows if workflow is not None or row.workflow != INTERNAL_WORKFLOW)
 
 
 def _may_find(query: ListRuns) -> bool:
@@ -120,7 +140,20 @@ def _may_find(query: ListRuns) -> bool:
 
 
 def count_runs(store: Store, *queries: CountRuns) -> list[CountedRuns]:
-    return store.read(queries) if all(_may_find(query.runs) for query in queries) else [CountedRuns()] * len(queries)
+    """How many runs there are, without internal ones, unless their workflow is asked for."""
+    if not all(_may_find(query.runs) for query in queries):
+        return [CountedRuns()] * len(queries)
+    # These are few: they are read, so that no store has to leave them out of what it counts.
+    *counts, internal = store.read([*queries, ListRuns(_INTERNAL_RUNS, workflow=INTERNAL_WORKFLOW)])
+    return [_without(counted, query, internal.runs) for counted, query in zip(counts, queries, strict=True)]
+
+
+def _without(counts: CountedRuns, query: CountRuns, internal: Iterable[RunRow]) -> CountedRuns:
+    if query.runs.workflow is not None:
+        return counts
+    left = Counter(dict(counts.counts))
+    left.subtract(key_of(row, query.by) for row in internal if run_matches(row, query.runs))
+    return counts._replace(counts=tuple((key, count) for key, count in sorted(left.items()) if count > 0))
 
 
 def all_runs(

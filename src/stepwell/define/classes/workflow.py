@@ -11,7 +11,7 @@ from ...base.place import SourceLine, caller, neighbours
 from ...core.graph import Graph, SideEffects
 from ...errors import DefinitionError, FrozenInstance, InputError
 from ..code.address import address_of
-from ..options import OnFailure, checked_name, checked_run_options
+from ..options import OnFailure, checked_run_options, checked_workflow_name
 from ..types.inputs import checked, stored_inputs
 from .compile import Compiled, compiled
 from .decorators import declared
@@ -97,7 +97,7 @@ class Workflow(metaclass=WorkflowType):
         base: Compiled | None = getattr(cls, "_compiled", None)
         inherited = None if base is None else base.options
         options = checked_run_options(on_failure, deadline, node_timeout, side_effects, place, inherited)
-        known_as = checked_name(cls.__name__ if name is None else name, place)
+        known_as = checked_workflow_name(cls.__name__ if name is None else name, place)
         cls._compiled = compiled(cls, place, options)
         cls.workflow_name = known_as
         cls.workflow_target = address_of(cls)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ...base.clock import SECOND
 from ...base.codec import decode
 from ...base.ids import Digest
 from ...core.graph import Graph, NodeSpec
-from ...core.model import SATISFIED_NODES, Lane, NodeStatus, RunRow
+from ...core.model import INTERNAL_WORKFLOW, SATISFIED_NODES, Lane, NodeStatus, RunRow
 from ...core.store import Store, reader
 from ...define import ANYTHING, Bodies, Builder, Definition, Finder, NotRegistered, Registry, Target, Workflow
 from ...define.classes.workflow import check_one_name
@@ -38,6 +38,9 @@ class Outdated(DefinitionError):
     """A run follows another version of its workflow than this process has."""
 
 
+FindInternal: TypeAlias = "Callable[[Store, Code, Graph], Bodies]"
+"""The bodies of an internal run; a DefinitionError says what of its code is not here."""
+
 _MAY_RUN = tuple(status for status in NodeStatus if status not in SATISFIED_NODES)
 
 
@@ -49,8 +52,10 @@ class Code:
         jobs: Iterable[str] = (),
         handlers: Handlers | None = None,
         pipelines: Iterable[Any] = (),
+        internal: FindInternal | None = None,
     ) -> None:
         self._store = store
+        self._internal = internal
         self._pipelines = pipelines
         self._own_jobs: OwnJobs | None = None
         self._finding_own_jobs = threading.Lock()
@@ -216,6 +221,10 @@ class Code:
 
     def bodies(self, workflow: str, target: str | None, graph: Graph) -> Bodies:
         """The bodies of a run. The class now at its address goes first: it may have been rewritten, as in a notebook."""
+        if workflow == INTERNAL_WORKFLOW:
+            if self._internal is None:
+                raise DefinitionError(f"runs of {workflow} are not for this process")
+            return self._internal(self._store, self, graph)
         found = self._at_hand(workflow, graph)
         if workflow not in self.given and target is None and found is not None:
             return found

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...base.ids import RunId
 from ...core.graph import Graph
-from ...core.model import Lane, RunRow, Unfinished
+from ...core.model import INTERNAL_WORKFLOW, Lane, RunRow, Unfinished
 from ...core.store import Store, reader
 from ...errors import DefinitionError, RunConflict, RunError, RunNotFound, StepwellError, StoreError
 from ..bodies.held import RunFacts
@@ -109,7 +109,8 @@ class ServedVersions:
         return {(item.workflow, item.digest): lanes for item, lanes in self._known.items() if lanes}
 
     def _judge(self, item: Unfinished) -> None:
-        if item.workflow not in self._code.given and not self.everything:
+        may_serve = self.everything or item.workflow in self._code.given or item.workflow == INTERNAL_WORKFLOW
+        if not may_serve:
             self._known[item] = None
             return
         now = time.monotonic()

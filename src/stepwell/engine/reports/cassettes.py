@@ -25,12 +25,17 @@ def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, mis
     """Write a cassette. An existing file is replaced only when the new one is complete."""
     if not isinstance(file, str | Path) or not Path(file).name:
         raise InputError(f"export({shown(file)}): expected the path of a file, as in orders.cassette.json")
+    _write(Path(file), exported(store, code, run_id, missing_code_ok=missing_code_ok))
+    return Path(file)
+
+
+def exported(store: Store, code: Code, run_id: RunId, *, missing_code_ok: bool = False) -> str:
+    """The text of a cassette."""
     recorded = read_recorded(store, run_id, lambda digest: code.graphs.get(digest, run_id))
     missing = _missing_code(code, recorded)
     if missing and not missing_code_ok:
         raise _unmaskable(run_id, missing)
-    _write(Path(file), cassette_text(recorded))
-    return Path(file)
+    return cassette_text(recorded)
 
 
 def _missing_code(code: Code, recorded: RecordedRun) -> list[str]:

@@ -131,13 +131,17 @@ def checkpoint(
     history = _RunAtCheckpoints(store, run_id, load, bodies)
     if isinstance(at, str) and at.startswith(KEY_BEGINS):
         return history.with_key(at, known)
-    last = history.run.seq
     if isinstance(at, str):
         return history.at(history.step_of(at))
-    step = last if at is None else at
-    if type(step) is not int or not 1 <= step <= last:
-        raise InputError(f"run {run_id} has no checkpoint {at!r}; there are 1 to {last}")
+    step = history.run.seq if at is None else at
+    check_number(history.run, step)
     return history.at(step)
+
+
+def check_number(run: RunRow, step: object) -> None:
+    """InputError unless it is the number of an entry of the journal."""
+    if type(step) is not int or not 1 <= step <= run.seq:
+        raise InputError(f"run {run.id} has no checkpoint {step!r}; there are 1 to {run.seq}")
 
 
 class _RunAtCheckpoints:

@@ -10,9 +10,9 @@ import asyncio
 import contextvars
 import time
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from ...base.codec import decode
 from ...base.ids import AttemptId, Digest, RunId
@@ -50,6 +50,14 @@ NOTHING_REPEATABLE = (
 )
 
 
+Report: TypeAlias = Callable[[int, int], None]
+"""Called with the number of nodes that were replayed, and of all; what it raises ends the replay."""
+
+
+def _unreported(done: int, total: int) -> None:
+    return None
+
+
 class Replayed(NamedTuple):
     """The report of a replay that found no difference."""
 
@@ -74,8 +82,8 @@ class Replayed(NamedTuple):
         return cast("ReplayRecord", fields)
 
 
-def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
-    """Replay a stored run with the code that an engine has."""
+def replay_run(store: Store, code: Code, run_id: RunId, report: Report = _unreported) -> Replayed:
+    """Replay a stored run with the code that an engine has; `report` is called before each node."""
 
     def load(digest: Digest) -> Graph:
         return code.graphs.get(digest, run_id)
@@ -87,7 +95,7 @@ def replay_run(store: Store, code: Code, run_id: RunId) -> Replayed:
     bodies = code.bodies(workflow, target, graph)
     if bodies.restricted:
         _check_registered(recorded, bodies)
-    return replay(recorded, bodies, today, started)
+    return replay(recorded, bodies, today, started, report)
 
 
 def replay_cassette(
@@ -139,7 +147,13 @@ def _stub(recorded: RecordedRun, node: RecordedNode) -> str | None:
     return "opaque" if node.graph.in_order[node.index].side_effects == "opaque" else None
 
 
-def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, started: float | None = None) -> Replayed:
+def replay(
+    recorded: RecordedRun,
+    bodies: Bodies,
+    today: Graph | None = None,
+    started: float | None = None,
+    report: Report = _unreported,
+) -> Replayed:
     """Replay what is recorded; the first difference raises ReplayMismatch.
 
     `today` is the graph that the class gives now, None when that of the run was frozen.
@@ -149,7 +163,7 @@ def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, st
         what = f"the graph of {recorded.workflow} is not the one it was recorded with"
         raise ReplayMismatch(what, run_id=recorded.run_id, diff=graph_differences(recorded.graph, today))
     # In a context of its own: the caller may be a body itself.
-    context, replaying = contextvars.copy_context(), _Replay(recorded, bodies)
+    context, replaying = contextvars.copy_context(), _Replay(recorded, bodies, report)
     # Inside `async def`, or in a notebook, a thread of its own: bodies may run loops themselves.
     if asyncio._get_running_loop() is None:
         return context.run(replaying.perform, started)
@@ -161,8 +175,9 @@ def replay(recorded: RecordedRun, bodies: Bodies, today: Graph | None = None, st
 
 
 class _Replay:
-    def __init__(self, recorded: RecordedRun, bodies: Bodies) -> None:
+    def __init__(self, recorded: RecordedRun, bodies: Bodies, report: Report) -> None:
         self._recorded = recorded
+        self._report = report
         self._bodies = bodies
         self._outputs = {node.index: Completion(node.attempt, node.output) for node in recorded.nodes}
         self._facts: dict[tuple[str, str, Given], RunFacts] = {}
@@ -175,7 +190,8 @@ class _Replay:
         effects = 0
         inside.set(False)
         try:
-            for node in self._recorded.nodes:
+            for number, node in enumerate(self._recorded.nodes):
+                self._report(number, len(self._recorded.nodes))
                 spec = self._recorded.graph.in_order[node.index]
                 stub = _stub(self._recorded, node)
                 if stub is not None:

@@ -244,8 +244,7 @@ def list_checkpoints(run_id: str, service: Given) -> list[LabelRecord]:
 def get_checkpoint(run_id: str, at: Annotated[str, Path(max_length=500)], service: Given) -> CheckpointRecord:
     """How the run stood at a `seq` of its journal, at a label, or at the checkpoint with a key."""
     run = service.run(run_id)
-    step: int | str = int(at) if at.isascii() and at.isdigit() and len(at) < 19 and run._step_of(at) is None else at
-    return run.checkpoint(step).data()
+    return run.checkpoint(service.step_of(run, at)).data()
 
 
 @routes.get(

@@ -28,7 +28,7 @@ from ...core.model import (
     Query,
     RunRow,
 )
-from ...core.store import Store
+from ...core.store import Store, reader
 from ...engine.following import RUNS_AT_ONCE, pages_of_ended
 from ...engine.recent import Recent
 from ...engine.runs.stored import SLACK
@@ -263,14 +263,14 @@ class Feed:
         (newest,) = self._store.read([asked])
         if newest.cursor is None:
             self._older = None
-            return list(newest.runs)
+            return list(reader.without_internal(newest.runs))
         (older,) = self._store.read([asked._replace(before=self._older or newest.cursor)])
         self._older = older.cursor
         if older.cursor is None:
             self._rounds -= 1
         if self._rounds > 0:
             self._poked.set()
-        return [*newest.runs, *older.runs]
+        return list(reader.without_internal((*newest.runs, *older.runs)))
 
 
 def pause_after(took: float) -> float:
