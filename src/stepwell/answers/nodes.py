@@ -34,6 +34,15 @@ class ProgressRecord(TypedDict):
     """`done` divided by `total`, from 0 to 1; null without a total."""
 
 
+class NodeProgress(TypedDict):
+    """How far a RUNNING node is."""
+
+    node: str
+    """The id of the node."""
+    progress: ProgressRecord
+    """The latest that its attempt reported."""
+
+
 class NodeRecord(TypedDict):
     """A node of a run, as lists have it."""
 

@@ -38,6 +38,17 @@ class ConfigRecord(TypedDict):
     """As its templates were rendered for the latest attempt; null before the first."""
 
 
+class UsualTimes(TypedDict):
+    """How long the latest runs of a workflow took that completed, or one node of each."""
+
+    count: int
+    """How many of these times there are."""
+    median_seconds: float | None
+    """Their median; null if there are none."""
+    longest_seconds: float | None
+    """The longest of them."""
+
+
 class WhyRecord(TypedDict):
     """Why a run, or one of its nodes, has its status."""
 

@@ -10,7 +10,7 @@ from ...base.codec import decode, sha256
 from ...base.words import iso
 from ...core.graph import Outline
 from ...core.model import RUN_VERBS, JournalRow, LineRow, NodeRow, NodeStatus, RunRow
-from ...core.model.lines import LogLine
+from ...core.model.lines import LogLine, Progress
 from ...core.model.origin import origin_of
 from ...core.store import reader
 from ...history.comparing import Comparison, NodeFacts, Side
@@ -112,14 +112,16 @@ def node_summary(run: StoredRun, node: NodeView, *, tracebacks: bool = False) ->
         "ended_at": iso(attempts[-1].row.ended_at) if attempts else None,
         "seconds": node.seconds,
         "error": _error_record(node.error, traceback=tracebacks),
-        "progress": None
-        if progress is None
-        else {
-            "done": progress.done,
-            "total": progress.total,
-            "message": progress.message,
-            "fraction": progress.fraction,
-        },
+        "progress": None if progress is None else progress_record(progress),
+    }
+
+
+def progress_record(progress: Progress) -> nodes.ProgressRecord:
+    return {
+        "done": progress.done,
+        "total": progress.total,
+        "message": progress.message,
+        "fraction": progress.fraction,
     }
 
 

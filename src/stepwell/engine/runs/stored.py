@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.clock import SECOND
 from ...base.codec import decode
-from ...base.ids import Digest
+from ...base.ids import Digest, NodeId
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
 from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
-from ...core.model.lines import NodeProgress, latest_progress
+from ...core.model.lines import NodeProgress, Progress, latest_progress
 from ...core.store import Store, reader, versions
 from ...errors import NodeNotFound, RunNotFound
 from ...history.measuring import RunMetrics, measure
@@ -193,6 +193,15 @@ class StoredRun:
             marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
             found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
         return found
+
+    def running_progress(self, limit: int) -> dict[NodeId, Progress]:
+        """How far RUNNING nodes are, at most so many, of those whose attempts have reported it."""
+        (rows,) = self.read(queries.ListNodes(self.row.id, limit=limit, statuses=(NodeStatus.RUNNING,)))
+        if not rows:
+            return {}
+        marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
+        views = [self._view(row, row.id, (), marks) for row in rows]
+        return {view.id: view.progress for view in views if view.progress is not None}
 
     def read(self, *asked: Query) -> list[Any]:
         """The answers to queries about it, and the run as it was at that moment."""

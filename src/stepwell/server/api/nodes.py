@@ -19,6 +19,7 @@ from ...answers.nodes import (
     LinePage,
     NodeDetail,
     NodePage,
+    NodeProgress,
     OutputRecord,
 )
 from ...answers.page import PageOf
@@ -39,6 +40,7 @@ from ...engine.runs.records import (
     line_record,
     node_detail,
     output_records,
+    progress_record,
 )
 from ...engine.runs.timeline import attempt_table
 from ...errors import InputError
@@ -90,6 +92,26 @@ def get_node(run_id: str, node: Node, service: Given) -> NodeDetail:
     """A node: its attempts, its config as it is written and as it was rendered, and where its output is."""
     run = service.stored(run_id)
     return node_detail(run, service.index_of(run, node), inline_bytes=INLINE_BYTES)
+
+
+@routes.get("/runs/{run_id}/progress", "read")
+def list_progress(run_id: str, service: Given) -> list[NodeProgress]:
+    """How far RUNNING nodes are that report it, at most a thousand. It is not in the journal, so no stream sends it."""
+    reported = service.stored(run_id).running_progress(paging.MAX_PAGE)
+    return [{"node": node, "progress": progress_record(progress)} for node, progress in reported.items()]
+
+
+@routes.get("/runs/{run_id}/nodes/{node}/inputs", "read")
+def list_inputs(
+    run_id: str, node: Node, service: Given, cursor: paging.Cursor = None, limit: paging.Limit = 100
+) -> PageOf[OutputRecord]:
+    """What the parents of a node returned; large outputs by hash and address. Those that have not completed are left out."""
+    run = service.stored(run_id)
+    after = paging.read(cursor, paging.Number, -1)
+    parents = [index for index in sorted(run.graph.parents[service.index_of(run, node)]) if index > after]
+    some = tuple(parents[:limit])
+    items = output_records(run, some, inline_bytes=INLINE_BYTES)
+    return paging.page(items, some[-1] if len(parents) > limit else None)
 
 
 @routes.get("/runs/{run_id}/nodes/{node}/attempts", "read")

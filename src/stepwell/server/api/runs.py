@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from ...answers.failures import FailuresRecord
 from ...answers.page import PageOf
-from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, WhyDetail
+from ...answers.reports import AuditRecord, ComparisonRecord, MetricsRecord, UsualTimes, WhyDetail
 from ...answers.runs import CountBy, ResultsRecord, RunCountsRecord, RunDetail, RunRecord
 from ...base.clock import SECOND
 from ...base.commands import DEFAULT_STORE
@@ -18,6 +18,7 @@ from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import reader
 from ...engine.reports.counting import count_runs
 from ...engine.reports.failures import failures
+from ...engine.reports.usual import usual_times
 from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
@@ -206,6 +207,15 @@ def get_audit(run_id: str, service: Given) -> AuditRecord:
 
     row = service.row(run_id)
     return audit_record(row, audit_run(service.store, row.id))
+
+
+@routes.get("/runs/{run_id}/usual", "read", threads="view")
+def get_usual_times(
+    run_id: str, service: Given, node: Annotated[str | None, Query(max_length=4_000)] = None
+) -> UsualTimes:
+    """How long the latest 20 other runs of its workflow took that completed; with `node`, how long this node took in them."""
+    run = service.stored(run_id)
+    return usual_times(run, None if node is None else run.graph.order[service.index_of(run, node)])
 
 
 @routes.get("/runs/{run_id}/failures", "read", threads="view")
