@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -65,11 +66,14 @@ def read_url(url: str) -> RedisAddress:
     for name, text in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
             raise wrong(f"unknown option {name}; known: {', '.join(_OPTIONS)}")
-        field, expected, read = _OPTIONS[name]
+        field, expected, read, fits = _OPTIONS[name]
         try:
             options[field] = read(text)
+            is_valid = fits(options[field])
         except (ValueError, OverflowError):
-            raise wrong(f"{name}: expected {expected}, got {text!r}") from None
+            is_valid = False
+        if not is_valid:
+            raise wrong(f"{name}: expected {expected}, got {text!r}")
     return RedisAddress(
         shown=shown,
         hosts=addresses,
@@ -82,33 +86,24 @@ def read_url(url: str) -> RedisAddress:
     )
 
 
-def _checked(check: Callable[[Any], bool], read: Callable[[str], Any] = str) -> Callable[[str], Any]:
-    def checked(text: str) -> Any:
-        value = read(text)
-        if not check(value):
-            raise ValueError(text)
-        return value
-
-    return checked
-
-
 def _kept(text: str) -> int | None:
     return None if text == "forever" else int(float(text) * 86_400 * SECOND)
 
 
-_OPTIONS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
+_OPTIONS: dict[str, tuple[str, str, Callable[[str], Any], Callable[[Any], bool]]] = {
     "namespace": (
         "namespace",
         "1 to 100 characters, without { } * ? [ ] \\ and blanks",
-        _checked(lambda text: 0 < len(text) <= 100 and text.isprintable() and not set("{}*?[]\\ ") & set(text)),
+        str,
+        lambda text: 0 < len(text) <= 100 and text.isprintable() and not set("{}*?[]\\ ") & set(text),
     ),
-    "durability": ("volatile", "'none', which accepts that a restart loses everything", _checked("none".__eq__)),
-    "wait": ("wait", "aof or replica", _checked(("aof", "replica").__contains__)),
-    "wait_seconds": ("wait_seconds", "a number from 0.001 to 3600", _checked(lambda it: 0.001 <= it <= 3600, float)),
-    "ca": ("ca", "a file", str),
-    "keep_days": ("keep", "a positive number or 'forever'", _checked(lambda it: it is None or 0 < it < 2**51, _kept)),
+    "durability": ("volatile", "'none', which accepts that a restart loses everything", str, "none".__eq__),
+    "wait": ("wait", "aof or replica", str, ("aof", "replica").__contains__),
+    "wait_seconds": ("wait_seconds", "a number from 0.001 to 3600", float, lambda seconds: 0.001 <= seconds <= 3600),
+    "ca": ("ca", "a file", str, bool),
+    "keep_days": ("keep", "a positive number or 'forever'", _kept, lambda kept: kept is None or 0 < kept < 2**51),
 }
-"""The options of a URL: the field of the address, what is expected, and what reads it."""
+"""The options of a URL: the field of the address, what is expected, what reads it, and what checks it."""
 
 
 def _host(text: str, port: int, wrong: Any) -> tuple[str, int]:
@@ -212,15 +207,9 @@ def inspect(client: Any, address: RedisAddress) -> RedisDurability:
 def _durability(client: Any, info: dict[str, Any]) -> RedisDurability:
     from redis.exceptions import ResponseError
 
-    kind: Any = "unknown"
-    if not info.get("aof_enabled"):
-        kind = "none"
-    try:
-        config: dict[str, str] = client.config_get("appendfsync", "save")
-        if kind == "unknown":
-            kind = config.get("appendfsync", "unknown")
-        elif config.get("save"):
-            kind = "snapshots"
-    except ResponseError:  # a user who may not ask, or a provider who does not tell
-        pass
+    config: dict[str, Any] = {}
+    with suppress(ResponseError):  # a user who may not ask, or a provider who does not tell
+        config = client.config_get("appendfsync", "save")
+    saves = "snapshots" if config.get("save") else "none"
+    kind: Any = config.get("appendfsync", "unknown") if info.get("aof_enabled") else saves
     return RedisDurability(kind, _LOSES[kind])

@@ -9,6 +9,7 @@ write may call. The name ends with a digest of the text, so that two versions of
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -110,33 +111,20 @@ end
 
 def _constants() -> str:
     """Numbers and names that are defined once, in Python."""
-    tables = {
-        "N": {str(status): code for status, code in NODE_CODE.items()},
-        "A": {str(status): code for status, code in ATTEMPT_CODE.items()},
-        "R": {str(status): code for status, code in RUN_CODE.items()},
-        "G": {str(state): code for state, code in GATE_CODE.items()},
+    limits = {"nodes": LIMITS.nodes, "slice": SLICE, "scanned": SCANNED, "runs": SCANNED_RUNS, "derived": DERIVED}
+    constants = {
+        "N": NODE_CODE,
+        "A": ATTEMPT_CODE,
+        "R": RUN_CODE,
+        "G": GATE_CODE,
         "K": KIND_CODE,
-        "LIMIT": {"nodes": LIMITS.nodes, "slice": SLICE, "scanned": SCANNED, "runs": SCANNED_RUNS, "derived": DERIVED},
-    }
-    lines = [
-        f"local {name} = {{{', '.join(f'{k} = {v}' for k, v in table.items())}}}" for name, table in tables.items()
-    ]
-    names = {
+        "LIMIT": limits,
         "PAYLOADS": PAYLOADS,
         "RAW": _RAW,
         "KEPT": _KEPT,
         "RUN_FIELDS": _RUN_FIELDS,
-    }
-    lines += [f"local {name} = {{{', '.join(map(repr, values))}}}" for name, values in names.items()]
-    lines.append(
-        f"local RUN_NAMES = {{{', '.join(f'[{code}] = {str(status)!r}' for status, code in RUN_CODE.items())}}}"
-    )
-    moves = (
-        f"[{RUN_CODE[was]}] = {{{', '.join(f'[{RUN_CODE[to]}] = true' for to in sorted(later))}}}"
-        for was, later in RUN_MOVES.items()
-    )
-    lines.append(f"local RUN_MOVES = {{{', '.join(moves)}}}")
-    numbers = {
+        "RUN_NAMES": {code: status for status, code in RUN_CODE.items()},
+        "RUN_MOVES": {RUN_CODE[was]: {RUN_CODE[to]: True for to in later} for was, later in RUN_MOVES.items()},
         "ENDS": ENDS,
         "RECORDED": ops.RECORDED,
         "HAND_OUT": ops.HAND_OUT,
@@ -145,8 +133,18 @@ def _constants() -> str:
         "SUSPECT_AFTER": suspects.SUSPECT_AFTER,
         "MAX_LOSSES": suspects.MAX_LOSSES,
         "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
+        "NODE_FAILED": ops.NODE_FAILED,
+        "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR.decode(),
     }
-    lines += [f"local {name} = {value}" for name, value in numbers.items()]
-    lines.append(f"local NODE_FAILED = '{ops.NODE_FAILED}'")
-    lines.append(f"local WORKER_LOST_ERROR = '{suspects.WORKER_LOST_ERROR.decode()}'")
-    return "\n".join(lines)
+    return "\n".join(f"local {name} = {_lua(value)}" for name, value in constants.items())
+
+
+def _lua(value: Any) -> str:
+    """A constant as Lua writes it; tables in order of their keys, so that all processes have the same text."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'[{_lua(key)}] = {_lua(value[key])}' for key in sorted(value))}}}"
+    if isinstance(value, list | tuple):
+        return f"{{{', '.join(map(_lua, value))}}}"
+    if isinstance(value, str):
+        return repr(str(value))
+    return "true" if value is True else str(value)

@@ -196,10 +196,6 @@ def _page(kind: Any, key: Callable[[Any], Any]) -> Callable[[Any, Any, Blobs], A
     return lambda query, found, blobs: page_of(map(value_of(kind), found), query.limit, key)
 
 
-def _run_ids(_: Query, found: Sequence[bytes], __: Blobs) -> tuple[RunId, ...]:
-    return tuple(map(value_of(RunId), found))
-
-
 _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.GetRun: _one(RunRow),
     queries.ListRuns: lambda query, found, blobs: found,
@@ -212,7 +208,7 @@ _READERS: dict[type[Query], Callable[[Any, Any, Blobs], Any]] = {
     queries.ListUnusedGraphs: _page(tuple[Digest, str], lambda pair: pair[0]),
     queries.ListStops: lambda query, found, blobs: queries.Page(map(value_of(AttemptId), found[: query.limit])),
     queries.ListWorkers: _page(WorkerRow, lambda row: row.id),
-    queries.ListReady: _run_ids,
+    queries.ListReady: lambda query, found, blobs: tuple(map(value_of(RunId), found)),
     queries.ListNodes: _nodes,
     queries.GetNodeColumns: _node_columns,
     queries.ListUnfinished: _unfinished,

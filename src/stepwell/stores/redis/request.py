@@ -88,17 +88,12 @@ def _refuse_settlement(op: ops.Settle) -> Refused | None:
     return None if split_attempt_id(op.attempt)[0] else Refused(Refusal.FENCED)
 
 
-def _settle(group: Sequence[ops.Settle], arguments: Arguments) -> Fields:
-    """A set of settlements, in columns."""
-    claims, ordinals = zip(*(split_attempt_id(op.attempt) for op in group), strict=True)
-    return {"op": "Settle", "claim": claims, "ordinal": ordinals, **arguments.columns(group, 1)}
-
-
 def _fields_of(group: Sequence[Op], arguments: Arguments) -> Fields:
-    """An op, or a set of settlements, by its fields; some have others than the record."""
+    """An op by its fields, some of which differ from those of the record; a set of settlements as columns."""
     op = group[0]
     if isinstance(op, ops.Settle):
-        return _settle(cast("Sequence[ops.Settle]", group), arguments)
+        claims, ordinals = zip(*(split_attempt_id(cast(ops.Settle, each).attempt) for each in group), strict=True)
+        return {"op": "Settle", "claim": claims, "ordinal": ordinals, **arguments.columns(group, 1)}
     own = _FIELDS.get(type(op))
     return {"op": type(op).__name__, **(arguments.fields(op) if own is None else own(op, arguments))}
 

@@ -107,8 +107,7 @@ class RedisStore:
         return marker
 
     def _load_library(self) -> None:
-        known = self._client.execute_command("FUNCTION", "LIST", "LIBRARYNAME", self._library.name)
-        if known:
+        if self._client.execute_command("FUNCTION", "LIST", "LIBRARYNAME", self._library.name):
             return
         try:
             self._client.execute_command("FUNCTION", "LOAD", self._library.text)

@@ -37,11 +37,8 @@ local AT_FIRST_USE = {__index = function(tables, name)
   return empty
 end}
 
-local function new_state() 
-  S = setmetatable({
-    runs = {}, numbers = {}, run_order = {}, graphs = {}, rows = {}, changed = {}, indexes = {}, counters = {}, later = {},
-    counters_changed = false, commits = false, last_created = false,
-  }, AT_FIRST_USE)
+local function new_state()
+  S = setmetatable({counters_changed = false, commits = false, last_created = false}, AT_FIRST_USE)
 end
 
 -- A payload by its place among the arguments. A large one comes after its reference, which is what rows hold.
