@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell import Builder, Context, Engine, InputError, Retry, RetryLater, Workflow, step, task
+from stepwell import Builder, Context, Document, Engine, InputError, Retry, RetryLater, Workflow, step, task
 from stepwell.base.clock import SECOND
 from stepwell.core.model import Answer, Batch
 from stepwell.core.store import Store, reader, versions
@@ -145,6 +145,58 @@ def test_ended_runs_are_the_same_in_the_other_store(source: Store, target: Store
     assert [row.id for row in reader.all_runs(target)] == [row.id for row in reader.all_runs(source)]
     assert set(outcomes(copy_runs(source, target)).values()) == {"there"}
     audit(target)
+    source.close()
+
+
+def letters(kind: str) -> str:
+    """Far more than a store keeps within a row, and not the same for two kinds: equal payloads are stored once."""
+    return f"{kind} " * 10_000
+
+
+class Large(Workflow):
+    text: str
+
+    @step
+    def write(self, ctx: Context) -> str:
+        ctx.checkpoint("begun")
+        print(letters("printed"))
+        assert ctx.effect("fetch", lambda: letters("effect")) == letters("effect")
+        return letters("output")
+
+    @task(depends_on=write, retry=Retry(2, base_delay=0.01))
+    def fail(self, write: str) -> None:
+        raise ValueError(letters("error"))
+
+
+LARGE: dict[str, object] = {
+    "name": "large",
+    "input": {"properties": {"text": {"type": "string"}}},
+    "nodes": [
+        {"id": "a", "handler": "transform", "config": {"template": f"{letters('config')} {{{{ input.text }}}}"}},
+    ],
+}
+
+
+def test_large_payloads_of_every_kind_are_the_same_in_the_other_store(source: Store, target: Store) -> None:
+    with Engine(source) as engine:
+        engine.run(Large(text=letters("input")), run_id="class", check=False)
+        engine.get("class").fork("fail", run_id="fork").wait(30)
+        engine.run(Document(LARGE), input={"text": letters("given")}, run_id="document")
+    source = open_store(source.url)
+    stored = str([whole(source, row.id) for row in reader.all_runs(source)])
+    for kind in ("input", "output", "effect", "config", "given"):
+        assert letters(kind)[:20_000] in stored, kind
+    for kind in ("error", "printed"):  # of these only so much is kept
+        assert letters(kind)[:2_000] in stored, kind
+    assert outcomes(copy_runs(source, target)) == dict.fromkeys(("class", "fork", "document"), "copied")
+    for row in reader.all_runs(source):
+        assert whole(target, row.id) == whole(source, row.id)
+        assert reader.get_outputs(target, row.id) == reader.get_outputs(source, row.id)
+        assert reader.get_graph(target, row.digest) == reader.get_graph(source, row.digest)
+    audit(target)
+    with Engine(target) as engine:
+        assert engine.get("document").output("a") == {"result": f"{letters('config')} {letters('given')}"}
+        assert [effect.response for effect in engine.get("fork").effects("write")] == [letters("effect")]
     source.close()
 
 

@@ -10,6 +10,7 @@ from stepwell.base.clock import SECOND, ManualClock
 from stepwell.base.ids import AttemptId
 from stepwell.core.model import *
 from stepwell.core.store import Store, reader
+from tests.conformance.audit import audit
 from tests.conformance.ops import *
 
 
@@ -230,6 +231,24 @@ def test_a_wide_batch_settles_and_claims_what_follows(store: Store) -> None:
     assert [of.order[grant.index] for grant in claimed.grants] == ["join"]
     outputs = reader.get_outputs(store, RUN)
     assert outputs == {0: b"null"} | {grant.index: b'{"i":%d}' % grant.index for grant in grants}
+
+
+def test_two_very_wide_parents_that_complete_together_release_every_child_once(store: Store) -> None:
+    """Each has more children than a store releases at once: some are its own, and some wait for both."""
+    own, shared = {f"{root}{n}": root for root in "ab" for n in range(400)}, {f"c{n}": "a b" for n in range(700)}
+    of = serve(store, graph(a="", b="", **own, **shared, last=" ".join(shared)))
+    roots = claim(store)
+    assert all(isinstance(receipt, Settled) for receipt in store.commit([completed(grant) for grant in roots]))
+    audit(store)
+    done = [grant.index for grant in roots]
+    while grants := claim(store):
+        assert all(isinstance(receipt, Settled) for receipt in store.commit([completed(grant) for grant in grants]))
+        done += [grant.index for grant in grants]
+        assert len(done) <= len(of)
+    assert sorted(done) == list(range(len(of)))
+    assert done[-1] == of.index["last"]
+    expect_run(store, status=RunStatus.COMPLETED, gate=GateState.SHUT, open=0, active=0, failed=0)
+    audit(store)
 
 
 def test_large_payloads_come_back_whole(store: Store) -> None:
