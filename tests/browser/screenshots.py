@@ -9,13 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from stepwell import Engine, Run
+from stepwell.server.access.tokens import create_token
 from stepwell.stores import open_store
 from tests.browser import sample
 from tests.browser.chromium import FLAGS, find
@@ -42,6 +44,9 @@ def pages(runs: dict[str, Run]) -> dict[str, str]:
         "run-failed-attempts": f"{of['failed']}?{charge}&tab=attempts",
         "run-failed-proof": f"{of['failed']}?{charge}&tab=proof",
         "run-output": f"{of['retried']}?node=validate&tab=output",
+        "run-effects": f"{of['retried']}?node=validate&tab=effects",
+        "run-node-logs": f"{of['retried']}?node=validate&tab=logs",
+        "run-overview": f"{of['failed']}?view=overview",
         "run-config": f"{of['report']}?node=total&tab=config",
         "run-timeline": f"{of['retried']}?view=timeline",
         "run-table": f"{of['failed']}?view=table",
@@ -70,8 +75,56 @@ def pages(runs: dict[str, Run]) -> dict[str, str]:
     }
 
 
+def opened(runs: dict[str, Run]) -> dict[str, tuple[str, Callable[[Page], None]]]:
+    """What an action opens, by the name of its picture: the address it begins at, and the action."""
+
+    def press(key: str) -> Callable[[Page], None]:
+        return lambda page: page.keyboard.press(key)
+
+    def click(*names: str) -> Callable[[Page], None]:
+        def click(page: Page) -> None:
+            for name in names:
+                page.get_by_role("button", name=name, exact=True).or_(page.get_by_role("menuitem", name=name)).click()
+
+        return click
+
+    failed = f"/runs/{runs['failed'].id}"
+    return {
+        "palette": ("/", press("Control+k")),
+        "help": ("/runs", press("?")),
+        "runs-bulk": ("/runs?status=%5B%22FAILED%22%5D", click("All of these", "Retry what is listed…")),
+        "run-retry": (failed, click("Retry")),
+        "run-fork": (failed, click("More", "Fork…")),
+        "run-replay": (f"/runs/{runs['retried'].id}", click("More", "Replay…", "Replay")),
+        "run-delete": (failed, click("More", "Delete…")),
+        "sign-in": ("/runs", sign_out),
+    }
+
+
+def nothing(page: Page) -> None:
+    """Of pages that are shown as they open."""
+
+
+def sign_in(context: BrowserContext, token: str) -> None:
+    """A session of this context, without the page that asks for the token."""
+    answer = context.request.post("/api/v1/session", headers={"Authorization": f"Bearer {token}"})
+    assert answer.ok, answer.text()
+
+
+def sign_out(page: Page) -> None:
+    page.context.clear_cookies()
+    page.reload()
+
+
+class Site(NamedTuple):
+    url: str
+    runs: dict[str, Run]
+    token: str
+    """Since there is one, the server asks for it."""
+
+
 @contextmanager
-def sample_site(folder: Path) -> Iterator[tuple[str, dict[str, Run]]]:
+def sample_site(folder: Path) -> Iterator[Site]:
     """A server with the sample runs, the slow one still running."""
     url = f"sqlite:///{folder}/sample.db"
     store = open_store(url)
@@ -82,7 +135,7 @@ def sample_site(folder: Path) -> Iterator[tuple[str, dict[str, Run]]]:
             Engine(url, workflows=sample.WORKFLOWS, jobs=jobs, runner=None) as engine,
             sample.filled(engine, url) as runs,
         ):
-            yield serving.url, runs
+            yield Site(serving.url, runs, create_token(store, ["admin"], name="Ada")[0])
     finally:
         store.close()
 
@@ -95,21 +148,27 @@ def overflow(page: Page) -> int:
     return width
 
 
-def shoot(browser: Browser, url: str, addresses: dict[str, str], folder: Path) -> list[str]:
+def shoot(browser: Browser, site: Site, only: str, folder: Path) -> list[str]:
     """Write the pictures; what is wider than its window."""
+    views = {name: (address, nothing) for name, address in pages(site.runs).items()} | opened(site.runs)
     wide = []
     for width, height in SIZES.items():
         for scheme in ("light", "dark"):
             context = browser.new_context(
-                base_url=url,
+                base_url=site.url,
                 viewport={"width": width, "height": height},
                 color_scheme="dark" if scheme == "dark" else "light",
                 reduced_motion="reduce",
             )
+            sign_in(context, site.token)
             page = context.new_page()
-            for name, address in addresses.items():
+            for name, (address, action) in views.items():
+                if not name.startswith(only):
+                    continue
                 page.goto(address)
                 page.wait_for_timeout(WAIT)
+                action(page)
+                page.wait_for_timeout(WAIT if action is not nothing else 0)
                 page.screenshot(path=folder / f"{name}-{width}-{scheme}.png")
                 if (by := overflow(page)) > 0:
                     wide.append(f"{address} at {width} pixels: {by} pixels too wide")
@@ -124,15 +183,15 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help="serve the sample until Enter, and print addresses")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, sample_site(Path(folder)) as (url, runs):
-        addresses = {name: each for name, each in pages(runs).items() if name.startswith(options.only)}
+    with tempfile.TemporaryDirectory() as folder, sample_site(Path(folder)) as site:
         if options.serve:
-            print(*(f"{name} {url}{address}" for name, address in addresses.items()), sep="\n", flush=True)
+            print(*(f"{name} {site.url}{address}" for name, address in pages(site.runs).items()), sep="\n")
+            print(f"token {site.token}", flush=True)
             sys.stdin.readline()
             return 0
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find(), args=FLAGS)
-            wide = shoot(browser, url, addresses, options.folder)
+            wide = shoot(browser, site, options.only, options.folder)
             browser.close()
     print(options.folder)
     print(*wide, sep="\n", file=sys.stderr)

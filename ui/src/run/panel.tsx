@@ -185,9 +185,14 @@ function AttemptsTab({ node }: { node: NodeDetail }) {
                     {attempt.error.type}: {attempt.error.message}
                   </p>
                   {attempt.error.traceback && (
-                    <pre className="mt-2 max-h-72 overflow-auto font-mono text-2xs leading-4 whitespace-pre">
+                    <section
+                      aria-label="Traceback"
+                      // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by keys
+                      tabIndex={0}
+                      className="mt-2 max-h-72 overflow-auto font-mono text-2xs leading-4 whitespace-pre"
+                    >
                       {attempt.error.traceback}
-                    </pre>
+                    </section>
                   )}
                 </div>
               )}

@@ -188,9 +188,7 @@ function Chosen({ filter, change }: Props) {
             type="button"
             aria-pressed={on}
             onClick={() => toggle(status)}
-            className={
-              on ? "rounded-full ring-2 ring-[var(--focus)]" : "rounded-full opacity-75 hover:opacity-100"
-            }
+            className={on ? "rounded-full ring-2 ring-[var(--focus)]" : "rounded-full"}
           >
             <Status status={status} />
           </button>

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import clsx from "clsx";
-import { CircleHelp, LogOut, Moon, Search, Sun, SunMoon } from "lucide-react";
+import { CircleHelp, CircleUser, LogOut, Moon, Search, Sun, SunMoon } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { ApiError, api, ask, onAccessLost, Unreachable } from "@/api/client";
 import { useLiveState } from "@/api/live";
@@ -144,15 +144,13 @@ function Account() {
   if (!data?.token) return null;
   return (
     <Menu
-      label="Account"
+      label={`Account of ${data.name}`}
       trigger={
         <button
           type="button"
           className="flex h-8 items-center gap-1.5 rounded-md px-2 text-xs text-ink-2 hover:bg-hover"
         >
-          <span className="flex size-5 items-center justify-center rounded-full bg-accent-soft font-semibold text-accent uppercase">
-            {data.name[0]}
-          </span>
+          <CircleUser size={16} className="text-accent" />
           <span className="hidden max-w-32 truncate md:block">{data.name}</span>
         </button>
       }

@@ -43,7 +43,7 @@ export function Command({ text }: { text: string }) {
   return (
     <div className="flex items-center gap-2 rounded-md border border-line bg-canvas py-1 pr-1 pl-2.5 font-mono text-xs">
       <span className="text-ink-3 select-none">$</span>
-      <code className="min-w-0 flex-1 overflow-x-auto whitespace-nowrap">
+      <code className="min-w-0 flex-1 break-words whitespace-pre-wrap">
         {text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}
       </code>
       <CopyButton text={text} label="Copy the command" />

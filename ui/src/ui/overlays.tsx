@@ -3,7 +3,7 @@
 import clsx from "clsx";
 import { X } from "lucide-react";
 import { Dialog as D, DropdownMenu as M } from "radix-ui";
-import { type ReactNode, useSyncExternalStore } from "react";
+import { type ReactNode, useRef, useSyncExternalStore } from "react";
 import { IconButton } from "./button";
 
 type DialogProps = {
@@ -17,6 +17,7 @@ type DialogProps = {
 };
 
 export function Dialog({ open, onClose, title, description, children, footer, wide }: DialogProps) {
+  const opener = useRef<Element | null>(null);
   return (
     <D.Root open={open} onOpenChange={(now) => !now && onClose()}>
       <D.Portal>
@@ -27,6 +28,14 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
             wide ? "max-w-4xl" : "max-w-xl",
           )}
           {...(description ? {} : { "aria-describedby": undefined })}
+          // Radix gives the focus back only to a trigger of its own, and these open by what the page keeps.
+          onOpenAutoFocus={() => {
+            opener.current = document.activeElement;
+          }}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (opener.current instanceof HTMLElement) opener.current.focus();
+          }}
         >
           <header className="flex items-start gap-3 px-5 pt-4 pb-2">
             <div className="min-w-0 flex-1">

@@ -56,9 +56,8 @@ function Median({ runs }: { runs: Run[] }) {
 function Durations({ runs }: { runs: Run[] }) {
   const longest = Math.max(0.001, ...runs.map((run) => run.seconds ?? 0));
   return (
-    <div
+    <section
       className="flex h-44 items-end gap-1 p-4"
-      role="img"
       aria-label={`Durations of the last ${runs.length} runs, the longest ${duration(longest)}`}
     >
       {runs.map((run) => (
@@ -73,6 +72,6 @@ function Durations({ runs }: { runs: Run[] }) {
           style={{ height: `${Math.max(3, (100 * (run.seconds ?? longest)) / longest)}%` }}
         />
       ))}
-    </div>
+    </section>
   );
 }
