@@ -10,7 +10,19 @@ import pytest
 from pydantic import TypeAdapter
 from typer.main import get_command
 
-from stepwell.answers import attempts, failures, fleet, graphs, nodes, pipelines, reports, runs, triggers, workflows
+from stepwell.answers import (
+    attempts,
+    audit_log,
+    failures,
+    fleet,
+    graphs,
+    nodes,
+    pipelines,
+    reports,
+    runs,
+    triggers,
+    workflows,
+)
 from stepwell.cli.app import app
 from tests.cli.conftest import Shop
 
@@ -19,6 +31,7 @@ RECORDS: dict[str, Any] = {
     "show": runs.RunReport | nodes.NodeDetail | workflows.DocumentRecord,
     "why": reports.WhyDetail,
     "audit": reports.AuditRecord,
+    "audit-log": list[audit_log.AuditEntryRecord],
     "failures": failures.FailuresRecord,
     "attempts": attempts.AttemptTable,
     "logs": list[nodes.LineRecord],
@@ -65,6 +78,9 @@ CASES = {
     "why shop:failed": 0,
     "why shop:failed validate": 0,
     "why nowhere": 3,
+    "audit-log": 0,
+    "audit-log again": 0,
+    "audit-log nowhere": 0,
     "audit again": 0,
     "audit nowhere": 3,
     "failures shop:failed": 0,

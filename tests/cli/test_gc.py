@@ -48,7 +48,7 @@ def test_a_dry_run_only_says_what_it_would_do(shop: Shop) -> None:
     shop("run", "shop:Again", "--run-id", "a")
     assert "would delete 1 run " in shop("gc", "--older-than", "0s", "--dry-run").out
     record = shop("gc", "--older-than", "0s", "--dry-run", "--json").json
-    assert set(record) == {"dry_run", "deleted", "runs", "graphs"}
+    assert set(record) == {"dry_run", "deleted", "runs", "graphs", "audit_log"}
     assert (record["dry_run"], record["deleted"], [run["id"] for run in record["runs"]]) == (True, 0, ["a"])
     assert ids(shop) == ["a"]
     assert shop("gc", "--older-than", "0s", "--json").json["deleted"] == 1

@@ -183,13 +183,14 @@ class SameAsMemory(RuleBasedStateMachine):
         key=st.sampled_from(NAMES),
         value=st.sampled_from((None, b"", b"a", b"b")),
         expected=st.sampled_from((None, 0, 1, "there")),
+        follows=st.booleans(),
         now=st.booleans(),
     )
-    def keep_a_record(self, kind: str, key: str, value: bytes | None, expected: Any, now: bool) -> None:
+    def keep_a_record(self, kind: str, key: str, value: bytes | None, expected: Any, follows: bool, now: bool) -> None:
         if expected == "there":
             there = reader.get_record(self.memory, kind, key)
             expected = 0 if there is None else there.version
-        self.ask(PutRecord(kind, key, value, expected), now)
+        self.ask(PutRecord(kind, key, value, expected, follows), now)
 
     # Runs come and go
 

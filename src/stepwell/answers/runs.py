@@ -220,6 +220,8 @@ class DeletedRuns(TypedDict):
     """Those runs."""
     graphs: int
     """How many graphs no run has any more."""
+    audit_log: int
+    """How many entries of the audit log were too old."""
 
 
 class CopiedRunRecord(TypedDict):

@@ -11,5 +11,5 @@ MEANINGS: dict[Scope, str] = {
     "read": "look at workflows, runs, logs, outputs and pipelines",
     "run": "start runs of what is stored, and steer them",
     "author": "store documents and triggers, edit graphs: decides what runs",
-    "admin": "delete runs, look at tokens",
+    "admin": "delete runs, look at tokens and the audit log",
 }

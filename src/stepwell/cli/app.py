@@ -73,7 +73,7 @@ def init(folder: Annotated[str, argument("FOLDER", "Where to write it; it is mad
     """Write a small project: a workflow, tests that take no time, a recorded run, and pyproject.toml."""
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, changes=True)
 def run(
     target: Target,
     inputs: Inputs = None,
@@ -167,6 +167,18 @@ def audit(run: RunArgument, as_json: AsJson = False) -> None:
     """Recompute every invariant of a run from its rows; exit code 1 if one of them does not hold."""
 
 
+@declare(app, "audit_log", "audit-log")
+def audit_log(
+    run: Annotated[str | None, argument("[RUN]", "Only of this run; it may be deleted.", autocompletion=runs)] = None,
+    who: Annotated[str | None, option("NAME", "Only by this token or trigger, or USER@MACHINE.")] = None,
+    action: Annotated[str | None, option("ACTION", "Only this, as in cancel.")] = None,
+    since: Annotated[str | None, option("AGO", "Only what was asked for since then: 90m, 12h, 7d.")] = None,
+    limit: Annotated[int, option("N", "At most so many.", min=1)] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List who asked for which change, when, from where and why, the newest first."""
+
+
 @declare(app, "handlers", place="none")
 def handlers(name: Annotated[str | None, argument("[NAME]", "A handler.")] = None, as_json: AsJson = False) -> None:
     """List what nodes of documents can do, or show the config of a handler, its output and an example."""
@@ -234,7 +246,7 @@ NewInputs = Annotated[
 ]
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, changes=True)
 def retry(
     run: RunArgument,
     accept: Accept = False,
@@ -246,7 +258,7 @@ def retry(
     """Run again what did not complete of a failed, cancelled or paused run."""
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, changes=True)
 def reattempt(
     run: RunArgument,
     node: NodeArgument,
@@ -262,7 +274,7 @@ AT_HELP = "A point of its history, a label, or the node to begin with, by id or 
 CHANGED_INPUT = "Change one input; may be repeated."
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, changes=True)
 def fork(
     run: RunArgument,
     at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
@@ -285,12 +297,12 @@ def diff(
     """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
 
 
-@declare(app, "steer")
+@declare(app, "steer", changes=True)
 def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = False) -> None:
     """Start nothing more of a run until it is resumed; what runs may end."""
 
 
-@declare(app, "run", jobs=True)
+@declare(app, "run", jobs=True, changes=True)
 def resume(
     run: RunArgument,
     accept: Accept = False,
@@ -302,12 +314,12 @@ def resume(
     """Go on with an unfinished run: one that is paused, or that another process left."""
 
 
-@declare(app, "steer")
+@declare(app, "steer", changes=True)
 def freeze(run: RunArgument) -> None:
     """Have a run keep the graph it has: it no longer follows its class."""
 
 
-@declare(app, "steer", "import", jobs=True)
+@declare(app, "steer", "import", jobs=True, changes=True)
 def import_graph(
     run: RunArgument,
     file: Annotated[str, argument("FILE", "What `graph RUN --frozen` printed, edited; - reads stdin.")],
@@ -324,7 +336,7 @@ def work(
     """Work on every unfinished run there is code for, until Ctrl-C."""
 
 
-@declare(app, "clean")
+@declare(app, "clean", changes=True)
 def cancel(
     run: RunArgument,
     grace_seconds: Annotated[
@@ -336,10 +348,11 @@ def cancel(
     """Cancel a run: start nothing more, ask what runs to stop."""
 
 
-@declare(app, "clean", place="store")
+@declare(app, "clean", place="store", changes=True)
 def gc(
     older_than: Annotated[str, option("AGE", "How long ago they ended: 90s, 12h, 30d, 8w.")] = "30d",
     keep: Annotated[int, option("N", "Keep the newest N ended runs, however old.", min=0)] = 0,
+    audit_log: Annotated[str, option("AGE", "How old entries of the audit log become.")] = "365d",
     dry_run: Annotated[bool, flag("--dry-run", "Only say what would be deleted.")] = False,
     as_json: AsJson = False,
 ) -> None:

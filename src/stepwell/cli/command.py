@@ -11,7 +11,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from ..errors import InputError
-from .options import DryRun, Jobs, Server, Store
+from .options import DryRun, Jobs, Reason, Server, Store
 
 Place = Literal["either", "store", "none"]
 """Where a command works: on a store or a server, on the store itself, or on neither."""
@@ -34,13 +34,20 @@ def make_group(help: str) -> typer.Typer:
 
 
 def declare(
-    app: typer.Typer, home: str, name: str | None = None, *, jobs: bool = False, place: Place = "either"
+    app: typer.Typer,
+    home: str,
+    name: str | None = None,
+    *,
+    jobs: bool = False,
+    place: Place = "either",
+    changes: bool = False,
 ) -> Callable[[Declared], None]:
     """Declares a command. The function of the same name in `commands.<home>` does it: it gets a Connection, the arguments in
     order and the options by name.
 
     A command has `--store` and `--server`; one that needs the store itself only the first, one that needs none neither.
-    With `jobs` it also has `--jobs`. One with a `DryRun` option can also list what it would change.
+    With `jobs` it also has `--jobs`, and with `changes` a `--reason`, for the audit log. One with a `DryRun` option can also
+    list what it would change.
     """
 
     def register(declared: Declared) -> None:
@@ -63,11 +70,16 @@ def declare(
                 does, verb, typed = "steer", "dry_run", [verb, *typed]
             elif previews:
                 del given["dry_run"], given["as_json"]
-            getattr(import_module(f".commands.{does}", __package__), verb)(connection, *typed, **given)
+            from ..history.audit_log import acting_as, local_actor
+
+            reason = given.pop("reason", None)
+            with acting_as(local_actor("cli"), reason):
+                getattr(import_module(f".commands.{does}", __package__), verb)(connection, *typed, **given)
 
         parameters = [
             inspect.Parameter("context", _KEYWORD, annotation=typer.Context),
             *(each.replace(kind=_KEYWORD) for each in options.values()),
+            *([inspect.Parameter("reason", _KEYWORD, annotation=Reason, default=None)] if changes else []),
             *([inspect.Parameter("jobs", _KEYWORD, annotation=Jobs, default=None)] if jobs else []),
             *([] if place == "none" else [inspect.Parameter("store", _KEYWORD, annotation=Store, default=None)]),
             *([inspect.Parameter("server", _KEYWORD, annotation=Server, default=None)] if place == "either" else []),

@@ -43,11 +43,11 @@ def add_document_commands(app: typer.Typer) -> None:
     ) -> None:
         """Run one node of a document alone, really, and print what it returns. Nothing is stored."""
 
-    @declare(app, "documents", jobs=True)
+    @declare(app, "documents", jobs=True, changes=True)
     def save(files: Files, as_json: AsJson = False) -> None:
         """Store documents, each as an immutable version; the same content is the same version."""
 
-    @declare(app, "documents")
+    @declare(app, "documents", changes=True)
     def activate(name: Version) -> None:
         """Choose the version of a stored document that its name starts."""
 

@@ -59,7 +59,7 @@ def add_server_commands(app: typer.Typer) -> None:
         """Run a sample in a temporary folder and open the web UI: a fan, a retry, a failure to mend, a slow run, a schedule."""
 
 
-@declare(tokens, "tokens", place="store")
+@declare(tokens, "tokens", place="store", changes=True)
 def create(
     scope: Annotated[list[str] | None, option("SCOPE", SCOPE_HELP)] = None,
     name: Annotated[str, option("TEXT", "Whom or what it is for.")] = "",
@@ -74,7 +74,7 @@ def ls(as_json: AsJson = False) -> None:
     """List the tokens that were made, valid or not."""
 
 
-@declare(tokens, "tokens", place="store")
+@declare(tokens, "tokens", place="store", changes=True)
 def revoke(token: Annotated[str, argument("ID", "As `token ls` shows it.")]) -> None:
     """Revoke a token: it, and the sessions that were opened with it, are refused within a second."""
 

@@ -31,7 +31,7 @@ def show(
     """Show a trigger: its definition, its next times, its latest runs."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", changes=True)
 def add(
     what: Annotated[str, argument("NAME|FILE", "A name, or a JSON or YAML file that describes triggers.")],
     workflow: Annotated[str | None, argument("[WORKFLOW]", WORKFLOW_HELP)] = None,
@@ -51,17 +51,17 @@ def add(
     """Store a trigger, or a new version of one."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", changes=True)
 def pause(name: Name) -> None:
     """Fire no more until it is resumed."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", changes=True)
 def resume(name: Name) -> None:
     """Go on from now."""
 
 
-@declare(triggers, "triggers", jobs=True)
+@declare(triggers, "triggers", jobs=True, changes=True)
 def fire(
     name: Name,
     inputs: Inputs = None,
@@ -70,7 +70,7 @@ def fire(
     """Start a run now, and print its id. Whoever serves its workflow works on it."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", changes=True)
 def backfill(
     name: Name,
     start: Annotated[str, argument("FROM", TIME_HELP)],
@@ -81,6 +81,6 @@ def backfill(
     """Start the runs of past times that have none. They are started by whoever serves."""
 
 
-@declare(triggers, "triggers")
+@declare(triggers, "triggers", changes=True)
 def rm(name: Name) -> None:
     """Remove a trigger. Its runs stay."""

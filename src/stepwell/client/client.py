@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..base.clock import Duration
 from ..base.ids import RunId, new_run_id
-from ..base.words import shown
+from ..base.words import iso, shown
 from ..core.graph import to_frozen
 from ..define import Builder, Workflow
 from ..define.document import Document
@@ -23,6 +23,7 @@ from ..engine.parts import Parts
 from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
 from ..handlers import Handler, Handlers
+from ..history.audit_log import AuditEntry, AuditFilter
 from .events import follow, follow_on_loop, path_of_events
 from .remote import RemoteDocuments, RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
@@ -121,6 +122,11 @@ class Client(Calls):
     def adopt(self, run_id: str) -> Run:
         """The run: the server's workers work on what has not ended."""
         return self.get(run_id)
+
+    def _audit_entries(self, wanted: AuditFilter) -> Iterator[AuditEntry]:
+        asked = {"who": wanted.who, "action": wanted.action, "since": iso(wanted.since)}
+        path = path_of("audit-log") if wanted.run is None else path_of("runs", wanted.run, "audit-log")
+        return map(AuditEntry.of, self.parts.transport.pages(path, **asked))
 
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None

@@ -23,6 +23,7 @@ from ..errors import (
     StepwellError,
     StoreError,
 )
+from ..history.audit_log import FROM, REASON, acting, local_actor
 
 if TYPE_CHECKING:
     import httpx
@@ -74,11 +75,11 @@ class Transport:
     def get(self, path: str, **params: Any) -> Any:
         return self.ask("GET", path, params=params)
 
-    def pages(self, path: str) -> Iterator[Any]:
+    def pages(self, path: str, **params: Any) -> Iterator[Any]:
         """The items of a list, page by page."""
         cursor = None
         while True:
-            page = self.get(path, cursor=cursor, limit=1_000)
+            page = self.get(path, cursor=cursor, limit=1_000, **params)
             yield from page["items"]
             if (cursor := page["next"]) is None:
                 return
@@ -100,7 +101,7 @@ class Transport:
     ) -> Any:
         """The JSON of the answer. Safe requests are repeated when the connection breaks or the server is busy."""
         content = None if body is None else encoded_by_type(body)
-        more = {**(headers or {}), **({} if body is None else {"Content-Type": "application/json"})}
+        more = {**(headers or {}), **_origin(), **({} if body is None else {"Content-Type": "application/json"})}
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
         again = repeatable or method in SAFE_TO_REPEAT
         for turn in range(TRIES):
@@ -147,6 +148,12 @@ class Transport:
                 answer.read()
                 self.result(answer)
             yield answer.iter_lines()
+
+
+def _origin() -> dict[str, str]:
+    """The headers that tell the server what a request is made with, and why."""
+    actor, reason = acting() or (local_actor("python"), None)
+    return {FROM: actor.via, **({} if reason is None else {REASON: quote(reason)})}
 
 
 def unreachable(url: str, error: BaseException) -> ServerError:

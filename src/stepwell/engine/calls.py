@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Literal, Self, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import RunId
+from ..base.words import shown
 from ..core.model import ListRuns, RunStatus
 from ..core.store import Store, reader
 from ..define.document import Document
+from ..errors import InputError
+from ..history.audit_log import AuditEntry, AuditFilter
 from ..history.comparing import Comparison
 from .checking import check_page, check_prefix, checked_limit, checked_status, checked_tags, checked_time
 from .documents import SavedDocument, StoredWorkflow
@@ -175,6 +179,31 @@ class Calls(ABC):
     def activate(self, version: str) -> SavedDocument:
         """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
         return self.parts.documents.activate(version)
+
+    def audit_log(
+        self,
+        run: Run | str | None = None,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        since: datetime | timedelta | None = None,
+        limit: int = 100,
+    ) -> list[AuditEntry]:
+        """Who asked for what, when, from where and why: of one run, or of everything, the newest first.
+
+            for entry in engine.audit_log(run):
+                print(entry.who, entry.action, entry.reason)
+
+        What a person, a token or a trigger asks for is there, and every request to a run; not what a program starts.
+        """
+        if type(limit) is not int or limit < 1:
+            raise InputError(f"limit={shown(limit)}: expected a whole number of at least 1")
+        run_id = run.id if isinstance(run, Run) else run
+        wanted = AuditFilter(run_id, who, action, checked_time("since", since))
+        return list(islice(self._audit_entries(wanted), limit))
+
+    @abstractmethod
+    def _audit_entries(self, wanted: AuditFilter) -> Iterator[AuditEntry]: ...
 
     def workflows(self) -> list[StoredWorkflow]:
         """The documents that are stored, by name."""

@@ -13,9 +13,11 @@ from ..core.store import Store, reader, versions
 from ..define.document import Document
 from ..errors import InputError, StoreCorrupt
 from ..handlers import Handlers
+from ..history.audit_log import noted
 from .recent import Recent
 
 if TYPE_CHECKING:
+    from ..answers.audit_log import TargetKind
     from ..answers.workflows import SavedRecord, VersionRecord, WorkflowDetail, WorkflowRecord
 
 DocumentKind: TypeAlias = Literal["document", "pipeline"]
@@ -71,7 +73,8 @@ class Documents:
         """Store a document. The same content is the same version; anything else is a new one."""
         check_document(document)
         declare = self._declaring(document)
-        saved = versions.save_version(self._store, self.kind, document.name, document.digest, document.content)
+        entries = noted("save", self._target, document.name)
+        saved = versions.save_version(self._store, self.kind, document.name, document.digest, document.content, entries)
         if saved.active == saved.number:
             declare()
         return SavedDocument(document.name, saved.number, document.digest, not saved.existed, saved.active)
@@ -79,13 +82,18 @@ class Documents:
     def activate(self, text: str) -> SavedDocument:
         """Make `summarise@2` the version that `summarise` starts; `summarise` alone makes the newest active again."""
         name, number = parted(text)
-        active = versions.activate_version(self._store, self.kind, name, number)
+        entries = noted("activate", self._target, name, version=number)
+        active = versions.activate_version(self._store, self.kind, name, number, entries)
         if active is None:
             raise self._unknown(name, number)
         row = self.row(f"{name}@{active}")
         if self.kind == "document":
             self._declaring(self.document(row))()
         return SavedDocument(name, active, row.digest, False, active)
+
+    @property
+    def _target(self) -> TargetKind:
+        return "workflow" if self.kind == "document" else "pipeline"
 
     def _declaring(self, document: Document) -> Callable[[], object]:
         """Check the triggers that a document declares; the result stores them, and removes those it declared before."""

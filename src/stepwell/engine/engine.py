@@ -17,6 +17,7 @@ from ..base.ids import RunId, new_worker_id
 from ..core.store import Store
 from ..define import Workflow
 from ..handlers import Handler, Handlers
+from ..history.audit_log import AuditEntry, AuditFilter, read_entries
 from ..stores import open_store, public
 from .bodies.kinds import Limits
 from .calls import Calls
@@ -218,6 +219,9 @@ class Engine(Calls):
         from .triggers import EngineTriggers
 
         return EngineTriggers(self.parts)
+
+    def _audit_entries(self, wanted: AuditFilter) -> Iterator[AuditEntry]:
+        return read_entries(self.store, wanted)
 
     def events(
         self, run: Run | str | None = None, last: str | None = None, *, until: Literal["ended"] | None = None

@@ -11,11 +11,12 @@ from ..base.codec import MAX_BYTES, encode
 from ..base.ids import Digest, RunId, checked_run_id, new_run_id
 from ..core.graph import Graph
 from ..core.kernel.layout import add_graph
-from ..core.model import Create, Created, GetRun, Hint, ListJournal, Op, Receipt, Refusal, Refused, RunRow
+from ..core.model import Create, Created, GetRun, Hint, ListJournal, Op, PutRecord, Receipt, Refusal, Refused, RunRow
 from ..core.store import Store, reader
 from ..define import Builder, Definition, Workflow
 from ..define.document import Document
 from ..errors import InputError, RunConflict
+from ..history.audit_log import noted
 from .bodies.held import RunFacts
 from .bodies.transaction import no_transactions
 from .checking import check_text, check_whole, checked_limit, checked_tags
@@ -150,14 +151,17 @@ class Starting:
         ops: list[Op] = []
         for definition, _ in items:
             ops += self._graph_ops(definition)
-        ops += [create for _, create in items]
+        notes = [noted("start", "run", create.run_id, workflow=create.workflow) for _, create in items]
+        for (_, create), entries in zip(items, notes, strict=True):
+            ops += [create, *entries]
         # A run that exists may have another graph, so nothing of it is claimed before the answer is known.
         small = all(len(definition.graph) <= self._store.limits.nodes for definition, _ in items)
         facts = tuple(facts_of(definition, create) for definition, create in items) if fresh and small else ()
-        receipts = self._commit(ops, facts)[-len(items) :]
+        answers = self._commit(ops, facts)
+        receipts = [receipt for op, receipt in zip(ops, answers, strict=True) if type(op) is Create]
         started = [
-            self._started(definition, create, receipt, known=bool(facts))
-            for (definition, create), receipt in zip(items, receipts, strict=True)
+            self._started(definition, create, receipt, entries, known=bool(facts))
+            for (definition, create), receipt, entries in zip(items, receipts, notes, strict=True)
         ]
         if self._runner is None and self._store.needs_hints:
             queues = {lane.queue for definition, _ in items for lane in definition.graph.lanes}
@@ -165,11 +169,14 @@ class Starting:
             self._store.send_hint(Hint(queues=tuple(sorted(queues)), started=named))
         return started
 
-    def _started(self, definition: Definition, create: Create, receipt: Receipt, *, known: bool) -> RunId:
+    def _started(
+        self, definition: Definition, create: Create, receipt: Receipt, entries: list[PutRecord], *, known: bool
+    ) -> RunId:
         if isinstance(receipt, Refused) and receipt.reason in (Refusal.UNKNOWN, Refusal.INCOMPLETE):
             # The graph was collected meanwhile, or somebody else has not stored it whole yet. In one batch with what needs it,
             # nobody can collect it in between.
-            receipt = self._commit([*add_graph(definition.graph, definition.workflow), create], ())[-1]
+            graph_ops = add_graph(definition.graph, definition.workflow)
+            receipt = self._commit([*graph_ops, create, *entries], ())[-1 - len(entries)]
             known = False  # the scheduler forgot the run when it was refused
         if isinstance(receipt, Refused) and receipt.reason is Refusal.INVALID:
             raise InputError(f"run {create.run_id} of {create.workflow} cannot be stored: {receipt.detail}")

@@ -16,6 +16,7 @@ from ..define import Builder, Target, Workflow
 from ..define.document.inputs import checked_input
 from ..define.types.input_schema import input_schema
 from ..errors import DefinitionError, DocumentError, InputError, MissingJob, RunConflict, TriggerError
+from ..history.audit_log import Actor, acting_as
 from ..triggers.book import StoredTrigger, Triggers, calendar_clock
 from ..triggers.definition import Trigger
 from ..triggers.firing import Firing, NotHere
@@ -99,7 +100,8 @@ class EngineTriggers(Triggers):
         pipeline has that as an object.
         """
         run_id = f"{trigger.name}:state-{key}"
-        self.start_run(make_start(trigger, state, run_id, self._now(), {"state": event}), target)
+        with acting_as(Actor(trigger.name, "trigger")):
+            self.start_run(make_start(trigger, state, run_id, self._now(), {"state": event}), target)
         return run_id
 
     def load(self, file: str | os.PathLike[str]) -> list[Trigger]:

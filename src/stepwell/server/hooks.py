@@ -9,6 +9,7 @@ from ..core.store import reader
 from ..engine import Engine
 from ..errors import InputError, MissingSecret, StepwellError
 from ..handlers import Handlers
+from ..history.audit_log import Actor, acting_as
 from ..triggers.definition import Trigger
 from ..triggers.firing import NotHere
 from ..triggers.kinds import Webhook
@@ -52,7 +53,7 @@ class Hooks:
                 state,
                 WebhookRequest(body, headers, query),
                 secret=self._secret(trigger, when),
-                start=lambda start: start_by(self._worker, self._engine, start),
+                start=lambda start: self._start(trigger.name, start),
                 now=self._engine.store.now(),
                 admit=lambda: self._rates.admit(trigger.name, when.rate_per_minute),
             )
@@ -63,6 +64,10 @@ class Hooks:
             raise HttpProblem(
                 error.status, str(error) if error.status != 401 else UNKNOWN, headers=headers_of
             ) from None
+
+    def _start(self, name: str, start: Start) -> bool:
+        with acting_as(Actor(name, "trigger")):
+            return start_by(self._worker, self._engine, start)
 
     def _find(self, name: str) -> tuple[Trigger, TriggerState, Webhook] | None:
         store = self._engine.store

@@ -16,7 +16,9 @@ from pydantic import TypeAdapter
 from .. import answers
 from ..answers.problem import ProblemRecord
 from ..answers.reports import ReplayOutcome
+from ..history.audit_log import MAX_REASON, REASON
 from ..triggers.kinds import AnyTrigger
+from .routes import SCOPE
 
 _REFERENCE = "#/components/schemas/{model}"
 _PARAMETERS = {
@@ -43,6 +45,15 @@ _PARAMETERS = {
 """What parameters are whose routes do not say it: those of paths by the part before, those of queries by name."""
 
 
+_REASON = {
+    "name": REASON,
+    "in": "header",
+    "required": False,
+    "description": "Why; it is kept in the audit log. UTF-8, as percent-encoding writes it or plain.",
+    "schema": {"type": "string", "maxLength": MAX_REASON},
+}
+
+
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document: made once."""
     if app.openapi_schema is None:
@@ -59,7 +70,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         components["schemas"] = dict(sorted(schemas.items()))
         _describe(schemas)
         for path, operations in document["paths"].items():
-            for operation in operations.values():
+            for method, operation in operations.items():
+                if method != "get" and SCOPE in operation:
+                    operation.setdefault("parameters", []).append(dict(_REASON))
                 _clean_operation(path, operation)
         _drop_titles(document)
         document = _with_plain_names(document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -12,6 +12,7 @@ from ..base.words import shown, suggestion
 from ..core.model import PutRecord, RecordPut, RecordRow, VersionRow
 from ..core.store import Store, reader, versions
 from ..errors import InputError, StoreCorrupt
+from ..history.audit_log import noted
 from .deciding import decide
 from .definition import Trigger
 from .firing import NotHere, Starter
@@ -137,7 +138,9 @@ class Triggers:
             else:
                 state = self._changed(row, trigger, saved.number, now, declared_in)
                 state = state.changed(declared_in=declared_in, paused=state.paused if paused is None else paused)
-            if self._put(trigger.name, row, state):
+            same = row is not None and TriggerState.decoded(row.value) == state
+            entries = () if same else noted("add", "trigger", trigger.name, version=state.version)
+            if self._put(trigger.name, row, state, entries):
                 return StoredTrigger(trigger, state, now)
         raise _contended(trigger.name)
 
@@ -167,7 +170,7 @@ class Triggers:
 
     def pause(self, name: str) -> StoredTrigger:
         """Stop firing until it is resumed. Runs that were decided before are still started."""
-        return self._change(name, lambda state, now: state.changed(paused=True))
+        return self._change(name, lambda state, now: state.changed(paused=True), noted("pause", "trigger", name))
 
     def resume(self, name: str) -> StoredTrigger:
         """Continue from now. Times that passed meanwhile are not caught up; `backfill` can start them."""
@@ -175,13 +178,14 @@ class Triggers:
         def resumed(state: TriggerState, now: int) -> TriggerState:
             return state.changed(paused=False, mark=max(state.mark, now), since=now) if state.paused else state
 
-        return self._change(name, resumed)
+        return self._change(name, resumed, noted("resume", "trigger", name))
 
     def remove(self, name: str) -> None:
         """Forget a trigger. Runs that it started, and the versions of its definition, stay."""
+        entries = noted("remove", "trigger", name)
         for _ in range(_TRIES):
             row = self._row(name)
-            (receipt,) = self._store.commit([PutRecord(RECORD, name, None, expected=row.version)])
+            receipt, *_ = self._store.commit([PutRecord(RECORD, name, None, expected=row.version), *entries])
             if isinstance(receipt, RecordPut):
                 return
         raise _contended(name)
@@ -242,7 +246,8 @@ class Triggers:
         if len(times) > MAX_BACKFILL:
             raise InputError(f"more than {MAX_BACKFILL:,} times: choose a shorter range")
         if not dry_run and times:
-            self._change(name, lambda state, _: _with_backfill(state, Backfill(start - 1, end - 1)))
+            entries = noted("backfill", "trigger", name, start=time_text(start), end=time_text(end))
+            self._change(name, lambda state, _: _with_backfill(state, Backfill(start - 1, end - 1)), entries)
         return times
 
     # Inside
@@ -262,18 +267,21 @@ class Triggers:
             raise InputError(f"there is no trigger {shown(name)}; {suggestion(name, names, none, most=20)}")
         return row
 
-    def _change(self, name: str, change: Callable[[TriggerState, int], TriggerState]) -> StoredTrigger:
+    def _change(
+        self, name: str, change: Callable[[TriggerState, int], TriggerState], entries: Sequence[PutRecord] = ()
+    ) -> StoredTrigger:
+        """`entries`: what the audit log gets of it."""
         for _ in range(_TRIES):
             row = self._row(name)
             before = self.stored(row)
             state = change(before.state, self._time_for(before.trigger))
-            if state == before.state or self._put(name, row, state):
+            if state == before.state or self._put(name, row, state, entries):
                 return before._replace(state=state)
         raise _contended(name)
 
-    def _put(self, name: str, row: RecordRow | None, state: TriggerState) -> bool:
+    def _put(self, name: str, row: RecordRow | None, state: TriggerState, entries: Sequence[PutRecord] = ()) -> bool:
         expected = 0 if row is None else row.version
-        (receipt,) = self._store.commit([PutRecord(RECORD, name, state.encoded(), expected=expected)])
+        receipt, *_ = self._store.commit([PutRecord(RECORD, name, state.encoded(), expected=expected), *entries])
         self._told()
         return isinstance(receipt, RecordPut)
 

@@ -19,6 +19,7 @@ from ..core.model import GetOutputs, GetRun, ListEnded, NodeStatus, PutRecord, R
 from ..core.model.outputs import output_of
 from ..core.store import Store, reader, versions
 from ..errors import InputError, StepwellError, StoreCorrupt, StoreError
+from ..history.audit_log import Actor, acting_as
 from .deciding import RETRY_AFTER, Decision, decide, next_look
 from .definition import Trigger
 from .rendering import Start, make_start, run_id_at
@@ -229,7 +230,8 @@ class Firing:
         for time in state.pending:
             run_id = run_id_at(trigger.name, time)
             try:
-                self._start(make_start(trigger, state, run_id, time))
+                with acting_as(Actor(trigger.name, "trigger")):
+                    self._start(make_start(trigger, state, run_id, time))
             except NotHere as error:
                 self._leave(trigger, error)
                 return None
@@ -255,7 +257,8 @@ class Firing:
             try:
                 names = {"run": ended.names(trigger)}
                 start = make_start(trigger, state, ended.start_id(trigger.name), ended.at, names)
-                is_new = self._start(start)
+                with acting_as(Actor(trigger.name, "trigger")):
+                    is_new = self._start(start)
             except NotHere as error:
                 self._ended.hold(row.key, ended)
                 self._leave(trigger, error)

@@ -96,6 +96,64 @@ def test_a_large_record_comes_back_as_it_was(store: Store) -> None:
         assert row.value == value
 
 
+def _followed(store: Store, *ops: Op) -> bool:
+    """Whether a record is put that follows these ops."""
+    key = str(len(list(reader.all_records(store, "noted"))))
+    *_, receipt = store.commit([*ops, PutRecord("noted", key, b"", follows=True)])
+    if isinstance(receipt, Refused):
+        assert receipt == Refused(Refusal.CONFLICT)
+        assert reader.get_record(store, "noted", key) is None
+        return False
+    assert isinstance(receipt, RecordPut)
+    assert reader.get_record(store, "noted", key) == RecordRow(key, receipt.version, b"")
+    return True
+
+
+def test_what_is_noted_of_a_change_is_there_only_with_the_change(store: Store) -> None:
+    of = graph(a="")
+    store.commit(add_graph(of))
+    assert not _followed(store)
+    assert not _followed(store, create(graph(another="")))
+    assert _followed(store, create(of))
+    assert not _followed(store, create(of))
+    assert not _followed(store, create(of, input=b"1"))
+    assert _followed(store, create(of), create(of, "run-2"))
+    assert not _followed(store, create(of, "run-3"), create(of))
+    assert not _followed(store, create(of, "a NUL \u0000"))
+    assert not _followed(store, AddNodes(RUN, 0))
+    assert not _followed(store, AddNodes(RunId("nothing"), 0))
+    assert not _followed(store, gate_op(allowed=(RunStatus.PAUSED,)))
+    assert _followed(store, gate_op())
+    assert not _followed(store, gate_op(token="another"))
+    assert not _followed(store, Delete(RUN))
+    end = Rewrite(RUN, TOKEN, (changed(node(store, 0), NodeStatus.CANCELLED),), Finish(RunStatus.CANCELLED, False))
+    assert not _followed(store, end._replace(token=GateToken("another")))
+    assert _followed(store, end)
+    assert not _followed(store, gate_op())
+    assert _followed(store, Delete(RUN))
+    assert not _followed(store, Sweep())
+
+
+def test_what_is_noted_of_another_record_is_there_only_with_it(store: Store) -> None:
+    assert _followed(store, PutRecord("token", "a", b"", expected=0))
+    assert not _followed(store, PutRecord("token", "a", b"1", expected=0))
+    refused_follower = PutRecord("token", "b", b"", expected=0, follows=True)
+    assert not _followed(store, PutRecord("token", "a", b"1", expected=0), refused_follower)
+    assert _followed(store, PutRecord("token", "a", b""), refused_follower)
+
+
+def test_a_change_that_is_asked_for_again_is_noted_once(store: Store) -> None:
+    of = graph(a="")
+    store.commit(add_graph(of))
+    for op in (create(of), gate_op()):
+        batch = [op, PutRecord("noted", type(op).__name__, b"{}", follows=True)]
+        store.commit(batch)
+        there = reader.get_record(store, "noted", type(op).__name__)
+        assert there is not None
+        store.commit(batch)
+        assert reader.get_record(store, "noted", type(op).__name__) == there
+
+
 def test_a_record_that_not_every_store_can_keep_is_refused(store: Store) -> None:
     for text in ("a NUL \u0000", "half a character \ud800", "long" * 200):
         for op in (PutRecord("token", text, b""), PutRecord(text, "a", b"")):

@@ -8,10 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...base.clock import microseconds
-from ...core.model import TERMINAL_RUNS, Delete, Deleted, RunRow, RunStatus, Sweep
+from ...core.model import TERMINAL_RUNS, Delete, Deleted, Op, PutRecord, RunRow, RunStatus, Sweep
 from ...core.store import Store, reader
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
+from ...history.audit_log import count_before, noted, prune
 from ..connect import Connection
 from ..find import find_run
 from ..show.advice import advised
@@ -48,24 +49,26 @@ def _when_cancelled(store: Store, row: RunRow, grace: float) -> RunStatus:
         store.commit([Sweep()])
 
 
-def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_json: bool) -> None:
+def gc(connection: Connection, *, older_than: str, keep: int, audit_log: str, dry_run: bool, as_json: bool) -> None:
     from ...engine.procedures.collect_graphs import collect_graphs, unneeded_graphs
 
-    age = parse_age(older_than)
+    age, entry_age = parse_age(older_than), parse_age(audit_log)
     with connection.store() as store:
         now = store.now()
         newest = {row.id for row in islice(reader.all_runs(store, *TERMINAL_RUNS), keep)}
         old = reader.all_runs(store, *TERMINAL_RUNS, ended_before=now - microseconds(age), limit=_PAGE)
         rows = [row for row in old if row.id not in newest]
         if not dry_run:
-            rows = _deleted(store, rows)
+            rows = _deleted(store, rows, noted("gc", "store", "runs", older_than=older_than, keep=keep))
         graphs = sum(1 for _ in unneeded_graphs(store)) if dry_run else collect_graphs(store)
+        entries = (count_before if dry_run else prune)(store, time.time_ns() // 1_000 - microseconds(entry_age))
         if as_json:
             record: DeletedRuns = {
                 "dry_run": dry_run,
                 "deleted": 0 if dry_run else len(rows),
                 "runs": [run_record(StoredRun(store, row)) for row in rows],
                 "graphs": graphs,
+                "audit_log": entries,
             }
             say(json_text(record))
             return
@@ -75,15 +78,22 @@ def gc(connection: Connection, *, older_than: str, keep: int, dry_run: bool, as_
         say(f"and {count(len(rows) - _SHOWN_UP_TO, 'more run')}")
     done = "would delete" if dry_run else "deleted"
     unused = f", and {count(graphs, 'graph')} that no run has" if graphs else ""
-    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago{unused}")
+    log = f", and {entries:,} {'entry' if entries == 1 else 'entries'} of the audit log" if entries else ""
+    say(f"{done} {count(len(rows), 'run')} that ended more than {older_than} ago{unused}{log}")
 
 
-def _deleted(store: Store, rows: Sequence[RunRow]) -> list[RunRow]:
-    """Delete runs, many small ones in a commit, and return them. A run that was retried meanwhile is kept."""
+def _deleted(store: Store, rows: Sequence[RunRow], entries: Sequence[PutRecord]) -> list[RunRow]:
+    """Delete runs, many small ones in a commit, and return them. A run that was retried meanwhile is kept.
+
+    `entries`: what the audit log gets of it, once, with the first run that is deleted.
+    """
     gone: list[RunRow] = []
     for batch in _batches(rows):
         while batch:
-            receipts = store.commit([Delete(row.id) for row in batch])
+            ops: list[Op] = []
+            for row in batch:
+                ops += [Delete(row.id), *entries]
+            receipts = store.commit(ops)[:: 1 + len(entries)]
             answers = [
                 (row, receipt) for row, receipt in zip(batch, receipts, strict=True) if isinstance(receipt, Deleted)
             ]

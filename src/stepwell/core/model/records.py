@@ -1,4 +1,4 @@
-"""Small records that are no part of a run (tokens of the server, triggers): a key, a value, and a version to compare."""
+"""Small records that are no part of a run (tokens, triggers, the audit log): a key, a value, and a version to compare."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class PutRecord(NamedTuple):
     key: str
     value: bytes | None
     expected: int | None = None
+    follows: bool = False
+    """Only if the op before it in the batch has changed something; refused as CONFLICT otherwise, also where nothing is before
+    it. So what is noted of a change is there if and only if the change is."""
 
 
 class RecordPut(NamedTuple):

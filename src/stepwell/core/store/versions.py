@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...base.words import shown
 from ...errors import InputError, StoreBusy, StoreCorrupt
@@ -25,11 +25,19 @@ _TRIES = 100
 """Each means that another caller changed the same name in between."""
 
 
-def save_version(store: Store, kind: VersionKind, name: str, digest: str, content: bytes) -> VersionSaved:
+def save_version(
+    store: Store,
+    kind: VersionKind,
+    name: str,
+    digest: str,
+    content: bytes,
+    entries: Sequence[PutRecord] = (),
+) -> VersionSaved:
     """Store a definition as the next version of its name, unless a version with this digest exists. The newest version is
     active unless another was chosen.
 
-    Index and content are one commit. Of two savers at once the second finds another index, and saves again after it.
+    All is one commit, with `entries`, which the audit log gets. Of two savers at once the second finds another index, and saves
+    again after it.
     """
     wrong = refuse_values(PutRecord(VERSION_INDEX[kind], name, content))
     if wrong is not None:
@@ -41,21 +49,25 @@ def save_version(store: Store, kind: VersionKind, name: str, digest: str, conten
             return VersionSaved(number, True, index.active)
         entry = IndexEntry(digest, len(content), store.now())
         index = index._replace(entries=(*index.entries, entry))
-        if _put(store, kind, index, expected, PutRecord(VERSION_CONTENT[kind], digest, content)):
+        if _put(store, kind, index, expected, *entries, PutRecord(VERSION_CONTENT[kind], digest, content)):
             return VersionSaved(len(index.entries), False, index.active)
     raise _contended(kind, name)
 
 
-def activate_version(store: Store, kind: VersionKind, name: str, number: int | None) -> int | None:
+def activate_version(
+    store: Store, kind: VersionKind, name: str, number: int | None, entries: Sequence[PutRecord] = ()
+) -> int | None:
     """Choose the active version of a name and return it; with None it is the newest again, also of those to come. None if
-    there is no such version.
+    there is no such version. `entries`: what the audit log gets of it.
     """
     for _ in range(_TRIES):
         index, expected = _index(store, kind, name)
         if not index.has(number):
             return None
+        if index.chosen == number:
+            return index.active
         index = index._replace(chosen=number)
-        if _put(store, kind, index, expected):
+        if _put(store, kind, index, expected, *entries):
             return index.active
     raise _contended(kind, name)
 
@@ -104,7 +116,7 @@ def _index(store: Store, kind: VersionKind, name: str) -> tuple[VersionIndex, in
 
 
 def _put(store: Store, kind: VersionKind, index: VersionIndex, expected: int, *others: PutRecord) -> bool:
-    """Whether the index was as expected."""
+    """Whether the index was as expected. What follows it comes first of the others."""
     receipt, *_ = store.commit([PutRecord(VERSION_INDEX[kind], index.name, index.encoded(), expected), *others])
     return isinstance(receipt, RecordPut)
 

@@ -97,6 +97,7 @@ class AsyncCalls(Wrapper[Any]):
     save = awaited(Calls.save)
     activate = awaited(Calls.activate)
     workflows = awaited(Calls.workflows, reads=True)
+    audit_log = awaited(Calls.audit_log, reads=True)
 
     @cached_property
     def triggers(self) -> AsyncTriggers:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core.model import Settle
 from ...errors import Stopped
+from ...history.audit_log import nobody_acts
 from .attempt import Attempt, leave_body
 from .executor import Executor, WorkerPort
 from .held import Held
@@ -141,6 +142,7 @@ class LoopBodies(Executor):
             )
 
     def _begin(self, bodies: list[Held]) -> None:
+        nobody_acts()  # whoever had a body begin does not ask for what it does
         if self._given_is_gone:
             self._give_back(bodies)
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ...base.clock import SECOND
 from ...base.codec import decode
 from ...base.ids import RunId
-from ...core.model import Create, Created, GetRun, HeldGate, Refused, RunRow
+from ...core.model import Create, Created, GetRun, HeldGate, PutRecord, Refused, RunRow
 from ...core.model.origin import made_from, origin_of
 from ...core.store import Store, reader
 from ...errors import RunBusy, RunConflict
@@ -18,9 +19,12 @@ from .procedure import Commit, Procedure, Read, carry_out
 _LOADING = ("load", "fork")
 
 
-def create_fork(create: Create) -> Procedure[RunId]:
-    """Create a fork and share what its origin has done, unless somebody else is doing so. Repeating it gives the same run."""
-    (receipt,) = yield Commit([create])
+def create_fork(create: Create, entries: Sequence[PutRecord] = ()) -> Procedure[RunId]:
+    """Create a fork and share what its origin has done, unless somebody else is doing so. Repeating it gives the same run.
+
+    `entries`: what the audit log gets of it.
+    """
+    receipt, *_ = yield Commit([create, *entries])
     if isinstance(receipt, Refused):
         raise RunConflict(f"run {receipt.detail} exists already, with another workflow or input", run_id=create.run_id)
     assert isinstance(receipt, Created)
@@ -36,9 +40,9 @@ def create_fork(create: Create) -> Procedure[RunId]:
     return receipt.run_id
 
 
-def begin_fork(store: Store, create: Create) -> RunId:
+def begin_fork(store: Store, create: Create, entries: Sequence[PutRecord] = ()) -> RunId:
     """The same, but wait for somebody else who is doing it; if they died, finish it when their lease is over."""
-    run_id = carry_out(store, create_fork(create))
+    run_id = carry_out(store, create_fork(create, entries))
     deadline = time.monotonic() + GATE_LEASE / SECOND + 5
     while True:
         row = reader.require_run(store, run_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...base.codec import decode, encode, sha256
@@ -12,8 +12,9 @@ from ...core.kernel import healing, plans
 from ...core.kernel.importing import import_problems
 from ...core.kernel.layout import add_graph
 from ...core.kernel.plans import NotNow, Plan, unchanged
-from ...core.model import RUN_VERBS, GetRun, NodeRow, Receipt, Refused, RunNews, RunRow, ops, receipts
+from ...core.model import RUN_VERBS, GetRun, NodeRow, PutRecord, Receipt, Refused, RunNews, RunRow, ops, receipts
 from ...errors import RunBusy, RunConflict, RunNotFound, StoreCorrupt
+from ...history.audit_log import withdrawn
 from .forking import share_all
 from .procedure import AskLimits, Commit, Procedure, Read, all_nodes, load_graph, news_of
 
@@ -44,6 +45,7 @@ def switch_graph(
     pinned: bool = False,
     accept: bool = False,
     trusted: bool = True,
+    entries: Sequence[PutRecord] = (),
 ) -> Procedure[RunNews | None]:
     """Switch a run to another graph; None when its status does not allow it.
 
@@ -63,7 +65,8 @@ def switch_graph(
     ((chunk, *_),) = yield AskLimits()
     for op in add_graph(arranged, run.workflow, chunk=chunk):
         yield Commit([op])
-    return (yield from enact(ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)))
+    gate = ask(run.id, purpose, base=current.digest, digest=arranged.digest, accept=accept)
+    return (yield from enact(gate, entries))
 
 
 def finish(held: receipts.HeldGate) -> Procedure[RunNews | None]:
@@ -91,9 +94,10 @@ def load(run_id: RunId, start: int = 0) -> Procedure[None]:
         start = receipt.loaded
 
 
-def delete(run_id: RunId) -> Procedure[None]:
+def delete(run_id: RunId, entries: Sequence[PutRecord] = ()) -> Procedure[None]:
+    """`entries`: what the audit log gets of it."""
     while True:
-        (receipt,) = yield Commit([ops.Delete(run_id)])
+        receipt, *_ = yield Commit([ops.Delete(run_id), *entries])
         if isinstance(receipt, Refused):
             raise RunConflict(
                 f"run {run_id} is {receipt.detail}; only an ended run can be deleted: cancel it first", run_id=run_id
@@ -102,14 +106,17 @@ def delete(run_id: RunId) -> Procedure[None]:
             return
 
 
-def enact(gate: ops.Gate) -> Procedure[RunNews | None]:
-    """Hold the gate and apply the plan for its purpose; if rows change meanwhile, compute it again."""
-    (receipt,) = yield Commit([gate])
+def enact(gate: ops.Gate, entries: Sequence[PutRecord] = ()) -> Procedure[RunNews | None]:
+    """Hold the gate and apply the plan for its purpose; if rows change meanwhile, compute it again.
+
+    `entries`: what the audit log gets of it, unless the plan gives up.
+    """
+    receipt, *_ = yield Commit([gate, *entries])
     if isinstance(receipt, Refused) and receipt.reason in _LEFT and not gate.resume:
         news = yield from _finish_what_was_left(gate)
         if news is not None:
             return news
-        (receipt,) = yield Commit([gate])
+        receipt, *_ = yield Commit([gate, *entries])
     if isinstance(receipt, Refused):
         if receipt.reason is receipts.Refusal.UNKNOWN:
             raise RunNotFound(gate.run_id)
@@ -123,7 +130,7 @@ def enact(gate: ops.Gate) -> Procedure[RunNews | None]:
         plan = yield from _plan(gate, run, begun=begun)
         begun = True
         if isinstance(plan, NotNow):
-            yield from _apply(gate, Plan([], unchanged(run)))
+            yield from _apply(gate, Plan([], unchanged(run)), withdrawn(entries))
             raise RunConflict(f"run {gate.run_id}: {plan.message}", run_id=gate.run_id)
         answer = yield from _apply(gate, plan)
         if isinstance(answer, receipts.Rewritten):
@@ -238,8 +245,8 @@ def _obstacle(
     return NotNow(possible_rename)
 
 
-def _apply(gate: ops.Gate, plan: Plan) -> Procedure[Receipt]:
-    """Apply the changes chunk by chunk; the last chunk also finishes."""
+def _apply(gate: ops.Gate, plan: Plan, more: Sequence[PutRecord] = ()) -> Procedure[Receipt]:
+    """Apply the changes chunk by chunk; the last chunk also finishes, and `more` goes with it."""
     changes = tuple(plan.changes)
     ((chunk, *_),) = yield AskLimits()
     last = max(0, len(changes) - 1) // chunk * chunk
@@ -249,7 +256,7 @@ def _apply(gate: ops.Gate, plan: Plan) -> Procedure[Receipt]:
             return receipt
     rows = changes[last:] + plan.holds_while
     while True:
-        (receipt,) = yield Commit([ops.Rewrite(gate.run_id, gate.token, rows, plan.finish)])
+        receipt, *_ = yield Commit([ops.Rewrite(gate.run_id, gate.token, rows, plan.finish), *more])
         if not isinstance(receipt, receipts.Rewritten) or receipt.finished:
             return receipt  # type: ignore[no-any-return]
         rows = plan.holds_while  # the rest is written; opening the gate of a large run takes several commits

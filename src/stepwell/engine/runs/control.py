@@ -1,4 +1,7 @@
-"""The verbs of a run. With `dry_run=True` most of them only say what they would do."""
+"""The verbs of a run. With `dry_run=True` most of them only say what they would do.
+
+The `reason` is kept in the audit log with who asked; see docs/security.md.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from ...core.model.origin import ForkOrigin, origin_of
 from ...core.store import reader
 from ...define.document.checking import with_templates_read
 from ...errors import GraphError, InputError, RunConflict
+from ...history.audit_log import asking
 from ..checking import check_step, checked_changes, checked_seconds
 from ..parts import Parts
 from ..procedures.forking import fork_arguments, preview_fork
@@ -47,12 +51,22 @@ class Controls:
 
     @overload
     def retry(
-        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+        self: Self,
+        *,
+        accept: bool = ...,
+        input: Mapping[str, Any] | None = ...,
+        reason: str | None = ...,
+        dry_run: Literal[False] = ...,
     ) -> Self: ...
     @overload
-    def retry(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def retry(self, *, reason: str | None = ..., dry_run: Literal[True]) -> list[Touched]: ...
     def retry(
-        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+        self: Self,
+        *,
+        accept: bool = False,
+        input: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
     ) -> Self | list[Touched]:
         """Run again only what did not complete. The run goes on in this engine, if it has a runner.
 
@@ -63,48 +77,74 @@ class Controls:
         """
         values = checked_changes(input)
         gate = ask(self.id, "retry")
-        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
+        with asking(reason):
+            return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
 
     @overload
-    def reattempt(self: Self, node: str, *, cascade: bool = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def reattempt(
+        self: Self, node: str, *, cascade: bool = ..., reason: str | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
     @overload
-    def reattempt(self, node: str, *, cascade: bool = ..., dry_run: Literal[True]) -> list[Touched]: ...
-    def reattempt(self: Self, node: str, *, cascade: bool = False, dry_run: bool = False) -> Self | list[Touched]:
+    def reattempt(
+        self, node: str, *, cascade: bool = ..., reason: str | None = ..., dry_run: Literal[True]
+    ) -> list[Touched]: ...
+    def reattempt(
+        self: Self, node: str, *, cascade: bool = False, reason: str | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
         """Run an ended node again, even one that completed, with what failed or was cancelled below it.
 
         That is refused while something below it is running, and if something below it has completed, unless `cascade=True` runs
         that again as well. `fork` does the same in a new run.
         """
         gate = ask_to_reattempt(self.id, self._index_of(node), cascade=cascade)
-        return self._preview(gate) if dry_run else self._go_on(gate)
+        with asking(reason):
+            return self._preview(gate) if dry_run else self._go_on(gate)
 
     @overload
-    def cancel(self: Self, *, grace_seconds: Duration = ..., dry_run: Literal[False] = ...) -> Self: ...
+    def cancel(
+        self: Self, *, grace_seconds: Duration = ..., reason: str | None = ..., dry_run: Literal[False] = ...
+    ) -> Self: ...
     @overload
-    def cancel(self, *, grace_seconds: Duration = ..., dry_run: Literal[True]) -> list[Touched]: ...
-    def cancel(self: Self, *, grace_seconds: Duration = 5.0, dry_run: bool = False) -> Self | list[Touched]:
+    def cancel(
+        self, *, grace_seconds: Duration = ..., reason: str | None = ..., dry_run: Literal[True]
+    ) -> list[Touched]: ...
+    def cancel(
+        self: Self, *, grace_seconds: Duration = 5.0, reason: str | None = None, dry_run: bool = False
+    ) -> Self | list[Touched]:
         """Start nothing more, ask running bodies to stop, and fence them after the grace."""
         grace = microseconds(checked_seconds("grace_seconds", grace_seconds))
         gate = ask(self.id, "cancel", grace=grace)
-        return self._preview(gate) if dry_run else self._ask(gate)
+        with asking(reason):
+            return self._preview(gate) if dry_run else self._ask(gate)
 
     @overload
-    def pause(self: Self, *, dry_run: Literal[False] = ...) -> Self: ...
+    def pause(self: Self, *, reason: str | None = ..., dry_run: Literal[False] = ...) -> Self: ...
     @overload
-    def pause(self, *, dry_run: Literal[True]) -> list[Touched]: ...
-    def pause(self: Self, *, dry_run: bool = False) -> Self | list[Touched]:
+    def pause(self, *, reason: str | None = ..., dry_run: Literal[True]) -> list[Touched]: ...
+    def pause(self: Self, *, reason: str | None = None, dry_run: bool = False) -> Self | list[Touched]:
         """Start nothing more until `resume()`. Running bodies may end, and are recorded."""
         gate = ask(self.id, "pause")
-        return self._preview(gate) if dry_run else self._ask(gate)
+        with asking(reason):
+            return self._preview(gate) if dry_run else self._ask(gate)
 
     @overload
     def resume(
-        self: Self, *, accept: bool = ..., input: Mapping[str, Any] | None = ..., dry_run: Literal[False] = ...
+        self: Self,
+        *,
+        accept: bool = ...,
+        input: Mapping[str, Any] | None = ...,
+        reason: str | None = ...,
+        dry_run: Literal[False] = ...,
     ) -> Self: ...
     @overload
-    def resume(self, *, dry_run: Literal[True]) -> list[Touched]: ...
+    def resume(self, *, reason: str | None = ..., dry_run: Literal[True]) -> list[Touched]: ...
     def resume(
-        self: Self, *, accept: bool = False, input: Mapping[str, Any] | None = None, dry_run: bool = False
+        self: Self,
+        *,
+        accept: bool = False,
+        input: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
     ) -> Self | list[Touched]:
         """Go on with a paused run; if a failure paused it, with the nodes that do not need the one that failed.
 
@@ -115,16 +155,18 @@ class Controls:
         """
         values = checked_changes(input)
         gate = ask(self.id, "resume")
-        return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
+        with asking(reason):
+            return self._preview(gate) if dry_run else self._go_on(gate, accept=accept, input=values)
 
-    def freeze(self: Self) -> Self:
+    def freeze(self: Self, *, reason: str | None = None) -> Self:
         """Keep the present graph: the run no longer follows its class."""
         row = reader.require_run(self._parts.store, self.id)
         graph = self._parts.code.graphs.of(row)
-        self._parts.requests.change_graph(row, graph, "freeze")
+        with asking(reason):
+            self._parts.requests.change_graph(row, graph, "freeze")
         return self
 
-    def import_graph(self: Self, data: str | bytes | Mapping[str, Any]) -> Self:
+    def import_graph(self: Self, data: str | bytes | Mapping[str, Any], *, reason: str | None = None) -> Self:
         """Go on with an edited graph, in the form that `export_graph()` gives; the run no longer follows its class.
 
         Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
@@ -134,7 +176,8 @@ class Controls:
         problems = import_problems(self._parts.code.graphs.of(row), reader.all_nodes(self._parts.store, self.id), new)
         if problems:
             raise GraphError(problems)
-        self._parts.requests.change_graph(row, new, "import")
+        with asking(reason):
+            self._parts.requests.change_graph(row, new, "import")
         return self
 
     @overload
@@ -144,6 +187,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = ...,
         run_id: str | None = ...,
+        reason: str | None = ...,
         dry_run: Literal[False] = ...,
     ) -> Self: ...
     @overload
@@ -153,6 +197,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = ...,
         run_id: str | None = ...,
+        reason: str | None = ...,
         dry_run: Literal[True],
     ) -> list[Touched]: ...
     def fork(
@@ -161,6 +206,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = None,
         run_id: str | None = None,
+        reason: str | None = None,
         dry_run: bool = False,
     ) -> Self | list[Touched]:
         """Start a new run with what this one has done so far, or had done: `at` a `seq`, at the checkpoint with this label, or
@@ -189,7 +235,8 @@ class Controls:
             graph, runs = carry_out(self._parts.store, preview_fork(row, seq, before))
             nodes = {node.index: node.status for node in reader.all_nodes(self._parts.store, self.id)}
             return _touched(graph, {index: (nodes[index], NodeStatus.PENDING) for index in runs})
-        made = self._parts.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
+        with asking(reason):
+            made = self._parts.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
         return type(self)(self._parts, made)  # type: ignore[call-arg]
 
     @property
@@ -202,9 +249,10 @@ class Controls:
         row = reader.require_run(self._parts.store, self.id)
         return [type(self)(self._parts, fork.id) for fork in reader.forks(self._parts.store, row)]  # type: ignore[call-arg]
 
-    def delete(self) -> None:
-        """Forget an ended run: its rows, attempts, outputs and journal."""
-        self._parts.requests.delete(self.id)
+    def delete(self, *, reason: str | None = None) -> None:
+        """Forget an ended run: its rows, attempts, outputs and journal. What the audit log has of it stays."""
+        with asking(reason):
+            self._parts.requests.delete(self.id)
 
     def _ask(self: Self, gate: Gate) -> Self:
         if self._parts.requests.ask(gate) is None:

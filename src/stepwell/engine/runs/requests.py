@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from ...base.clock import SECOND
@@ -11,9 +11,10 @@ from ...base.codec import decode, encode
 from ...base.ids import RunId, checked_run_id, new_run_id
 from ...core.graph import Graph
 from ...core.graph.order import reachable
-from ...core.model import Create, Gate, Hint, RunNews, RunRow
+from ...core.model import Create, Gate, Hint, PutRecord, RunNews, RunRow
 from ...core.store import Store, reader
 from ...errors import DefinitionError, RunConflict
+from ...history.audit_log import noted, withdrawn
 from ..bodies.held import RunFacts
 from ..code.code import Code
 from ..code.versions import Versions, unfit
@@ -54,7 +55,12 @@ class Requests:
 
     def ask(self, gate: Gate) -> RunNews | None:
         """Do what a gate is held for; None when the status of the run does not allow it."""
-        news = self._in_turn(lambda: carry_out(self._store, enact(gate), self._code.graphs.known))
+        grace = {"grace_seconds": decode(gate.arguments)["grace"] / SECOND} if gate.purpose == "cancel" else {}
+        return self._enact(gate, noted(gate.purpose, "run", gate.run_id, **grace))
+
+    def _enact(self, gate: Gate, entries: Sequence[PutRecord] = ()) -> RunNews | None:
+        """`entries`: what the audit log gets of it; nothing of what an engine does by itself."""
+        news = self._in_turn(lambda: carry_out(self._store, enact(gate, entries), self._code.graphs.known))
         runner = self._work.started_runner
         if news is not None and runner is not None:
             if gate.stop:
@@ -77,10 +83,10 @@ class Requests:
             filled = self._code.filled_input(row, input)
             gate = gate._replace(arguments=encode({"input": filled}))
             if gate.purpose == "resume" and row.status.moving:  # nobody has noticed that its input does not fit
-                self.ask(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
+                self._enact(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
             row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
-        news = self.ask(gate)
+        news = self._enact(gate, noted(gate.purpose, "run", row.id, **self._options(row, gate, accept, input)))
         if news is None and gate.purpose != "resume":
             return None  # a refused request must not make this engine work on the run
         row = self._waiting.once_it_goes_on(row.id)  # this engine may have been late, and another finishes it
@@ -96,12 +102,15 @@ class Requests:
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None:
         """Switch a run to another graph, which it keeps."""
 
+        entries = noted(purpose, "run", row.id)
+
         def ask() -> RunNews | None:
             now = reader.require_run(self._store, row.id)  # an earlier request may have changed it
             current = self._code.graphs.of(now)
             trusted = current.trusted if purpose == "freeze" else self._code.may_trust(current, new)
             news = carry_out(
-                self._store, switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted)
+                self._store,
+                switch_graph(now, current, new, purpose=purpose, pinned=True, trusted=trusted, entries=entries),
             )
             if news is not None and current.trusted and not trusted:
                 log.warning(
@@ -120,21 +129,45 @@ class Requests:
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
         own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=None)
-        made = begin_fork(self._store, own._replace(fork=arguments, origin=row.id))
+        options = self._options_of_fork(row, arguments, input)
+        create = own._replace(fork=arguments, origin=row.id)
+        entries = noted("fork", "run", chosen, **options)
+        made = begin_fork(self._store, create, entries)
         self._tell_workers(row)
         if self._works:
             try:
                 self.adopt(made)
             except DefinitionError:
                 if run_id is None:  # its code is not here, and nobody knows of the fork yet
-                    self.ask(ask(made, "cancel", grace=0))
-                    carry_out(self._store, delete(made))
+                    self._enact(ask(made, "cancel", grace=0))
+                    carry_out(self._store, delete(made, withdrawn(entries)))
                 raise
         return made
 
     def delete(self, run_id: RunId) -> None:
         reader.require_run(self._store, run_id)
-        carry_out(self._store, delete(run_id))
+        carry_out(self._store, delete(run_id, noted("delete", "run", run_id)))
+
+    def _options(self, row: RunRow, gate: Gate, accept: bool, input: Mapping[str, Any] | None) -> dict[str, Any]:
+        """How a run was asked to go on, for the audit log; of inputs only the names."""
+        options: dict[str, Any] = {
+            **({"accept": True} if accept else {}),
+            **({"input": sorted(input)} if input else {}),
+        }
+        if gate.purpose == "reattempt":
+            arguments = decode(gate.arguments)
+            options["node"] = self._node(row, arguments["node"])
+            options |= {"cascade": True} if arguments.get("cascade") else {}
+        return options
+
+    def _options_of_fork(self, row: RunRow, arguments: bytes, input: Mapping[str, Any]) -> dict[str, Any]:
+        place = decode(arguments)
+        at = {"seq": place["seq"]} if place["before"] is None else {"node": self._node(row, place["before"])}
+        return {"of": row.id, **at, **({"input": sorted(input)} if input else {})}
+
+    def _node(self, row: RunRow, index: int) -> str | int:
+        order = self._code.graphs.of(row).order
+        return order[index] if index < len(order) else index
 
     def _tell_workers(self, row: RunRow) -> None:
         """Tell other workers of a run that this engine leaves to them."""

@@ -13,6 +13,7 @@ from ...core.store import Store, versions
 from ...define.document.text import read_document, read_text
 from ...engine.documents import Documents, SavedDocument
 from ...handlers import Handlers
+from ...history.audit_log import noted
 from ...stores import open_store
 from .load import Made, make_pipeline
 from .names import STORED
@@ -24,7 +25,7 @@ def save_pipeline(store: Store, file: str) -> SavedDocument:
     data = {"name": path.stem, **read_document(path).data}
     name, content = data["name"], encode_checked(data)
     digest = sha256(content).hexdigest()
-    saved = versions.save_version(store, "pipeline", name, digest, content)
+    saved = versions.save_version(store, "pipeline", name, digest, content, noted("save", "pipeline", name))
     return SavedDocument(name, saved.number, digest, not saved.existed, saved.active)
 
 

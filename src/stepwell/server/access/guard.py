@@ -11,19 +11,23 @@ import ipaddress
 import re
 import socket
 from collections.abc import Collection
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...answers.scopes import SCOPES
 from ...answers.scopes import Scope as Right
+from ...history.audit_log import FROM, REASON, Actor, acting_as
 from ..problems import HttpProblem, problem_of, problem_response
 from ..threads import closing
 from ..web_ui import WebUi
 from .callers import Caller, Callers
 from .tokens import Token
+
+if TYPE_CHECKING:
+    from ...answers.audit_log import Via
 
 PRINCIPAL = "stepwell.principal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -104,8 +108,11 @@ class Guard:
                 await page(scope, receive, answer.send)
                 return
             if scope["path"] not in self._open and not scope["path"].startswith(self._open_below):
-                scope[PRINCIPAL] = await self._who(scope, headers)
-            await self.app(scope, body.receive, answer.send)
+                scope[PRINCIPAL] = principal = await self._who(scope, headers)
+                with acting_as(_actor(principal, headers), _reason(headers)):
+                    await self.app(scope, body.receive, answer.send)
+            else:
+                await self.app(scope, body.receive, answer.send)
         except (Exception, asyncio.CancelledError) as error:
             # A request is cancelled when the server ends and has waited long enough.
             told = closing() if isinstance(error, asyncio.CancelledError) else problem_of(error)
@@ -147,6 +154,19 @@ class Guard:
             needed = "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN"
             raise _unknown(f"{needed}; `stepwell token create` makes one")
         return LOCAL
+
+
+def _actor(principal: Principal, headers: Headers) -> Actor:
+    """Who asks, for the audit log. What a request is made with is what it says itself."""
+    via = headers.get(FROM)
+    token = None if principal.token is None else principal.token.id
+    return Actor(principal.name, cast("Via", via) if via in ("cli", "python", "ui") else "http", token)
+
+
+def _reason(headers: Headers) -> str | None:
+    """Why it asks: UTF-8, which a header of a browser must write as percent-encoding."""
+    text = headers.get(REASON)
+    return None if text is None else unquote(text.encode("latin-1").decode("utf-8", "replace"))
 
 
 def _valid(caller: Caller | None, session: str | None = None) -> Principal:

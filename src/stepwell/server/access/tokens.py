@@ -18,6 +18,7 @@ from ...base.words import shown
 from ...core.model import ListRecords, PutRecord, RecordPut, RecordRow
 from ...core.store import Store, reader
 from ...errors import InputError, StoreCorrupt
+from ...history.audit_log import noted
 
 KIND = "token"
 PREFIX = "sw"
@@ -74,7 +75,8 @@ def create_token(
     token = Token(
         identity, name, checked_scopes(scopes), now, now + int(days * 86_400 * SECOND), None, sha256(secret.encode())
     )
-    (receipt,) = store.commit([PutRecord(KIND, identity, _value(token), expected=0)])
+    entries = noted("create", "token", identity, name=name, scopes=[*token.scopes])
+    receipt, *_ = store.commit([PutRecord(KIND, identity, _value(token), expected=0), *entries])
     if not isinstance(receipt, RecordPut):
         raise InputError("no token could be made: one with the same id was made at this moment; try again")
     return f"{PREFIX}_{identity}_{secret}", token
@@ -115,7 +117,8 @@ def revoke_token(store: Store, identity: str) -> Token:
         if token.revoked_at is not None:
             return token
         token = token._replace(revoked_at=store.now())
-        (receipt,) = store.commit([PutRecord(KIND, identity, _value(token), expected=row.version)])
+        entries = noted("revoke", "token", identity, name=token.name)
+        receipt, *_ = store.commit([PutRecord(KIND, identity, _value(token), expected=row.version), *entries])
         if isinstance(receipt, RecordPut):
             return token
     raise InputError(f"token {identity} could not be revoked: others change it all the time; try again")

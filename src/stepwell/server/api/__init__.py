@@ -9,6 +9,7 @@ def parts() -> list[Routes]:
     """Every part of the API. What is not in this list is not served."""
     from . import (
         about,
+        audit_log,
         events,
         health,
         nodes,
@@ -23,5 +24,5 @@ def parts() -> list[Routes]:
         workflows,
     )
 
-    first = (health, workflows, runs, nodes, steering, replaying, events, workers, pipelines, triggers)
+    first = (health, workflows, runs, nodes, steering, replaying, events, workers, pipelines, triggers, audit_log)
     return [*(each.routes for each in first), about.routes, triggers.hooks, sessions.routes, reading.routes]

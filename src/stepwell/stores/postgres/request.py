@@ -12,7 +12,7 @@ from ...base.ids import split_attempt_id
 from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records
 from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.grouping import groups, once_each
-from ...core.store.rules.values import refuse_values
+from ...core.store.rules.values import refuse_unfollowed, refuse_values
 from ...core.store.rules.verdicts import illegal_move
 from .payloads import ArrayPacker, graph_columns, storable, texts
 from .receipts import read
@@ -39,9 +39,7 @@ class BatchCall:
         self._size = len(batch)
         for kind, members in groups(batch):
             good = (
-                members
-                if kind is ops.Settle or kind is ops.Append
-                else [p for p in members if self._judge(batch[p], p)]
+                members if kind is ops.Settle or kind is ops.Append else [p for p in members if self._judge(batch, p)]
             )
             if good:
                 self._add(kind, good, [batch[position] for position in good])
@@ -83,8 +81,8 @@ class BatchCall:
         number = int.from_bytes(blake2b(f"{kind} {name}".encode(), digest_size=8).digest(), signed=True)
         self._names[number] = shared and self._names.get(number, True)
 
-    def _judge(self, op: Op, position: int) -> bool:
-        refused = refuse_values(op)
+    def _judge(self, batch: Batch, position: int) -> bool:
+        refused = refuse_values(batch[position]) or refuse_unfollowed(batch, position, self._refused)
         if refused is not None:
             self._refused[position] = refused
         return refused is None
@@ -279,7 +277,8 @@ class BatchCall:
 
     def _put_record(self, op: records.PutRecord) -> dict[str, Any]:
         self._lock_name(f"record {op.kind}", op.key)
-        return {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
+        given = {"kind": op.kind, "key": op.key, "expected": op.expected, "from": self._payload(op.value)}
+        return given | ({"follows": True} if op.follows else {})
 
 
 _ADD: dict[type[Op], tuple[str, Callable[[BatchCall, Any], dict[str, Any]]]] = {

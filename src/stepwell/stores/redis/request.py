@@ -10,7 +10,7 @@ from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, may_
 from ...core.model.rows import AttemptRow, JournalRow, LineRow
 from ...core.store.rules.codes import KIND_CODE, NODE_CODE
 from ...core.store.rules.grouping import groups, once_each
-from ...core.store.rules.values import refuse_values
+from ...core.store.rules.values import refuse_unfollowed, refuse_values
 from ...core.store.rules.verdicts import illegal_row, refuse_restore
 from .decoding import Blobs, decode, settlements_of
 from .fields import Arg, Arguments, Fields, lane_text, pack_document
@@ -30,7 +30,7 @@ class Request:
             refuse: Callable[[Any], Refused | None] = _refuse_settlement if kind is ops.Settle else refuse_values
             positions = []
             for position in members:
-                refused = refuse(batch[position])
+                refused = refuse(batch[position]) or refuse_unfollowed(batch, position, self._refused)
                 if refused is None:
                     positions.append(position)
                 else:

@@ -17,6 +17,7 @@ from ...core.store.hooks import CommitHooks
 from ...core.store.rules.grouping import groups
 from ...core.store.rules.processes import check_process
 from ...core.store.rules.values import refuse_values
+from ...core.store.rules.verdicts import refuse_follower
 from ...errors import StoreError
 from .database import TROUBLE, Synchronous, boot_clock, connect, make_schema, translated
 from .files import OpenedFiles, create_private
@@ -167,13 +168,14 @@ class SqliteStore:
     def _apply_all(self, tx: Transaction, batch: Batch) -> list[Receipt]:
         receipts: list[Receipt] = []
         for kind, members in groups(batch):
-            receipts += self._judge(tx, kind, [batch[position] for position in members])
+            before = receipts[-1] if receipts else None
+            receipts += self._judge(tx, kind, [batch[position] for position in members], before)
         return receipts
 
-    def _judge(self, tx: Transaction, kind: type[Op], group: list[Op]) -> list[Receipt]:
+    def _judge(self, tx: Transaction, kind: type[Op], group: list[Op], before: Receipt | None) -> list[Receipt]:
         if kind is ops.Settle or kind is ops.Append or kind is ops.Claim:  # these hold payloads and known names only
             return self._apply(tx, kind, group)
-        refused = [refuse_values(op) for op in group]
+        refused = [refuse_values(op) or refuse_follower(op, before) for op in group]
         if not any(refused):
             return self._apply(tx, kind, group)
         good = [op for op, refusal in zip(group, refused, strict=True) if refusal is None]

@@ -15,6 +15,7 @@ from ..hooks import CommitHooks
 from ..rules.grouping import groups
 from ..rules.processes import check_process
 from ..rules.values import refuse_values
+from ..rules.verdicts import refuse_follower
 from . import records, restoring, running, shaping
 from .reading import answer
 from .state import LIMITS, MemoryState
@@ -57,7 +58,8 @@ class MemoryStore:
             now = self._clock.now()
             answers: list[Receipt] = []
             for kind, members in groups(batch):
-                answers += self._judge(kind, [batch[position] for position in members], now)
+                before = answers[-1] if answers else None
+                answers += self._judge(kind, [batch[position] for position in members], now, before)
             if any(map(_changed_something, answers)):
                 self._version += 1
                 self._changed.notify_all()
@@ -65,8 +67,8 @@ class MemoryStore:
             stops = tuple(attempt for worker in workers for attempt in running.stops(self._state, worker))
             return Answer(answers, now, stops)
 
-    def _judge(self, kind: type[Op], group: list[Op], now: int) -> list[Receipt]:
-        refused = [refuse_values(op) for op in group]
+    def _judge(self, kind: type[Op], group: list[Op], now: int, before: Receipt | None) -> list[Receipt]:
+        refused = [refuse_values(op) or refuse_follower(op, before) for op in group]
         applied = iter(
             self._apply(kind, good, now) if (good := [o for o, r in zip(group, refused, strict=True) if not r]) else ()
         )

@@ -6,7 +6,9 @@ bits, a seed is one without a sign.
 
 from __future__ import annotations
 
-from ...model import AddGraph, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused
+from collections.abc import Container
+
+from ...model import AddGraph, Batch, Create, Enlist, Gate, Op, PutRecord, Refusal, Refused
 
 INDEXED_BYTES = 500
 MAX_TEXT = 4_000
@@ -40,6 +42,14 @@ def refuse_values(op: Op) -> Refused | None:
         case _:
             return None
     return None if wrong is None else Refused(Refusal.INVALID, wrong)
+
+
+def refuse_unfollowed(batch: Batch, position: int, refused: Container[int]) -> Refused | None:
+    """Why no store is asked to note a change: nothing is before it, or what is was `refused` (positions)."""
+    op = batch[position]
+    if type(op) is PutRecord and op.follows and (position == 0 or position - 1 in refused):
+        return Refused(Refusal.CONFLICT)
+    return None
 
 
 def _text(texts: tuple[str | None, ...], most: int = INDEXED_BYTES) -> str | None:

@@ -6,7 +6,22 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from ...model import AttemptStatus, GateState, OnFailure, Refusal, Refused, RunStatus, may_become, may_rewrite, ops
+from ...model import (
+    AttemptStatus,
+    GateState,
+    OnFailure,
+    Op,
+    PutRecord,
+    Receipt,
+    RecordPut,
+    Refusal,
+    Refused,
+    RunStatus,
+    may_become,
+    may_rewrite,
+    ops,
+    receipts,
+)
 
 
 class GateFacts(NamedTuple):
@@ -42,6 +57,23 @@ def refuse_gate(op: ops.Gate, gate: GateFacts, now: int) -> Refused | None:
     if held and not op.resume:
         return Refused(Refusal.INCOMPLETE, gate.purpose or "")
     return None
+
+
+def refuse_follower(op: Op, before: Receipt | None) -> Refused | None:
+    """Why what is noted of a change is left out: `before` answers the op before it, which has changed nothing."""
+    if type(op) is not PutRecord or not op.follows or _changes(before):
+        return None
+    return Refused(Refusal.CONFLICT)
+
+
+def _changes(receipt: Receipt | None) -> bool:
+    match receipt:
+        case receipts.Created():
+            return not receipt.existed
+        case receipts.GateTaken() | receipts.Rewritten() | receipts.Deleted() | RecordPut():
+            return True
+        case _:
+            return False
 
 
 def refuse_switch(op: ops.SwitchGraph, gate: GateFacts, *, complete: bool, total: int, loaded: int) -> Refused | None:

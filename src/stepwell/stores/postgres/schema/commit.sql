@@ -127,7 +127,11 @@ BEGIN
       WHEN 'delete_graph' THEN
         v_receipt := delete_graph(v_op);
       WHEN 'put_record' THEN
-        v_receipt := put_record(v_op, p_first[f], o_now);
+        IF v_op ? 'follows' AND NOT changes(p_batch -> 'ops' -> (i - 1) ->> 'op', v_receipt) THEN
+          v_receipt := jsonb_build_object('refused', 'conflict', 'detail', '');
+        ELSE
+          v_receipt := put_record(v_op, p_first[f], o_now);
+        END IF;
     END CASE;
     IF v_op ? 'large' THEN
       PERFORM keep_large(v_op, v_receipt, p_large);
@@ -139,6 +143,16 @@ BEGIN
     SELECT jsonb_agg(stops(w, 10000)) INTO o_stop FROM jsonb_array_elements_text(p_batch -> 'watched') w;
   END IF;
 END $$;
+
+-- Whether an op has changed something, by its answer; of a set the last one.
+CREATE FUNCTION changes(p_op text, p_answer jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(CASE
+           WHEN p_op = 'create' THEN NOT (p_answer -> -1 ->> 1)::boolean
+           WHEN p_op = 'add_nodes' THEN NOT (p_answer ->> 2)::boolean
+           WHEN p_op = 'put_record' THEN (p_answer ->> 0)::boolean   -- none if it was refused for another reason
+           WHEN p_op IN ('gate', 'rewrite', 'delete', 'delete_graph') THEN NOT p_answer ? 'refused'
+         END, false);
+$$;
 
 -- Large payloads that came with a set, [row, number in p_large]: kept if the row was applied. The receipt says for which run.
 CREATE FUNCTION keep_large(p_op jsonb, p_receipt jsonb, p_large bytea[]) RETURNS void LANGUAGE plpgsql AS $$

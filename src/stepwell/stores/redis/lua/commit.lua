@@ -21,10 +21,11 @@ local function enter(keys, given)
   return request
 end
 
--- Have all that is asked for done by these functions; an op that is only a part of another gives nothing.
+-- Have all that is asked for done by these functions; an op that is only a part of another gives nothing. Each is given the answer
+-- to the one before it.
 local function apply_all(functions, requests)
   local results = {}
-  for k = 1, #requests do results[#results + 1] = functions[requests[k].op](requests[k]) end
+  for k = 1, #requests do results[#results + 1] = functions[requests[k].op](requests[k], results[#results]) end
   return results
 end
 

@@ -6,7 +6,17 @@ local NO_RECORD = {version = 0}
 
 local function records_of(kind) return rows_of(P .. 'records:' .. kind, read_record, record_text) end
 
-function ops.PutRecord(op)
+local CHANGES = {GateTaken = true, Rewritten = true, Deleted = true, RecordPut = true}
+
+-- Whether an op has changed something, by its answer.
+local function changes(answer)
+  local kind = answer[1]
+  if kind == 'Created' then return answer[3] == 0 end
+  return CHANGES[kind]
+end
+
+function ops.PutRecord(op, before)
+  if op.follows and not changes(before) then return refused('conflict') end
   local rows, value = records_of(op.kind), payload(op.value)
   local record = get_row(rows, op.key) or NO_RECORD
   if value == record.value then return {'RecordPut', record.version} end
