@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -11,10 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from stepwell import Builder, Engine, Workflow, step
+from stepwell import Builder, Client, Engine, RunConflict, Workflow, step
+from stepwell.cli.commands import replay as commands
+from stepwell.cli.connect import Connection
 from stepwell.core.model import INTERNAL_WORKFLOW
 from stepwell.engine import internal_runs
-from stepwell.errors import DefinitionError
+from stepwell.errors import DefinitionError, ReplayMismatch
 from tests.engine.waiting import eventually
 from tests.history.test_plugin import run_pytest
 from tests.server.replayed import Shopping
@@ -256,3 +259,35 @@ def test_a_cassette_is_not_written_where_secrets_are_not_known(tmp_path: Path) -
         assert (refused.status_code, "would not be masked" in refused.text) == (422, True)
         found = api.get(f"{RUNS}/{run}/cassette", params={"missing_code_ok": True})
         assert json.loads(found.content)["run"]["id"] == run
+
+
+def test_clients_and_the_command_line_ask_the_server_where_no_code_is_allowed(
+    url: str, shopping: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def awaited(address: str) -> tuple[str, ...]:
+        async with Client(address) as api:
+            return (await api.replay(await api.get(shopping))).executed
+
+    with running(url, worker={"workflows": [Shopping]}) as serving, Client(serving.url) as api:
+        with pytest.raises(DefinitionError):
+            api.get(shopping).replay()  # with the code here, and none is allowed
+        assert api.replay(shopping).executed == ("double", "half")
+        assert asyncio.run(awaited(serving.url)) == ("double", "half")
+        connection = Connection(None, server=serving.url)
+        commands.replay(connection, shopping, as_json=True)
+        assert json.loads(capsys.readouterr().out)["executed"] == ["double", "half"]
+        commands.export(connection, shopping, str(tmp_path / "shopping.json"), missing_code_ok=False)
+        connection.client(serving.url).close()
+        assert api.export(shopping, tmp_path / "again.json").read_bytes() == (tmp_path / "shopping.json").read_bytes()
+
+
+def test_a_client_raises_what_differs_or_that_nobody_has_the_code(tmp_path: Path) -> None:
+    url, before = f"sqlite:///{tmp_path}/differs.db", counted(2)
+    with Engine(url, workflows=[before]) as engine:
+        run = engine.run(before(number=7)).id
+    with running(url) as serving, Client(serving.url) as api:
+        with pytest.raises(RunConflict, match=f"`stepwell replay {run}`"):
+            api.replay(run)
+        with Engine(url, workflows=[counted(3)]), pytest.raises(ReplayMismatch) as caught:
+            api.replay(run)
+        assert (caught.value.node, caught.value.run_id) == ("double", run)

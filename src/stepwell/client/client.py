@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..base.clock import Duration
 from ..base.ids import RunId, new_run_id
@@ -15,11 +16,12 @@ from ..define import Builder, Workflow
 from ..define.document import Document
 from ..engine import Engine, Run
 from ..engine.aio.calls import AsyncCalls
-from ..engine.aio.run import AsyncRun
+from ..engine.aio.run import AsyncRun, behind
 from ..engine.calls import Calls
 from ..engine.checking import checked_changes, checked_limit, checked_list, checked_seconds
 from ..engine.following import Event
 from ..engine.parts import Parts
+from ..engine.runs.run import as_run
 from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
 from ..handlers import Handler, Handlers
@@ -28,6 +30,9 @@ from .events import follow, follow_on_loop, path_of_events
 from .remote import RemoteDocuments, RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
+
+if TYPE_CHECKING:
+    from ..engine.reports.replay import Replayed
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,21 @@ class Client(Calls):
         """Start many runs, one after the other."""
         return [self.start(each, priority=priority, tags=tags) for each in checked_list(workflows)]
 
+    def replay(self, run: Run | str) -> Replayed:
+        """Have a worker of the server replay a run, with the code that it has; see `Run.replay`, which uses the code here.
+
+        RunConflict if no live worker has the code of the run.
+        """
+        from .by_worker import replay_by_worker
+
+        return replay_by_worker(self.parts, self.parts.transport, as_run(self.parts, run).id)
+
+    def export(self, run: Run | str, file: str | Path, *, missing_code_ok: bool = False) -> Path:
+        """Write the cassette that the server makes of a run; see `Run.export`, which needs the code here."""
+        from .by_worker import export_by_server
+
+        return export_by_server(self.parts.transport, as_run(self.parts, run).id, file, missing_code_ok=missing_code_ok)
+
     def adopt(self, run_id: str) -> Run:
         """The run: the server's workers work on what has not ended."""
         return self.get(run_id)
@@ -160,6 +180,14 @@ class AsyncClient(AsyncCalls):
         """What happens, as it happens: `async for event in client.events(): ...`; see `Client.events`."""
         path, asked = path_of_events(run.id if isinstance(run, AsyncRun) else run, until)
         return follow_on_loop(self.sync.parts.transport, path, last, asked)
+
+    async def replay(self, run: AsyncRun | Run | str) -> Replayed:
+        """Have a worker of the server replay a run; see `Client.replay`."""
+        return await self._pool.call(self.sync.replay, behind(run))
+
+    async def export(self, run: AsyncRun | Run | str, file: str | Path, *, missing_code_ok: bool = False) -> Path:
+        """Write the cassette that the server makes of a run; see `Client.export`."""
+        return await self._pool.call(self.sync.export, behind(run), file, missing_code_ok=missing_code_ok)
 
     async def close(self, timeout: Duration | None = None) -> None:
         self._pool.close()

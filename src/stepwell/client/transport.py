@@ -98,8 +98,9 @@ class Transport:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
+        as_text: bool = False,
     ) -> Any:
-        """The JSON of the answer. Safe requests are repeated when the connection breaks or the server is busy."""
+        """The JSON of the answer, or its text. Safe requests are repeated when the connection breaks or the server is busy."""
         content = None if body is None else encoded_by_type(body)
         more = {**(headers or {}), **_origin(), **({} if body is None else {"Content-Type": "application/json"})}
         chosen = {name: value for name, value in (params or {}).items() if value is not None}
@@ -120,7 +121,7 @@ class Transport:
                 continue
             if method == "DELETE" and answer.status_code == 404 and turn > 0:
                 return None  # the request before this one removed it, and its answer was lost
-            return self.result(answer)
+            return answer.text if as_text and answer.is_success else self.result(answer)
         raise AssertionError("the last try returns or raises")
 
     def result(self, answer: httpx.Response) -> Any:

@@ -51,6 +51,9 @@ export function useByWorker<T>(kind: "replay" | "state", request: () => Promise<
   };
 }
 
+/** Whether the server was asked for what needs code that it does not have. */
+export const needsCode = (error: unknown) => error instanceof ApiError && error.status === 422;
+
 type State = ReturnType<typeof useByWorker>;
 
 /** How far it is, or why it cannot be done, and what to type where it can. */

@@ -1,10 +1,12 @@
+import { useMutation } from "@tanstack/react-query";
 import { CircleCheck, CircleX, Download } from "lucide-react";
-import { API, api, ask, type Schemas } from "@/api/client";
-import { Button, buttonClass } from "@/ui/button";
+import { api, ask, type Schemas } from "@/api/client";
+import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Dialog } from "@/ui/overlays";
+import { Failure } from "@/ui/states";
 import { duration } from "@/ui/time";
-import { ByWorker, useByWorker } from "./by-worker";
+import { ByWorker, needsCode, useByWorker } from "./by-worker";
 import type { RunDetail } from "./data";
 import { useRunSearch } from "./search";
 
@@ -15,6 +17,7 @@ export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => 
   const replay = useByWorker<Outcome>("replay", () =>
     ask(api.POST("/api/v1/runs/{run_id}/replay", { params: { path: { run_id: run.id } } })),
   );
+  const cassette = useMutation({ mutationFn: (asItIs: boolean) => download(run.id, asItIs) });
   const { result } = replay;
   return (
     <Dialog
@@ -25,14 +28,14 @@ export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => 
       description="A worker runs the bodies again that may be repeated, with the code that it has. Every effect is answered from the record, and nothing is stored in this run."
       footer={
         <>
-          <a
-            href={`${API}/runs/${encodeURIComponent(run.id)}/cassette`}
-            download={`${run.id}.cassette.json`}
-            className={buttonClass()}
+          <Button
+            icon={<Download size={14} />}
             title="What is recorded of this run, as a file to replay anywhere"
+            disabled={cassette.isPending}
+            onClick={() => cassette.mutate(false)}
           >
-            <Download size={14} /> Cassette
-          </a>
+            Cassette
+          </Button>
           <span className="flex-1" />
           <Button onClick={onClose}>Close</Button>
           <Button look="primary" disabled={replay.isRunning} onClick={replay.start}>
@@ -42,6 +45,16 @@ export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => 
       }
     >
       <div className="space-y-3 pb-2 text-[13px]">
+        {cassette.error && (
+          <div className="space-y-2">
+            <Failure error={cassette.error} className="m-0!" />
+            {needsCode(cassette.error) && (
+              <Button small onClick={() => cassette.mutate(true)}>
+                Download it with the secrets that only this code knows
+              </Button>
+            )}
+          </div>
+        )}
         <ByWorker state={replay} label="Replaying" />
         {result?.replay && <Same replay={result.replay} />}
         {result?.mismatch && <Mismatch mismatch={result.mismatch} onClose={onClose} />}
@@ -49,6 +62,21 @@ export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => 
       </div>
     </Dialog>
   );
+}
+
+/** As a file. What a server without the code does not know as secret is not masked: only if that is wanted. */
+async function download(run_id: string, missing_code_ok: boolean) {
+  const blob = await ask(
+    api.GET("/api/v1/runs/{run_id}/cassette", {
+      params: { path: { run_id }, query: { missing_code_ok } },
+      parseAs: "blob",
+    }),
+  );
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob as Blob);
+  link.download = `${run_id}.cassette.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
 function Same({ replay }: { replay: NonNullable<Outcome["replay"]> }) {

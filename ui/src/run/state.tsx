@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Braces } from "lucide-react";
 import { useEffect, useState } from "react";
-import { ApiError, api, ask, type Schemas } from "@/api/client";
+import { api, ask, type Schemas } from "@/api/client";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
@@ -9,7 +9,7 @@ import { Json } from "@/ui/json";
 import { Dialog } from "@/ui/overlays";
 import { Failure, Loading } from "@/ui/states";
 import { Time } from "@/ui/time";
-import { ByWorker, useByWorker } from "./by-worker";
+import { ByWorker, needsCode, useByWorker } from "./by-worker";
 import type { RunDetail } from "./data";
 
 type Checkpoint = Schemas["CheckpointRecord"];
@@ -42,10 +42,8 @@ function StateAt({ run, at }: { run: RunDetail; at: number }) {
     queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/checkpoints/{at}", { params: { path } })),
     staleTime: Number.POSITIVE_INFINITY,
   });
-  // The server does not have the code that folds the state.
-  const needsCode = error instanceof ApiError && error.status === 422;
   if (data) return <Shown checkpoint={data} />;
-  if (needsCode && may("run")) return <StateByWorker run={run} at={at} />;
+  if (needsCode(error) && may("run")) return <StateByWorker run={run} at={at} />;
   return error ? (
     <Failure error={error} retry={() => void refetch()} className="m-0!" />
   ) : (

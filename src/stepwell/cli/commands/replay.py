@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os.path import isfile  # which a name that no file can have does not trouble
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,13 +16,18 @@ from ..find import find_run
 from ..show.words import count, plain
 from ..streams import json_text, say
 
+if TYPE_CHECKING:
+    from ...client import Client
+
 
 def replay(connection: Connection, what: str, *, as_json: bool) -> None:
     if isfile(what) or what.endswith(".json"):
         report = replay_cassette(load_cassette(what), jobs=connection.settings.jobs, handlers=connection.handlers())
     else:
         with connection.store() as store:
-            report = connection.engine(store).get(find_run(store, what).id).replay()
+            run = connection.engine(store).get(find_run(store, what).id)
+            client = _without_code(connection)
+            report = run.replay() if client is None else client.replay(run)
     if as_json:
         say(json_text(report.to_dict()))
     else:
@@ -34,9 +40,20 @@ def replay(connection: Connection, what: str, *, as_json: bool) -> None:
 def export(connection: Connection, text: str, file: str, *, missing_code_ok: bool) -> None:
     with connection.store() as store:
         run = connection.engine(store).get(find_run(store, text).id)
-        path = run.export(file, missing_code_ok=missing_code_ok)
+        client = _without_code(connection)
+        path = (
+            run.export(file, missing_code_ok=missing_code_ok)
+            if client is None
+            else client.export(run, file, missing_code_ok=missing_code_ok)
+        )
         named = "" if connection.settings.jobs else "".join(f" --jobs {module}" for module in _modules(run))
     say(f"wrote {path}; `{connection.command(f'replay {path}{named}')}` replays it with the code as it is then")
+
+
+def _without_code(connection: Connection) -> Client | None:
+    """The server that is asked, if no module is allowed here: then its workers have the code."""
+    server = connection.server
+    return None if server is None or connection.settings.jobs else connection.client(server)
 
 
 def _modules(run: Run) -> list[str]:

@@ -23,10 +23,8 @@ MISSING_UP_TO = 10
 
 def export_run(store: Store, code: Code, run_id: RunId, file: str | Path, *, missing_code_ok: bool = False) -> Path:
     """Write a cassette. An existing file is replaced only when the new one is complete."""
-    if not isinstance(file, str | Path) or not Path(file).name:
-        raise InputError(f"export({shown(file)}): expected the path of a file, as in orders.cassette.json")
-    _write(Path(file), exported(store, code, run_id, missing_code_ok=missing_code_ok))
-    return Path(file)
+    _check_file(file)
+    return write_cassette(file, exported(store, code, run_id, missing_code_ok=missing_code_ok))
 
 
 def exported(store: Store, code: Code, run_id: RunId, *, missing_code_ok: bool = False) -> str:
@@ -67,7 +65,15 @@ def _unmaskable(run_id: RunId, missing: list[str]) -> InputError:
     )
 
 
-def _write(path: Path, text: str) -> None:
+def _check_file(file: object) -> None:
+    if not isinstance(file, str | Path) or not Path(file).name:
+        raise InputError(f"export({shown(file)}): expected the path of a file, as in orders.cassette.json")
+
+
+def write_cassette(file: str | Path, text: str) -> Path:
+    """Write a cassette; a file that exists is replaced as a whole."""
+    _check_file(file)
+    path = Path(file)
     # A short name, because the name of the file may be as long as names can be.
     beside = path.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
     try:
@@ -80,3 +86,4 @@ def _write(path: Path, text: str) -> None:
     finally:
         with suppress(OSError, ValueError):  # if it could not be written, that was reported
             beside.unlink(missing_ok=True)
+    return path

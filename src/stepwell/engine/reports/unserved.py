@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...base.ids import Digest, RunId
 from ...core.graph import Graph
-from ...core.model import Lane, ListReady, ListRuns, RunRow, RunStatus
+from ...core.model import INTERNAL_WORKFLOW, Lane, ListReady, ListRuns, RunRow, RunStatus
 from ...core.store import Store, reader
 from ...core.store.living import living
 from ...history.why import Facts, WhyCause, Worker
@@ -38,7 +38,8 @@ class Unserved(NamedTuple):
 def find_unserved(store: Store, load_graph: Callable[[Digest, RunId], Graph]) -> tuple[list[Unserved], bool]:
     """What waits for a worker that is not there, and whether that is all: at most `MOST` versions are looked at."""
     workers, now = tuple(map(Worker.of, living(store))), store.now()
-    versions = [*dict.fromkeys((item.workflow, item.digest) for item in reader.list_unfinished(store))]
+    unfinished = (item for item in reader.list_unfinished(store) if item.workflow != INTERNAL_WORKFLOW)
+    versions = [*dict.fromkeys((item.workflow, item.digest) for item in unfinished)]
     newest = [ListRuns(1, workflow=name, digest=digest, statuses=_MOVING) for name, digest in versions[:MOST]]
     runs: list[RunRow] = [row for page in store.read(newest) for row in page.runs]
     items: list[Unserved] = []
