@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from stepwell import Client
 from stepwell.engine.hint_sender import TASK
 from stepwell.engine.procedures.collect_graphs import collect_graphs
 from tests.celery import work
@@ -17,6 +18,8 @@ from tests.chaos.fleet.leftovers import BROKER_KEYS, MOST_HINTS, STORE_KEYS, key
 from tests.conformance.audit import audit
 from tests.engine.ledger import noted
 from tests.engine.waiting import eventually
+from tests.server.replayed import Shopping
+from tests.server.running import running
 from tests.servers.fleet import Fleet
 from tests.servers.redis_server import RedisServer
 
@@ -145,3 +148,10 @@ def test_gevent_is_refused_with_a_reason(fleet: Fleet) -> None:
     assert worker.end(signal.SIGCONT) == 78
     assert "cannot run workflows" in worker.said
     assert "prefork, threads or solo" in worker.said
+
+
+def test_a_worker_replays_for_a_server_that_has_no_code(fleet: Fleet) -> None:
+    with fleet.engine() as engine, running(fleet.store) as serving, Client(serving.url) as api:
+        fleet.worker("tests.server.replayed", processes=1)
+        run = engine.start(Shopping(number=7)).wait(60).check()
+        assert api.replay(run.id).executed == ("double", "half")

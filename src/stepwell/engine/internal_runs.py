@@ -22,6 +22,8 @@ from ..define import Bodies, Definition
 from ..errors import DefinitionError, ReplayMismatch, RunError
 from ..history.why import Worker
 from .code.code import Code
+from .procedures.gates import delete
+from .procedures.procedure import carry_out
 from .recent import Recent
 
 if TYPE_CHECKING:
@@ -58,13 +60,13 @@ def _has_code(worker: Worker, row: RunRow) -> bool:
     return row.target is None or worker.serves is None or row.workflow in {name for name, _ in worker.serves}
 
 
-def delete_old(store: Store, delete: Callable[[RunId], None]) -> None:
+def delete_old(store: Store) -> None:
     """Delete internal runs that ended a day ago: their results were read, or never will be."""
     before = store.now() - KEPT_SECONDS * SECOND
     rows = reader.all_runs(store, *TERMINAL_RUNS, workflow=INTERNAL_WORKFLOW, ended_before=before)
     for row in list(islice(rows, DELETED_AT_ONCE)):
         with suppress(RunError):  # another process has just deleted it
-            delete(row.id)
+            carry_out(store, delete(row.id))
 
 
 def internal_bodies(store: Store, code: Code, graph: Graph) -> Bodies:

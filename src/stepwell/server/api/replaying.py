@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from ...answers.runs import RunRecord
-from ...engine import Run
 from ...engine.internal_runs import delete_old, internal_definition, queue_with_code
 from ...engine.starting import create_op
 from ..problems import HttpProblem
@@ -81,7 +80,7 @@ def _start(
             missing=missing,
             command=command,
         )
-    delete_old(service.store, lambda old: Run(service.engine.parts, old).delete())
+    delete_old(service.store)
     definition = internal_definition(row, kind, queue, **arguments)
     create = create_op(definition, idempotency_key=key)
     started = service.row(service.engine.parts.starting.start(definition, create, fresh=key is None))
