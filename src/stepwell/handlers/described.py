@@ -10,7 +10,7 @@ from ..base.forms.problems import Problem
 from ..base.schemas import problems_of
 from ..base.secret_refs import references_of
 from ..base.words import suggestion
-from ..core.graph.document import read_retry, write_retry
+from ..core.graph import Retry
 from .configs import Later, is_known_later, kind_of
 from .definition import Handler
 
@@ -65,7 +65,7 @@ def to_data(handler: Handler) -> dict[str, Any]:
         "open": is_open,
         "output": None if outputs is None else sorted(outputs),
         "example": dict(handler.example),
-        "retry": None if handler.retry is None else write_retry(handler.retry),
+        "retry": None if handler.retry is None else handler.retry.to_dict(),
         "expressions": sorted(handler.expressions),
         "async": handler.is_async,
     }
@@ -78,7 +78,7 @@ def from_data(name: str, data: Mapping[str, Any]) -> DescribedHandler:
         name,
         _elsewhere_async if data.get("async") else _elsewhere,
         example=data.get("example", {}),
-        retry=read_retry(data.get("retry")),
+        retry=None if data.get("retry") is None else Retry.from_dict(data["retry"]),
         expressions=frozenset(data.get("expressions", ())),
         where="a worker",
         schema=data.get("config"),

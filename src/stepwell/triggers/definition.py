@@ -181,9 +181,9 @@ def read_declared(
     triggers: dict[str, Trigger] = {}
     for place, fields in enumerate(data):
         if not isinstance(fields, Mapping):
-            report(
-                (place,), f"expected an object with cron, every, webhook, run_finished or state, got {shown(fields)}"
-            )
+            from .kinds import KIND_NAMES
+
+            report((place,), f"expected an object with one of {', '.join(KIND_NAMES)}, got {shown(fields)}")
             continue
         if "workflow" in fields:
             report((place, "workflow"), "it starts the workflow that declares it: leave this out")

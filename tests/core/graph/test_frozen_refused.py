@@ -71,7 +71,7 @@ def test_every_problem_is_reported_at_once() -> None:
         "$.nodes.g.timeout: expected a positive number of seconds up to 315,360,000 (ten years), got true",
         "$.nodes.c.kind: kind='leap': expected 'step' or 'task'",
         "$.nodes.c.body: body='moon': expected one of thread, loop, process",
-        "$.nodes.g.retry: on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on",
+        "$.nodes.g.retry: on_lost=interrupt promises at most one run per request; a retry needs an explicit retry_on",
         "$.nodes.a.depends_on[0]: depends on 'ghost', which does not exist",
         "$.nodes.a.depends_on[1]: depends on 'some', which does not exist; as a name it belongs to a, c, d, and an id is "
         "needed",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 from ...base.codec import check as check_json
 from ...errors import NotJson
 from .order import topological
-from .spec import NO_ARGS, NODE_OPTIONS, OPTIONS, PLAIN_OPTIONS, Body, Kind, NodeSpec
+from .spec import NO_ARGS, NODE_OPTIONS, OPTIONS, PLAIN_OPTIONS, Body, Kind, NodeSpec, conflicts
 
 MAX_NODES = 1_000_000
 _NEEDS_AT_ONCE = 1_024
@@ -113,9 +114,7 @@ def _options(spec: NodeSpec) -> list[GraphProblem]:
         for name, expected, fits in _CHECKS
         if not fits(getattr(spec, name))
     ]
-    if spec.on_lost == "interrupt" and spec.retry is not None and spec.retry.retry_on is None:
-        message = "on_lost='interrupt' promises at most one run per request; a retry needs an explicit retry_on"
-        problems.append(GraphProblem(spec.id, message, ".retry"))
+    problems += [GraphProblem(spec.id, why, f".{option}") for option, why in conflicts(partial(getattr, spec))]
     if spec.transaction:
         problems += [GraphProblem(spec.id, message, ".transaction") for message in _transaction(spec)]
     return problems
@@ -126,8 +125,6 @@ def _transaction(spec: NodeSpec) -> Iterator[str]:
         yield "transaction=True: a process of its own has no part in the transaction; leave isolation='process' out"
     if spec.body == "loop":
         yield "transaction=True: ctx.db blocks: expected a `def` body, got `async def`"
-    if spec.side_effects != "opaque":
-        yield f"transaction=True: what it writes is not recorded, so it cannot be side_effects={spec.side_effects!r}"
 
 
 def _args(spec: NodeSpec) -> Sequence[GraphProblem]:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.codec import encode_checked, encode_each
-from .retry import Retry
-from .spec import NO_ARGS, OPTIONS, PLAIN_OPTIONS, NodeSpec
+from .spec import NO_ARGS, NODE_OPTIONS, OPTIONS, PLAIN_OPTIONS, NodeSpec
 
 
 class DocumentSource(NamedTuple):
@@ -78,33 +77,12 @@ def node_from_document(node: dict[str, Any], shared: dict[tuple[str, ...], tuple
     return NodeSpec(**known)
 
 
-def write_retry(retry: Retry) -> dict[str, Any]:
-    """Return a retry policy as JSON, without what is as everywhere."""
-    document: dict[str, Any] = {"max_attempts": retry.max_attempts}
-    if retry.base_delay != 1.0:
-        document["base_delay"] = retry.base_delay
-    if retry.max_delay != 60.0:
-        document["max_delay"] = retry.max_delay
-    if retry.retry_on is not None:
-        document["retry_on"] = sorted(retry.names() or ())
-    return document
-
-
-def read_retry(retry: dict[str, Any] | None) -> Retry | None:
-    """Return the retry policy that `write_retry` wrote."""
-    if retry is None:
-        return None
-    retry_on = retry.get("retry_on")
-    delays = retry.get("base_delay", 1.0), retry.get("max_delay", 60.0)
-    return Retry.stored(retry["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
-
-
 _FIELDS = frozenset(NodeSpec._fields)
-_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, "retry": write_retry, "was": sorted}
+_OPTIONS = [option for option in NODE_OPTIONS if option.name in _FIELDS]
+_WRITE: dict[str, Callable[[Any], Any]] = {"needs": sorted, **{option.name: option.to_json for option in _OPTIONS}}
 _READ: dict[str, Callable[[Any], Any]] = {
     "depends_on": tuple,
     "args": lambda args: args or NO_ARGS,
     "needs": tuple,
-    "retry": read_retry,
-    "was": tuple,
+    **{option.name: option.of_json for option in _OPTIONS},
 }

@@ -57,8 +57,6 @@ def read_node(
             report("this field is needed", field)
     if "depends_on" not in known:
         known.pop("needs", None)  # whether they are ancestors is unknown
-    if "timeout" in known:
-        known["timeout"] = float(known["timeout"])  # as everywhere: 30 and 30.0 are the same graph
     if known.get("args"):
         known["args"] = copied(known["args"])
     position = known.pop("position", None)
@@ -167,4 +165,4 @@ RETRY_FIELDS: Mapping[str, Check] = {
     "max_delay": _seconds,
     "retry_on": _names,
 }
-_NULLABLE = ("job", "retry", "timeout", "position")
+_NULLABLE = {"job", "position", *(option.name for option in NODE_OPTIONS if option.default is None)}

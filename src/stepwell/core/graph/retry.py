@@ -76,6 +76,24 @@ class Retry:
         retry._set(base_delay=base_delay, max_delay=max_delay)
         return retry
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, without what is at its default."""
+        fields: dict[str, Any] = {"max_attempts": self.max_attempts}
+        if self.base_delay != 1.0:
+            fields["base_delay"] = self.base_delay
+        if self.max_delay != 60.0:
+            fields["max_delay"] = self.max_delay
+        if self.retry_on is not None:
+            fields["retry_on"] = sorted(self.names() or ())
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Retry:
+        """What `to_dict` wrote."""
+        retry_on = fields.get("retry_on")
+        delays = fields.get("base_delay", 1.0), fields.get("max_delay", 60.0)
+        return cls.stored(fields["max_attempts"], *delays, None if retry_on is None else tuple(retry_on))
+
     @classmethod
     def of(cls, value: Retry | int | None) -> Retry | None:
         """`retry=3` is short for `retry=Retry(3)`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
@@ -63,6 +63,9 @@ class Option(NamedTuple):
     """What people write, as a value that is to fit."""
     in_documents: str | None = None
     """The name of its field in documents."""
+    to_json: Callable[[Any], Any] = lambda value: value
+    """As stored graphs have it."""
+    of_json: Callable[[Any], Any] = lambda value: value
 
 
 def _choice(name: str, choices: Any, default: str, about: str, in_documents: str | None = None) -> Option:
@@ -115,6 +118,8 @@ NODE_OPTIONS = (
         '`"ConnectionError"`, `"shop.errors.Busy"`, which are imported where the workflow is written',
         Retry.of,
         "retry",
+        Retry.to_dict,
+        Retry.from_dict,
     ),
     Option(
         "timeout",
@@ -126,6 +131,7 @@ NODE_OPTIONS = (
         "how long one attempt may take; then it is TIMED_OUT: a thread's body goes on unrecorded, a process is killed",
         _seconds,
         "timeout_seconds",
+        of_json=float,
     ),
     _choice("on_lost", OnLost, "rerun", "after a lost worker: run again, or never by itself", "on_lost"),
     _choice("isolation", Isolation, "thread", "where a `def` body runs"),
@@ -170,9 +176,21 @@ NODE_OPTIONS = (
         'was="name"',
         "names this node had in earlier versions of its class ([healing](healing.md)); for methods",
         _former_names,
+        to_json=sorted,
+        of_json=tuple,
     ),
 )
 """A new option has a row here, a keyword above, a field below, and the place where it acts."""
+
+
+def conflicts(of: Callable[[str], Any]) -> Iterator[tuple[str, str]]:
+    """Options that exclude each other: the one to change, and why. `of` gives the value of an option, None if it is not set."""
+    retry, side_effects = of("retry"), of("side_effects")
+    if of("on_lost") == "interrupt" and retry is not None and retry.retry_on is None:
+        yield "retry", "on_lost=interrupt promises at most one run per request; a retry needs an explicit retry_on"
+    if of("transaction") and side_effects not in (None, "opaque"):
+        message = f"transaction=True: what it writes is not recorded, so it cannot be side_effects={side_effects!r}"
+        yield "transaction", message
 
 
 class NodeSpec(NamedTuple):

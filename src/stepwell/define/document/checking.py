@@ -13,6 +13,7 @@ from ...base.secret_refs import PREFIX, SecretRef
 from ...base.templates import Config, Reference, TemplateError, compile_config, is_template, parsing_at_most
 from ...core.graph import Graph, NodeSpec
 from ...core.graph.check import GraphProblem, above_all, inspect
+from ...core.graph.spec import conflicts
 from ...errors import GraphError
 from ...handlers import Handler, Handlers
 from ..code.address import is_address
@@ -69,10 +70,8 @@ def _check_ids(nodes: Sequence[PlainNode], problems: Problems) -> dict[str, Plai
 
 def _check_promises(nodes: Sequence[PlainNode], problems: Problems) -> None:
     for node in nodes:
-        options = node.options
-        if options.get("on_lost") == "interrupt" and "retry" in options and not options["retry"].retry_on:
-            message = "on_lost: interrupt promises at most one run per request; a retry needs an explicit retry_on"
-            problems.add(node.path("retry"), message)
+        for option, why in conflicts(node.options.get):
+            problems.add(node.path(option), why)
 
 
 def _check_dependencies(nodes: Sequence[PlainNode], known: Mapping[str, PlainNode], problems: Problems) -> None:

@@ -56,8 +56,8 @@ def on_stored(reducer: Reducer, shape: Shape, delta: Shape) -> Reducer:
         return reducer
 
     def reduce(current: Any, new: Any) -> Any:
-        was, came = shape.received(current), delta.received(new)
-        return shape.stored(was | came if reducer is union else reducer(was, came))
+        left, right = shape.received(current), delta.received(new)
+        return shape.stored(left | right if reducer is union else reducer(left, right))
 
     return reduce
 
