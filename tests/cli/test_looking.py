@@ -15,6 +15,7 @@ RUN_KEYS = {
     "target",
     "status",
     "reason",
+    "error",
     "priority",
     "idempotency_key",
     "tags",
@@ -79,6 +80,12 @@ def test_ls_chooses_by_workflow_status_and_number(old_shop: Shop) -> None:
     assert listed("--status", "failed") == ["fan-100", "shop:failed"]
     assert listed("--limit", "2") == [newest, "fan-100"]
     assert listed("--workflow", "Again", "--status", "FAILED") == []
+    assert listed("--error", "ValueError") == ["fan-100", "shop:failed"]
+    assert listed("--search", "valueerr", "--until", "0s") == ["fan-100", "shop:failed"]
+    assert set(listed("--order", "duration", "--limit", "3")) <= {newest, *others}
+    assert listed("--order", "ended", "--status", "failed") == ["fan-100", "shop:failed"]
+    assert "none of these is RUNNING" in old_shop("ls", "--order", "ended", "--status", "running", code=2).err
+    assert "one of created, ended, duration" in old_shop("ls", "--order", "length", code=2).err
 
 
 def test_no_runs_are_no_error_and_make_no_store(shop: Shop) -> None:

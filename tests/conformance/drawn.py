@@ -24,6 +24,8 @@ PAYLOADS = {
     "large": b'"' + b"x" * 20_000 + b'"',
     "just large": b"y" * 16_384,
     "not json": b"\x00",
+    "error": b'{"type":"KeyError"}',
+    "other error": b'{"type":"OSError"}',
 }
 SETTLED = tuple((status, node) for status, nodes in SETTLEMENTS.items() for node in sorted(nodes))
 ILLEGAL = ((AttemptStatus.COMPLETED, NodeStatus.FAILED), (AttemptStatus.SUPERSEDED, NodeStatus.READY))

@@ -172,6 +172,9 @@ class SameAsMemory(RuleBasedStateMachine):
         )
         queries += [ListRecords("token"), ListRecords("trigger", after=NAMES[0], limit=1), GetRecord("token", NAMES[1])]
         queries += [CountRuns(ListRuns(), by) for by in ("status", "workflow", "day")]
+        queries += [ListRuns(limit=2, order="ended"), ListRuns(order="duration"), ListRuns(error="KeyError")]
+        queries += [ListRuns(1, (self.clock.now(), 2), order="ended"), ListRuns(1, (0, 2), order="duration", text="1")]
+        queries += [CountRuns(ListRuns(order="ended", error="OSError"), "status"), ListRuns(text="keyE")]
         queries += [ListRuns(text="R"), CountRuns(ListRuns(text="1"), "status")]
         queries += [GetAttemptColumns(run, limit=2, indexes=(0, 2), details=True) for run in RUNS]
         queries += [ListLines(run, newest_first=True) for run in RUNS]
@@ -361,7 +364,8 @@ class SameAsMemory(RuleBasedStateMachine):
         for which in dict.fromkeys(take):
             how = GOOD if well or which % 4 else BAD
             recorded = (("checkpoint", b'"here"'),) if which % 5 == 0 else ()
-            self.ask(Settle(self.attempt(which), *how, b"%d" % (which % 3), lines=recorded), False)
+            payloads = (b"%d" % (which % 3), b'{"type":"E%d"}' % (which % 3))
+            self.ask(Settle(self.attempt(which), *how, *payloads, lines=recorded), False)
         if then_claim:
             self.claim(WORKERS[0], ((LANES[0], 3), (LANES[2], 4)), RUNS, None, False)
         self.commit()

@@ -39,11 +39,51 @@ def test_runs_are_found_by_tag_status_and_id(engine: Engine) -> None:
     assert ids(engine.runs(tag={"customer": "7"})) == []
 
 
+def test_runs_are_found_by_their_error_a_text_and_their_origin(engine: Engine) -> None:
+    start_some(engine)
+    assert ids(engine.runs(error="ValueError")) == ids(engine.runs(search="valueE")) == ["3"]
+    assert ids(engine.runs(error="KeyError")) == []
+    assert ids(engine.runs(search="customer=1", status="completed")) == ["5", "1"]
+    fork = engine.get("order-2").fork("check").wait(10)
+    assert [run.id for run in engine.runs(fork_of="order-2")] == [fork.id]
+    assert engine.get("order-3").row.error == "ValueError"
+
+
+def test_runs_are_listed_in_the_order_of_their_ends_and_lengths(engine: Engine) -> None:
+    start_some(engine)
+    assert ids(engine.runs(order="ended", limit=4).all()) == ["5", "4", "3", "2", "1", "0"]
+    seconds = {run.id: run.row.ended_at - run.row.started_at for run in engine.runs()}  # type: ignore[operator]
+    longest_first = [run.id for run in engine.runs(order="duration", limit=2).all()]
+    assert [seconds[run] for run in longest_first] == sorted(seconds.values(), reverse=True)
+    with pytest.raises(InputError, match="order=ended lists runs that have ended, and none of these is RUNNING"):
+        engine.runs(order="ended", status="running")
+
+
+def test_runs_are_counted_by_what_they_are_found_by(engine: Engine) -> None:
+    start_some(engine)
+    assert engine.count_runs(tag={"customer": "1"})["counts"] == [
+        {"value": "COMPLETED", "count": 2, "exact": True},
+        {"value": "FAILED", "count": 1, "exact": True},
+    ]
+    assert engine.count_runs("workflow", error="ValueError")["total"] == 1
+    with pytest.raises(InputError, match="by='colour': expected one of status, workflow, hour, day"):
+        engine.count_runs("colour")  # type: ignore[arg-type]
+
+
+def test_the_pages_of_a_search_go_on_although_one_of_them_is_empty(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepwell.stores.sqlite.run_rows.SEARCHED", 2)
+    start_some(engine)
+    assert ids(engine.runs(search="order-0")) == ["0"]
+    assert ids(engine.runs(search="customer=1", limit=2).all()) == ["5", "3", "1"]
+
+
 def test_runs_are_found_by_when_they_were_created(engine: Engine) -> None:
     begun = datetime.now(UTC) - timedelta(seconds=5)
     start_some(engine)
     assert len(engine.runs(since=begun)) == len(engine.runs(since=timedelta(hours=1))) == 6
-    assert engine.runs(since=datetime.now(UTC) + timedelta(hours=1)) == []
+    assert engine.runs(since=datetime.now(UTC) + timedelta(hours=1)) == engine.runs(until=begun) == []
 
 
 def test_pages_follow_each_other_and_all_of_them_can_be_gone_through(engine: Engine) -> None:
@@ -84,7 +124,9 @@ def test_tags_that_cannot_be_kept_are_refused(engine: Engine, tags: Any) -> None
     assert engine.runs() == []
 
 
-@pytest.mark.parametrize("wrong", [{"since": "yesterday"}, {"since": datetime(2026, 1, 1)}, {"prefix": 7}])
-def test_what_is_no_time_or_prefix_is_refused(engine: Engine, wrong: Any) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"since": "yesterday"}, {"since": datetime(2026, 1, 1)}, {"prefix": 7}, {"error": 7}, {"order": "x"}]
+)
+def test_what_is_no_time_or_name_is_refused(engine: Engine, wrong: Any) -> None:
     with pytest.raises(InputError, match="expected "):
         engine.runs(**wrong)

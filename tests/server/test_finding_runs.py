@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -86,3 +87,50 @@ def test_the_stream_of_all_runs_takes_it_too_but_for_the_status(api: httpx.Clien
                 if data["status"] == "COMPLETED":
                     break
     assert set(told) == {"live-2"}
+
+
+FAILING = {
+    "name": "failing",
+    "nodes": [{"id": "bad", "handler": "transform", "config": {"template": "{{ input.b.c }}"}}],
+}
+
+
+def test_runs_are_found_by_their_error_and_listed_by_their_ends_and_lengths(tmp_path: Path) -> None:
+    with running(f"sqlite:///{tmp_path}/runs.db", worker={}) as serving, client(serving) as api:
+        for document in (ADD, FAILING):
+            assert api.post("/api/v1/workflows", json=document).status_code == 201
+        for workflow, run, status in (
+            ("add", "one", "COMPLETED"),
+            ("failing", "bad", "FAILED"),
+            ("add", "two", "COMPLETED"),
+        ):
+            body = {"input": {"a": 1} if workflow == "add" else {"b": {}}, "run_id": run}
+            assert api.post(f"/api/v1/workflows/{workflow}/runs", json=body).status_code == 201
+            ended(api, run, status)
+
+        def listed(**asked: Any) -> list[str]:
+            """One page of one run after the other."""
+            found, cursor = [], None
+            while True:
+                page = api.get(RUNS, params={"limit": 1, **asked, **({"cursor": cursor} if cursor else {})}).json()
+                found += [run["id"] for run in page["items"]]
+                cursor = page["next"]
+                if cursor is None:
+                    return found
+
+        error = api.get(f"{RUNS}/bad").json()["error"]
+        assert error == api.get(f"{RUNS}/bad/failures").json()["groups"][0]["type"]
+        assert listed(error=error) == listed(q=error.upper(), order="ended") == ["bad"]
+        assert listed(error="NoSuchError") == []
+        assert api.get(f"{RUNS}/counts", params={"error": error}).json()["total"] == 1
+        bulk = api.post("/api/v1/bulk/retry", json={"filter": {"error": error}, "dry_run": True}).json()
+        assert [each["run"] for each in bulk["runs"]] == ["bad"]
+        assert listed(order="ended") == ["two", "bad", "one"]
+        seconds = [api.get(f"{RUNS}/{run}").json()["seconds"] for run in listed(order="duration")]
+        assert seconds == sorted(seconds, reverse=True)
+        assert len(seconds) == 3
+        refused = api.get(RUNS, params={"order": "duration", "status": ["FAILED", "RUNNING", "PENDING"]})
+        assert refused.status_code == 422
+        assert "none of these is RUNNING or PENDING" in refused.json()["detail"]
+        assert api.get(RUNS, params={"order": "started"}).status_code == 422
+        assert api.get(RUNS, params={"cursor": "MTI"}).status_code == 400, "a cursor of another kind"

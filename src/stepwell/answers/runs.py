@@ -33,6 +33,8 @@ class RunChange(TypedDict):
     """Its status."""
     reason: str | None
     """Why it has this status, where that does not go without saying: `node_failed` of a run that a failure paused."""
+    error: str | None
+    """The class of the error with which its first node failed; null if none has, or all that had were asked for again."""
     seq: int
     """How many entries its journal has."""
     nodes_total: int

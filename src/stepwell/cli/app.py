@@ -97,14 +97,19 @@ def ls(
     status: Annotated[str | None, option("STATUS", "Only runs with this status.", autocompletion=statuses)] = None,
     tag: Annotated[list[str] | None, option("NAME=VALUE", "Only runs with this tag; may be repeated.")] = None,
     since: Annotated[str | None, option("AGO", "Only runs created since then: 90m, 12h, 7d.")] = None,
+    until: Annotated[str | None, option("AGO", "Only runs created before then.")] = None,
     prefix: Annotated[str | None, option("PREFIX", "Only runs whose id begins so.", "--id")] = None,
     fork_of: Annotated[str | None, option("RUN", "Only forks of this run.", autocompletion=runs)] = None,
-    search: Annotated[str | None, option("TEXT", "Only runs with this in their id, workflow or a tag.")] = None,
+    search: Annotated[str | None, option("TEXT", "Only runs with this in their id, workflow, error or a tag.")] = None,
+    error: Annotated[
+        str | None, option("CLASS", "Only runs whose first failed node had an error of this class.")
+    ] = None,
+    order: Annotated[str, option("ORDER", "created; or, of runs that have ended: ended, duration.")] = "created",
     count: Annotated[str | None, option("BY", "Count them by status, workflow, hour or day instead.")] = None,
     limit: Annotated[int, option("N", "At most so many.", min=1)] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, the newest first; or count them."""
+    """List runs, the newest first or in another order; or count them."""
 
 
 SHOWN_HELP = "The id of a run, or its beginning; a document, or the name of a stored one."

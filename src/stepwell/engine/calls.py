@@ -6,35 +6,43 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import RunId
 from ..base.words import shown
-from ..core.model import ListRuns, RunStatus
+from ..core.model import ListRuns, RunOrder
 from ..core.store import Store, reader
 from ..define.document import Document
 from ..errors import InputError
 from ..history.audit_log import AuditEntry, AuditFilter
 from ..history.comparing import Comparison
-from .checking import check_page, check_prefix, checked_limit, checked_status, checked_tags, checked_time
+from .checking import check_page, checked_choice, checked_limit, checked_time
 from .documents import SavedDocument, StoredWorkflow
+from .finding import WhichRuns, which_runs
 from .following import Event
 from .parts import Parts
+from .reports.counting import COUNT_BY, count_runs
+from .reports.ordering import in_order
 from .runs.run import Run, as_run
 from .starting import Startable, StartOptions
 
+if TYPE_CHECKING:
+    from ..answers.runs import CountBy, RunCountsRecord
+
 
 class RunList(list[Run]):
-    """One page of runs, the newest first."""
+    """One page of runs."""
 
-    def __init__(self, parts: Parts, query: ListRuns, runs: list[Run], more: int | None) -> None:
+    def __init__(self, parts: Parts, query: ListRuns, runs: list[Run], more: tuple[int, int] | None) -> None:
         super().__init__(runs)
         self._parts, self._query, self._more = parts, query, more
 
     @classmethod
     def find(cls, parts: Parts, query: ListRuns) -> RunList:
         page = reader.list_runs(parts.store, query)
+        while not page.runs and page.cursor is not None:  # none of those that were searched, but there are more
+            page = reader.list_runs(parts.store, query._replace(before=page.cursor))
         return cls(parts, query, [Run(parts, row.id) for row in page.runs], page.cursor)
 
     def next(self) -> RunList:
@@ -148,22 +156,24 @@ class Calls(ABC):
         """The run with this id; raises RunNotFound."""
         return Run(self.parts, reader.require_run(self.store, run_id).id)
 
-    def runs(
-        self,
-        *,
-        tag: Mapping[str, str] | None = None,
-        workflow: str | None = None,
-        status: RunStatus | str | None = None,
-        since: datetime | timedelta | None = None,
-        prefix: str | None = None,
-        limit: int = 100,
-    ) -> RunList:
-        """The newest runs that match. `since` is when they were created. More of them: `runs.all()`, `runs.next()`."""
-        check_page(limit, workflow)
-        check_prefix(prefix)
-        statuses = () if status is None else (checked_status(status),)
-        query = ListRuns(limit, workflow=workflow, statuses=statuses, prefix=prefix or None, tags=checked_tags(tag))
-        return RunList.find(self.parts, query._replace(since=checked_time("since", since)))
+    def runs(self, *, order: RunOrder = "created", limit: int = 100, **which: Unpack[WhichRuns]) -> RunList:
+        """The newest runs that match. More of them: `runs.all()`, `runs.next()`.
+
+            engine.runs(error="PaymentDeclined", since=timedelta(days=1), order="duration")
+
+        `order="ended"` gives runs that have ended, the last one first; `"duration"` those that took longest.
+        """
+        check_page(limit)
+        return RunList.find(self.parts, in_order(which_runs(**which), order)._replace(limit=limit))
+
+    def count_runs(self, by: CountBy = "status", **which: Unpack[WhichRuns]) -> RunCountsRecord:
+        """How many runs match, by `status`, `workflow`, or the `hour` or `day` of their creation.
+
+            engine.count_runs("workflow", status="failed")["counts"]
+
+        Where `exact` is false there are at least so many.
+        """
+        return count_runs(self.store, which_runs(**which), checked_choice("by", by, COUNT_BY))
 
     def compare(self, first: Run | str, second: Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""

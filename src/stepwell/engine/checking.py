@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from ..base.clock import POSITIVE_SECONDS_NEEDED, SECOND, SECONDS_NEEDED, in_seconds, is_seconds
 from ..base.words import shown
@@ -20,6 +20,7 @@ MAX_LIMIT = 1_000_000
 LEAST_LEASE = 0.1
 """Seconds."""
 _LARGEST = 2**63 - 1
+Choice = TypeVar("Choice")
 
 
 def checked_seconds(name: str, value: Any, *, positive: bool = False) -> float:
@@ -92,16 +93,19 @@ def checked_changes(value: Any) -> dict[str, Any]:
     raise _wrong("input", value, 'a dict of inputs by name, as in {"express": True}')
 
 
-def check_page(limit: Any, workflow: Any) -> None:
-    """Which runs are listed."""
+def check_page(limit: Any) -> None:
     check_whole("limit", limit, 1, _LARGEST, "a whole number from 1")
-    if workflow is not None and not isinstance(workflow, str):
-        raise _wrong("workflow", workflow, "the name of a workflow")
 
 
-def check_prefix(value: Any) -> None:
+def check_name(name: str, value: Any, expected: str) -> None:
     if value is not None and not isinstance(value, str):
-        raise _wrong("prefix", value, "the beginning of a run's id")
+        raise _wrong(name, value, expected)
+
+
+def checked_choice(name: str, value: Any, choices: Sequence[Choice]) -> Choice:
+    if value not in choices:
+        raise _wrong(name, value, f"one of {', '.join(map(str, choices))}")
+    return choices[choices.index(value)]
 
 
 def checked_time(name: str, value: Any) -> int | None:

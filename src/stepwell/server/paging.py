@@ -24,6 +24,7 @@ Cursor = Annotated[
 Number = Annotated[int, Field(gt=-(2**62), lt=2**62)]
 Text = Annotated[str, Field(pattern="^[^\x00]*$")]
 Pair = tuple[str, str]
+Place = tuple[Number, Number]
 
 
 def written(cursor: Any) -> str | None:

@@ -29,6 +29,7 @@ from tests.conformance.suite.claiming import *
 from tests.conformance.suite.creating import *
 from tests.conformance.suite.deleting import *
 from tests.conformance.suite.failing import *
+from tests.conformance.suite.finding import *
 from tests.conformance.suite.forking import *
 from tests.conformance.suite.gates import *
 from tests.conformance.suite.journal import *

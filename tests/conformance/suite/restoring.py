@@ -89,6 +89,18 @@ def test_a_restored_run_tells_what_was_cancelled(store: Store, clock: ManualCloc
     assert whole(store, RUN) == whole(other, RUN)
 
 
+def test_a_restored_run_is_found_by_its_error_and_its_end(store: Store, clock: ManualClock) -> None:
+    other = MemoryStore(PlainTime(clock))
+    serve(other, graph(a=""))
+    clock.advance(3)
+    work(other, failing=("a",))
+    end_run(other, status=RunStatus.FAILED)
+    copy(store, other, RUN)
+    assert whole(store, RUN) == whole(other, RUN)
+    for query in (ListRuns(error="ValueError"), ListRuns(order="ended"), ListRuns(order="duration")):
+        assert [row.id for row in reader.list_runs(store, query).runs] == [RUN]
+
+
 def test_a_restored_run_keeps_the_graphs_that_it_had_before_it_was_healed(store: Store, clock: ManualClock) -> None:
     old, new, unused = graph(a=""), graph(a="", b="a"), graph(c="")
     other = MemoryStore(PlainTime(clock))

@@ -3,13 +3,15 @@
 import random
 from contextlib import closing
 
+import pytest
+
 from stepwell.base.clock import SECOND, ManualClock
 from stepwell.base.ids import RunId
 from stepwell.core.model import Create, Delete, ListRuns, NodeStatus, RunStatus
 from stepwell.core.store import reader
 from stepwell.core.store.memory import MemoryStore
 from stepwell.stores.redis.store import RedisStore
-from tests.conformance.ops import RUN, add_graph, create, enlist, graph, serve, work
+from tests.conformance.ops import RUN, add_graph, create, end_run, enlist, graph, serve, work
 from tests.servers.redis_server import RedisServer
 
 ONE, OTHER = graph(a=""), graph(b="")
@@ -24,7 +26,8 @@ def test_a_list_of_runs_takes_as_long_as_what_it_returns(server: RedisServer, ur
     special = create(OTHER, "special-1", workflow="rare", tags=(("customer", "7"), ("empty", "")))
     for batch in (many[:500], [special], many[500:1_000], many[1_000:]):
         store.commit(batch)
-    assert work(store, runs=("special-1",)) == 1
+    assert work(store, runs=("special-1",), failing=("b",)) == 1
+    end_run(store, "special-1", RunStatus.FAILED)
     created_at = reader.require_run(store, RunId("special-1")).created_at
     queries = (
         ListRuns(statuses=ENDED),
@@ -35,6 +38,9 @@ def test_a_list_of_runs_takes_as_long_as_what_it_returns(server: RedisServer, ur
         ListRuns(tags=(("customer", "7"),), since=0),
         ListRuns(prefix="special-"),
         ListRuns(ended_since=0),
+        ListRuns(order="ended"),
+        ListRuns(order="duration", workflow="rare"),
+        ListRuns(error="ValueError"),
     )
     with server.client() as client:
         for query in queries:
@@ -83,6 +89,8 @@ def test_lists_are_those_of_the_memory_store_whatever_is_asked_for(url: str) -> 
             until=some_time(),
             ended_since=some_time(),
             ended_before=some_time(),
+            error=chance.choice((None, None, None, "ValueError", "none")),
+            order=chance.choice(("created", "created", "ended", "duration")),
         )
         found, expected = reader.list_runs(store, query), reader.list_runs(memory, query)
         for _ in range(20):
@@ -93,6 +101,23 @@ def test_lists_are_those_of_the_memory_store_whatever_is_asked_for(url: str) -> 
             found = reader.list_runs(store, query._replace(before=found.cursor))
             expected = reader.list_runs(memory, query._replace(before=expected.cursor))
     store.close()
+
+
+def test_a_page_of_ended_runs_may_be_empty_and_the_next_one_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepwell.stores.redis.store.SEARCHING_CALLS", 1)
+    with closing(RedisStore(url)) as store:
+        enlist(store)
+        store.commit(add_graph(ONE))
+        runs = [f"run-{number:04}" for number in range(1_200)]
+        for first in range(0, len(runs), 400):
+            store.commit([create(ONE, run) for run in runs[first : first + 400]])
+            work(store, runs=runs[first : first + 400])
+        query = ListRuns(2, order="ended", prefix=runs[0])
+        first_page = reader.list_runs(store, query)
+        assert first_page.runs == ()
+        assert first_page.cursor is not None
+        last_page = reader.list_runs(store, query._replace(before=first_page.cursor))
+        assert ([row.id for row in last_page.runs], last_page.cursor) == ([runs[0]], None)
 
 
 def test_a_span_of_time_is_found_although_the_clock_was_set_back(url: str) -> None:

@@ -8,7 +8,7 @@ import { Button } from "@/ui/button";
 import { Dialog, Menu } from "@/ui/overlays";
 import { Failure } from "@/ui/states";
 import { Status } from "@/ui/status";
-import { asked, type Filter } from "./filter";
+import { type Filter, whichRuns } from "./filter";
 
 type BulkVerb = "retry" | "cancel" | "pause" | "resume";
 type Outcome = Schemas["BulkRecord"];
@@ -41,7 +41,7 @@ export function Bulk({ filter }: { filter: Filter }) {
 
 function BulkDialog({ verb, filter, onClose }: { verb: BulkVerb; filter: Filter; onClose: () => void }) {
   const queries = useQueryClient();
-  const { order: _, ...which } = asked(filter);
+  const which = whichRuns(filter);
   const request = (dry_run: boolean) =>
     ask(
       api.POST("/api/v1/bulk/{verb}", {

@@ -1,7 +1,7 @@
 /** A list of runs kept up to date by the stream: what changed is changed in place, and only what is new is asked for. */
 
 import type { Schemas } from "@/api/client";
-import type { Filter } from "./filter";
+import { type Filter, whichRuns } from "./filter";
 
 export type Run = Schemas["RunRecord"];
 export type Change = Schemas["RunChange"];
@@ -12,7 +12,8 @@ export type Outcome = { pages: Page[]; isIncomplete: boolean };
 
 /** The stream has every run of the filter but for its statuses, so that it also says when a run no longer belongs to the list. */
 export function withChanges(pages: Page[], changes: ReadonlyMap<string, Change>, filter: Filter): Outcome {
-  const belongs = (run: Change) => !filter.status || filter.status.includes(run.status);
+  const { status } = whichRuns(filter);
+  const belongs = (run: Change) => !status || status.includes(run.status);
   const known = new Set<string>();
   const changed = pages.map((page) => {
     for (const run of page.items) known.add(run.id);

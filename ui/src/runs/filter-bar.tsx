@@ -2,12 +2,12 @@ import { useQuery } from "@tanstack/react-query";
 import { ListFilter, SlidersHorizontal, X } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { workflowsQuery } from "@/api/queries";
-import { RUN_STATUSES } from "@/api/tables";
+import { hasEnded, RUN_STATUSES } from "@/api/tables";
 import { Button } from "@/ui/button";
 import { SearchField, Select, TextField } from "@/ui/fields";
 import { Status } from "@/ui/status";
 import { exactTime } from "@/ui/time";
-import { type Filter, fromLocal, ORDERS, toLocal } from "./filter";
+import { type Filter, fromLocal, inOrder, ORDERS, toLocal } from "./filter";
 
 type Props = { filter: Filter; change: (part: Partial<Filter>) => void };
 
@@ -23,7 +23,7 @@ export function FilterBar({ filter, change }: Props) {
           <SearchField
             value={filter.q ?? ""}
             onChange={(q) => change({ q: q || undefined })}
-            placeholder="Search ids, workflows, tags (not payloads)"
+            placeholder="Search ids, workflows, tags, errors (not payloads)"
             label="Search runs"
           />
         </div>
@@ -43,12 +43,19 @@ export function FilterBar({ filter, change }: Props) {
           aria-label="Order"
           className="w-auto!"
           value={filter.order ?? ""}
-          onChange={(event) => change({ order: ORDERS.find((each) => each === event.target.value) })}
+          onChange={(event) =>
+            change(
+              inOrder(
+                filter,
+                ORDERS.find((each) => each === event.target.value),
+              ),
+            )
+          }
         >
           <option value="">Newest</option>
           {ORDERS.map((order) => (
             <option key={order} value={order}>
-              {{ start: "Last started", end: "Last ended", duration: "Longest" }[order]}
+              {{ ended: "Last ended", duration: "Longest" }[order]}
             </option>
           ))}
         </Select>
@@ -167,7 +174,10 @@ function Chosen({ filter, change }: Props) {
   const toggle = (status: (typeof RUN_STATUSES)[number]) => {
     const now = filter.status ?? [];
     const next = now.includes(status) ? now.filter((each) => each !== status) : [...now, status];
-    change({ status: next.length ? next : undefined });
+    change({
+      status: next.length ? next : undefined,
+      order: next.every(hasEnded) ? filter.order : undefined,
+    });
   };
   const moment = (at: string) => (Number.isNaN(Date.parse(at)) ? at : exactTime(at));
   const chips: [string | undefined, Partial<Filter>][] = [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asked, fromLocal, quoted, readFilter, streamOf, toLocal } from "./filter";
+import { asked, fromLocal, inOrder, quoted, readFilter, streamOf, toLocal, whichRuns } from "./filter";
 
 test("an address that somebody has mistyped gives the filter that is left of it", () => {
   expect(
@@ -29,4 +29,19 @@ test("a moment is chosen in local time and kept as a moment", () => {
 test("a word for a shell, whatever is in it", () => {
   expect(quoted("it's")).toBe("'it'\\''s'");
   expect(quoted("a=b")).toBe("a=b");
+});
+
+test("an order of ended runs and a status that has not ended exclude each other", () => {
+  expect(asked(inOrder({ status: ["RUNNING", "FAILED"] }, "ended"))).toEqual({
+    status: ["FAILED"],
+    order: "ended",
+  });
+  expect(asked(inOrder({ status: ["RUNNING"], q: "x" }, "duration"))).toEqual({ q: "x", order: "duration" });
+  expect(asked(inOrder({ order: "ended", q: "x" }, undefined))).toEqual({ q: "x" });
+});
+
+test("a request in bulk is about the runs that are listed, so not about those that the order leaves out", () => {
+  expect(whichRuns({ q: "x" })).toEqual({ q: "x" });
+  expect(whichRuns({ order: "ended", status: ["FAILED"] })).toEqual({ status: ["FAILED"] });
+  expect(whichRuns({ order: "duration" }).status?.sort()).toEqual(["CANCELLED", "COMPLETED", "FAILED"]);
 });

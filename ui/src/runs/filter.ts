@@ -1,9 +1,9 @@
 /** Which runs are listed. The address has the filter, the list shows it, and what is done in bulk is done to exactly it. */
 
-import { RUN_STATUSES, type RunStatus } from "@/api/tables";
+import { hasEnded, RUN_STATUSES, type RunStatus } from "@/api/tables";
 
-/** What comes first, other than the newest. */
-export const ORDERS = ["start", "end", "duration"] as const;
+/** What comes first, other than the newest. Only runs that have ended have a place in these orders. */
+export const ORDERS = ["ended", "duration"] as const;
 export type Order = (typeof ORDERS)[number];
 
 export type Filter = {
@@ -46,6 +46,17 @@ export function readFilter(search: Record<string, unknown>): Filter {
 /** The filter without what says nothing, as the API takes it. */
 export const asked = (filter: Filter): Filter =>
   Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+
+/** The filter with another order, which leaves out statuses that are not in it. */
+export function inOrder(filter: Filter, order: Order | undefined): Filter {
+  const status = order ? filter.status?.filter(hasEnded) : filter.status;
+  return { ...filter, order, status: status?.length ? status : undefined };
+}
+
+/** The runs that are listed, as counts and requests in bulk take them: they have no order, only what it leaves out. */
+export function whichRuns({ order, ...filter }: Filter): Omit<Filter, "order"> {
+  return asked(order && !filter.status ? { ...filter, status: RUN_STATUSES.filter(hasEnded) } : filter);
+}
 
 /** The stream of a list. It takes no status, so that it also sends the runs that no longer have it. */
 export function streamOf(filter: Filter): string {

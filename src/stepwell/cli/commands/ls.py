@@ -1,16 +1,16 @@
-"""`stepwell ls`: runs, the newest first."""
+"""`stepwell ls`: runs, the newest first or in another order, and how many there are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
 
 import typer
 
 from ...base.clock import microseconds
 from ...core.model import ListRuns, RunRow, RunStatus
 from ...core.store import Store, reader
-from ...engine.reports.counting import count_runs
+from ...engine.reports.counting import COUNT_BY, count_runs
+from ...engine.reports.ordering import in_order
 from ...engine.runs.records import run_record
 from ...engine.runs.stored import StoredRun
 from ...errors import InputError
@@ -20,11 +20,7 @@ from ..find import find_run, tag_of
 from ..show.words import ago, duration, parse_age, plain
 from ..streams import json_text, say
 
-if TYPE_CHECKING:
-    from ...answers.runs import CountBy
-
 PAGE = 1_000
-COUNT_BY = ("status", "workflow", "hour", "day")
 SHORT_ID = 12
 """Hex digits of a run id that encode its time; more are shown for runs of the same millisecond."""
 
@@ -36,30 +32,43 @@ def ls(
     status: str | None,
     tag: Sequence[str] | None,
     since: str | None,
+    until: str | None,
     prefix: str | None,
     fork_of: str | None,
     search: str | None,
+    error: str | None,
+    order: str,
     count: str | None,
     limit: int,
     as_json: bool,
 ) -> None:
     tags = tuple(sorted(map(tag_of, tag or ())))
     with connection.store() as store:
-        created = None if since is None else store.now() - microseconds(parse_age(since))
-        statuses = () if status is None else (_status(status),)
-        asked = ListRuns(workflow=workflow, statuses=statuses, tags=tags, since=created, prefix=prefix, text=search)
-        if fork_of is not None:
-            asked = asked._replace(origin=find_run(store, fork_of).id)
+        asked = ListRuns(
+            workflow=workflow,
+            statuses=() if status is None else (_status(status),),
+            tags=tags,
+            since=_ago(store, since),
+            until=_ago(store, until),
+            prefix=prefix,
+            origin=None if fork_of is None else find_run(store, fork_of).id,
+            text=search,
+            error=error,
+        )
         if count is not None:
             return _count(store, asked, count, as_json=as_json)
-        runs = [StoredRun(store, row) for row in _newest(store, asked, limit)]
+        runs = [StoredRun(store, row) for row in _listed(store, in_order(asked, order), limit)]
         if as_json:
             say(json_text([run_record(run) for run in runs]))
         elif runs:
             _print_runs(runs, store.now())
         else:
-            chosen = " like that" if workflow or status or tags or since or prefix or fork_of or search else ""
+            chosen = " like that" if asked != ListRuns() else ""
             typer.echo(f"no runs{chosen} in {connection.where}", err=True)
+
+
+def _ago(store: Store, text: str | None) -> int | None:
+    return None if text is None else store.now() - microseconds(parse_age(text))
 
 
 def _status(given: str) -> RunStatus:
@@ -72,14 +81,14 @@ def _status(given: str) -> RunStatus:
 def _count(store: Store, asked: ListRuns, by: str, *, as_json: bool) -> None:
     if by not in COUNT_BY:
         raise InputError(f"--count {by}: there are {', '.join(COUNT_BY)}")
-    found = count_runs(store, asked, cast("CountBy", by))
+    found = count_runs(store, asked, by)
     if as_json:
         return say(json_text(found))
     for each in found["counts"]:
         say(f"{plain(each['value'])}  {'' if each['exact'] else 'at least '}{each['count']:,}")
 
 
-def _newest(store: Store, asked: ListRuns, limit: int) -> list[RunRow]:
+def _listed(store: Store, asked: ListRuns, limit: int) -> list[RunRow]:
     rows: list[RunRow] = []
     while len(rows) < limit:
         page = reader.list_runs(store, asked._replace(limit=min(PAGE, limit - len(rows))))

@@ -32,11 +32,15 @@ class GetRun(NamedTuple):
     run_id: RunId
 
 
+RunOrder: TypeAlias = Literal["created", "ended", "duration"]
+"""The last one created first; or, of the runs that have ended, the last one to end, or the one that took longest."""
+
+
 class ListRuns(NamedTuple):
-    """Newest first; `before` is the `cursor` of the page that came before."""
+    """One page of runs; `before` is the `cursor` of the page that came before."""
 
     limit: int = 100
-    before: int | None = None
+    before: tuple[int, int] | None = None
     workflow: str | None = None
     statuses: tuple[RunStatus, ...] = ()
     ended_before: int | None = None
@@ -54,8 +58,12 @@ class ListRuns(NamedTuple):
     ended_since: int | None = None
     """Only runs that ended then or later."""
     text: str | None = None
-    """Only runs that have this in their id, workflow or a tag as NAME=VALUE, whatever the case of ASCII letters. Such a page
-    may be short: a store searches a limited number of runs for each."""
+    """Only runs that have this in their id, workflow, error or a tag as NAME=VALUE, whatever the case of ASCII letters. Such a
+    page may be short: a store searches a limited number of runs for each."""
+    error: str | None = None
+    """Only runs with this `error`."""
+    order: RunOrder = "created"
+    """Any but `created` leaves out runs that have not ended. A page of it may be short, too."""
 
 
 class CountRuns(NamedTuple):
@@ -265,8 +273,9 @@ class Unfinished(NamedTuple):
 
 class RunPage(NamedTuple):
     runs: tuple[RunRow, ...]
-    cursor: int | None
-    """Pass it as `before` for the next page; None at the end."""
+    cursor: tuple[int, int] | None
+    """Pass it as `before` for the next page; None at the end. What the runs are ordered by (0: by their creation), and the
+    number of the run in the order of creation, which decides between equal values."""
 
 
 ColumnQuery: TypeAlias = GetNodeColumns | GetAttemptColumns

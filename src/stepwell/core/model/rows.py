@@ -63,6 +63,8 @@ class RunRow(NamedTuple):
     tags: tuple[tuple[str, str], ...] = ()
     timeout: int | None = None
     """How long it may take, in microseconds, from its start or the latest request to continue it."""
+    error: str | None = None
+    """The class of the error with which its first node failed; None if none has, or all that had were asked for again."""
     releasing: bool = False
     """A node with very many children has completed, and not all of them know it yet; claims and sweeps tell the next ones."""
 

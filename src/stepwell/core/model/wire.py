@@ -89,7 +89,7 @@ def answer_to_wire(answer: Any) -> Any:
     if isinstance(answer, queries.Page):
         return {"rows": [_by_name(row) for row in answer], "cursor": to_wire(answer.cursor)}
     if isinstance(answer, queries.RunPage):
-        return {"rows": [_by_name(row) for row in answer.runs], "cursor": answer.cursor}
+        return {"rows": [_by_name(row) for row in answer.runs], "cursor": to_wire(answer.cursor)}
     return _by_name(answer)
 
 
@@ -113,7 +113,7 @@ def _asked() -> dict[str, tuple[Any, Reader]]:
     page_of, run = _page_reader, _row_reader(rows.RunRow)
     readers: dict[Any, Reader] = {
         queries.GetRun: _maybe(run),
-        queries.ListRuns: lambda data: queries.RunPage(tuple(map(run, data["rows"])), data["cursor"]),
+        queries.ListRuns: lambda data: queries.RunPage(tuple(map(run, data["rows"])), _maybe(tuple)(data["cursor"])),
         queries.CountRuns: _row_reader(queries.CountedRuns),
         queries.ListNodes: page_of(rows.NodeRow),
         queries.ListAttempts: page_of(rows.AttemptRow, tuple),

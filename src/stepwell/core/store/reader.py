@@ -136,7 +136,8 @@ def without_internal(rows: Iterable[RunRow], workflow: str | None = None) -> tup
 
 def _may_find(query: ListRuns) -> bool:
     """Whether the names are some that a workflow or run can have; some stores cannot be asked for others."""
-    return f"{query.workflow or ''}{query.prefix or ''}{query.origin or ''}{query.text or ''}".isprintable()
+    names = (query.workflow, query.prefix, query.origin, query.text, query.error)
+    return "".join(name or "" for name in names).isprintable()
 
 
 def count_runs(store: Store, *queries: CountRuns) -> list[CountedRuns]:
@@ -167,7 +168,7 @@ def all_runs(
     limit: int = 100,
 ) -> Iterator[RunRow]:
     """Every run, or every one like that, newest first, page by page."""
-    before: int | None = None
+    before: tuple[int, int] | None = None
     while True:
         query = ListRuns(limit, before, workflow, statuses, ended_before, digest, origin, prefix)
         page = list_runs(store, query)

@@ -63,7 +63,7 @@ def starting_and_waiting(
 
 
 class AsyncRuns(list[AsyncRun]):
-    """One page of runs, the newest first."""
+    """One page of runs."""
 
     def __init__(self, page: RunList, pool: Pool) -> None:
         super().__init__(AsyncRun(run, pool) for run in page)
@@ -94,6 +94,7 @@ class AsyncCalls(Wrapper[Any]):
     get = awaited_as(Calls.get, AsyncRun, reads=True)
     adopt = awaited_as(Calls.adopt, AsyncRun)
     runs = awaited_as(Calls.runs, AsyncRuns, reads=True)
+    count_runs = awaited(Calls.count_runs, reads=True)
     save = awaited(Calls.save)
     activate = awaited(Calls.activate)
     workflows = awaited(Calls.workflows, reads=True)

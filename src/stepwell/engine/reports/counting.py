@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MOST = 100_000
 """Runs that are counted at most, of each status."""
+COUNT_BY: tuple[CountBy, ...] = ("status", "workflow", "hour", "day")
 
 
 def count_runs(store: Store, runs: ListRuns, by: CountBy) -> RunCountsRecord:

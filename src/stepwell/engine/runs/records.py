@@ -33,6 +33,7 @@ def run_change(row: RunRow) -> runs.RunChange:
         "workflow": row.workflow,
         "status": row.status,
         "reason": row.reason,
+        "error": row.error,
         "seq": row.seq,
         "nodes_total": row.nodes,
         "nodes_open": row.open,

@@ -14,10 +14,11 @@ from ...answers.runs import CountBy, ResultsRecord, RunCountsRecord, RunDetail, 
 from ...base.clock import SECOND
 from ...base.commands import DEFAULT_STORE
 from ...base.ids import RunId
-from ...core.model import ListRuns, RunRow, RunStatus
+from ...core.model import ListRuns, RunOrder, RunRow, RunStatus
 from ...core.store import reader
 from ...engine.reports.counting import count_runs
 from ...engine.reports.failures import failures
+from ...engine.reports.ordering import in_order
 from ...engine.reports.usual import usual_times
 from ...engine.runs.records import audit_record, comparison_record, run_detail, run_record, why_detail
 from ...engine.runs.stored import StoredRun
@@ -51,8 +52,10 @@ class RunFilter(Body):
     fork_of: str | None = Field(default=None, max_length=200)
     """Only forks of this run."""
     q: str | None = Field(default=None, max_length=200)
-    """Only with this in the id, the workflow or a tag as NAME=VALUE, whatever the case of ASCII letters; not in inputs or
-    outputs. A page of such runs may be short, and even empty: `next` says whether there may be more."""
+    """Only with this in the id, the workflow, the error or a tag as NAME=VALUE, whatever the case of ASCII letters; not in
+    inputs or outputs. A page of such runs may be short, and even empty: `next` says whether there may be more."""
+    error: str | None = Field(default=None, max_length=200)
+    """Only runs whose first failed node had an error of this class."""
 
     def query(self) -> ListRuns:
         return ListRuns(
@@ -64,6 +67,7 @@ class RunFilter(Body):
             prefix=self.prefix or None,
             origin=None if self.fork_of is None else RunId(self.fork_of),
             text=self.q or None,
+            error=self.error or None,
         )
 
 
@@ -77,6 +81,9 @@ class CountQuery(FilterQuery):
 
 
 class RunQuery(FilterQuery):
+    order: RunOrder = "created"
+    """The last one created first; or, only of runs that have ended, the last one to end, or the one that took longest. A page
+    in one of these orders may be short, and even empty, like one of `q`."""
     cursor: paging.Cursor = None
     limit: paging.Limit = 100
 
@@ -109,9 +116,9 @@ def listed(service: ServerProcess, row: RunRow) -> RunRecord:
 
 @routes.get("/runs", "read")
 def list_runs(service: Given, asked: Annotated[RunQuery, Query()]) -> PageOf[RunRecord]:
-    """Runs, the newest first."""
-    before = paging.read(asked.cursor, paging.Number, -1)
-    query = asked.query()._replace(limit=asked.limit, before=None if before < 0 else before)
+    """Runs, the newest first, or in another order."""
+    query = in_order(asked.query(), asked.order)
+    query = query._replace(limit=asked.limit, before=paging.read(asked.cursor, paging.Place))
     page = reader.list_runs(service.store, query)
     items = [listed(service, row) for row in page.runs]
     return paging.page(items, page.cursor)

@@ -151,8 +151,8 @@ def steer_many(verb: Annotated[Verb, Path()], body: BulkRequest, service: Given)
     statuses = tuple(status for status in query.statuses if status in allowed) if query.statuses else allowed
     if not statuses:
         raise HttpProblem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
-    before = paging.read(body.cursor, paging.Number, -1)
-    query = query._replace(statuses=statuses, limit=body.limit, before=None if before < 0 else before)
+    before = paging.read(body.cursor, paging.Place)
+    query = query._replace(statuses=statuses, limit=body.limit, before=before)
     page = reader.list_runs(service.store, query)
     outcomes = [_outcome(service, row, verb, body) for row in page.runs]
     done = sum(outcome["done"] for outcome in outcomes)

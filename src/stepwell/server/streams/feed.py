@@ -108,7 +108,7 @@ class Feed:
         self.written: Recent[tuple[RunId, int, int], str] = Recent(2_000)
         """The JSON of runs, written once for all streams."""
         self._ended_since = 0
-        self._older: int | None = None
+        self._older: tuple[int, int] | None = None
         """The cursor among the older unfinished runs."""
         self._rounds = 0
         """How many more passes over the older runs are needed."""

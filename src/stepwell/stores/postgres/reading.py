@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from operator import attrgetter, itemgetter
 from typing import Any, assert_never
 
-from ...base.clock import SECOND
 from ...base.ids import AttemptId, attempt_id, split_attempt_id
 from ...core.model import Lane, Query, queries, records
 from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, WorkerRow
-from ...core.model.status import RunStatus
 from ...core.store.rules.codes import (
     ATTEMPT_STATUS,
     KIND_CODE,
@@ -19,47 +16,26 @@ from ...core.store.rules.codes import (
     NODE_CODE,
     NODE_STATUS,
     ORDINALS,
-    RUN_CODE,
     RUN_STATUS,
 )
-from ...core.store.rules.filtering import SEARCHED, SECONDS_OF, folded
-from ...core.store.rules.paging import attempt_columns, node_columns, page_of
+from ...core.store.rules.paging import attempt_columns, node_columns
 from .payloads import storable
 from .questions import Question, Rows, ask_ready, ask_record, ask_unfinished, paged
-from .receipts import attempts, run_row
-
-_HAS_TEXT = """
-r.key >= f.floor AND (strpos(lower(r.id), %(text)s) > 0 OR strpos(lower(r.workflow), %(text)s) > 0
- OR EXISTS (SELECT FROM tag t WHERE t.run = r.key AND strpos(lower(t.name || '=' || t.value), %(text)s) > 0))
-"""
-LAST = chr(0x10FFFF)
-"""No text that begins with a prefix comes after the prefix and this."""
-
-
-_RUN = """
-SELECT r.key, whole_payload(r.key, r.input), r.fork, r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL,
-       r.seed::text, -r.urgency, r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
-       r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated, r.origin, r.tags, r.timeout
-  FROM run r JOIN graph g ON g.key = r.graph
-"""
-
-
-def _run(row: tuple[Any, ...]) -> Any:
-    _, content, fork, *rest = row
-    return run_row(rest, content, fork)
+from .receipts import attempts
+from .run_rows import RUN, ask_ended, ask_run_counts, ask_runs, read_run
 
 
 def question(query: Query) -> Question:
     match query:
         case queries.GetRun(run_id):
             given: dict[str, Any] = {"run": storable(run_id)}
-            return Question(f"{_RUN} WHERE r.id = %(run)s", given, lambda rows: _run(rows[0]) if rows else None)
+            return Question(f"{RUN} WHERE r.id = %(run)s", given, lambda rows: read_run(rows[0]) if rows else None)
         case queries.ListRuns():
-            return _runs(query)
+            return ask_runs(query)
         case queries.CountRuns():
-            return _count_runs(query)
+            return ask_run_counts(query)
         case queries.ListEnded():
-            return _ended(query)
+            return ask_ended(query)
         case queries.ListNodes():
             return _nodes(query)
         case queries.ListAttempts():
@@ -109,104 +85,6 @@ SELECT id, lease_until, renewed_at, info FROM worker WHERE id > %(after)s ORDER 
             return paged(statement, given, WorkerRow._make, attrgetter("id"))
         case _:
             assert_never(query)
-
-
-_FLOOR = f"(coalesce(%(before)s::bigint, (SELECT max(key) + 1 FROM run)) - {SEARCHED})"
-"""The key down to which runs are searched for a text."""
-
-
-def _runs(query: queries.ListRuns) -> Question:
-    """Newest first; one more than the page has."""
-    where, given = _chosen_runs(query)
-    statement = f"{_RUN} WHERE {where} ORDER BY r.key DESC LIMIT %(more)s"
-    if query.text is not None:  # a row at least, which has the floor
-        statement = f"SELECT f.floor, x.* FROM (SELECT {_FLOOR} AS floor) f LEFT JOIN LATERAL ({statement}) x ON true"
-
-    def read(rows: Rows) -> queries.RunPage:
-        floor = None
-        if query.text is not None:
-            floor, rows = rows[0][0], sorted((row[1:] for row in rows if row[1] is not None), key=lambda row: -row[0])
-        page = rows[: query.limit]
-        more = floor if floor is not None and floor > 1 else None
-        return queries.RunPage(tuple(map(_run, page)), page[-1][0] if len(rows) > len(page) else more)
-
-    return Question(statement, given | {"more": query.limit + 1}, read)
-
-
-_COUNTED_BY = {"status": "r.status::int", "workflow": "r.workflow"} | {
-    by: f"r.created_at / {seconds * SECOND} * {seconds * SECOND}" for by, seconds in SECONDS_OF.items()
-}
-
-
-def _count_runs(query: queries.CountRuns) -> Question:
-    where, given = _chosen_runs(query.runs._replace(before=None))
-    statement = f"""
-SELECT f.floor, x.* FROM (SELECT {_FLOOR if query.runs.text is not None else 0} AS floor) f LEFT JOIN LATERAL (
-  SELECT counted, count(*) FROM (SELECT {_COUNTED_BY[query.by]} AS counted FROM run r WHERE {where}
-                                 ORDER BY r.key DESC LIMIT %(more)s) r GROUP BY 1) x ON true"""
-
-    def read(rows: Rows) -> queries.CountedRuns:
-        found = [(key, count) for _, key, count in rows if count is not None]
-        exact = (rows[0][0] or 0) <= 1 and sum(count for _, count in found) <= query.limit
-        named = ((RUN_STATUS[key] if query.by == "status" else str(key), count) for key, count in found)
-        return queries.CountedRuns(tuple(sorted(named)), exact)
-
-    return Question(statement, given | {"before": None, "more": query.limit + 1}, read)
-
-
-def _chosen_runs(query: queries.ListRuns) -> tuple[str, dict[str, Any]]:
-    """The condition for the runs that are asked for, and its values; `f` has the floor of a search."""
-    asked: dict[str, Any] = {
-        "r.key < %(before)s": query.before,
-        "r.workflow = %(workflow)s": query.workflow,
-        "r.ended_at < %(ended_before)s": query.ended_before,
-        "r.ended_at >= %(ended_since)s": query.ended_since,
-        "r.graph = (SELECT key FROM graph WHERE digest = %(digest)s)": query.digest,
-        "r.origin = %(origin)s": query.origin,
-        "r.created_at >= %(since)s": query.since,
-        "r.created_at < %(until)s": query.until,
-    }
-    where = [condition for condition, value in asked.items() if value is not None]
-    given = {key: storable(value) if isinstance(value, str) else value for key, value in query._asdict().items()}
-    if query.prefix:
-        where.append("r.id >= %(prefix)s AND r.id < %(prefix_end)s AND starts_with(r.id, %(prefix)s)")
-        given["prefix_end"] = given["prefix"] + LAST
-    for place, (name, value) in enumerate(query.tags):
-        where.append(f"r.key IN (SELECT run FROM tag WHERE name = %(tag{place})s AND value = %(value{place})s)")
-        given |= {f"tag{place}": storable(name), f"value{place}": storable(value)}
-    if query.statuses:
-        where.append(_status_is(query.statuses))
-    if query.text is not None:
-        where.append(_HAS_TEXT)
-        given["text"] = storable(folded(query.text))
-    given = {key: value for key, value in given.items() if key not in ("statuses", "tags")}
-    return " AND ".join(where) or "true", given
-
-
-def _status_is(statuses: Collection[RunStatus]) -> str:
-    """In words that an index has, where one does."""
-    codes = ",".join(str(RUN_CODE[status]) for status in statuses)
-    if all(status.terminal for status in statuses):
-        return f"r.ended_as IN ({codes})"
-    unfinished = "" if any(status.terminal for status in statuses) else "r.ended_as IS NULL AND "
-    return f"{unfinished}r.status IN ({codes})"
-
-
-def _ended(query: queries.ListEnded) -> Question:
-    chosen = "" if query.workflow is None else "AND r.workflow = %(workflow)s"
-    codes = ",".join(str(RUN_CODE[status]) for status in query.statuses)
-    statement = f"""
-{_RUN} WHERE r.ended_at >= %(since)s AND (r.ended_at, r.key) > (%(at)s, %(key)s) {chosen}
-   {f"AND r.status IN ({codes})" if codes else ""} ORDER BY r.ended_at, r.key LIMIT %(limit)s"""
-    at, key = (query.since, -1) if query.after is None else query.after
-    given: dict[str, Any] = {"since": query.since, "at": at, "key": key, "limit": query.limit}
-    given |= {} if query.workflow is None else {"workflow": storable(query.workflow)}
-
-    def read(rows: Rows) -> Any:
-        page = page_of([(row[0], _run(row)) for row in rows], query.limit, lambda each: (each[1].ended_at, each[0]))
-        return queries.Page((run for _, run in page), page.cursor)
-
-    return Question(statement, given, read)
 
 
 def _nodes(query: queries.ListNodes) -> Question:

@@ -12,6 +12,7 @@ from ...base.ids import split_attempt_id
 from ...core.model import Batch, Op, Receipt, RunStatus, may_settle, ops, records
 from ...core.store.rules.codes import ATTEMPT_CODE, NODE_CODE, RUN_CODE
 from ...core.store.rules.grouping import groups, once_each
+from ...core.store.rules.payloads import error_type
 from ...core.store.rules.values import refuse_unfollowed, refuse_values
 from ...core.store.rules.verdicts import illegal_move
 from .payloads import ArrayPacker, graph_columns, storable, texts
@@ -131,6 +132,7 @@ class BatchCall:
                 ordinal=ordinal,
                 code=ATTEMPT_CODE[op.status] + 16 * NODE_CODE[op.node] + 256 * op.postponed,
                 number=op.delay or 0,
+                kind=error_type(op.error),
             )
         self._ask(positions, group, "settle", self._rows_from(first, large))
 

@@ -22,7 +22,7 @@ def restored_rows(op: Restore) -> dict[str, Any]:
         name: getattr(row, name)
         for name in (
             *("workflow", "target", "digest", "on_failure", "timeout", "stopping", "seq", "created_at", "started_at"),
-            *("ended_at", "deadline_at", "reason", "heals", "tolerated", "origin"),
+            *("ended_at", "deadline_at", "reason", "heals", "tolerated", "origin", "error"),
         )
     }
     return given | {

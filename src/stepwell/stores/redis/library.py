@@ -134,6 +134,7 @@ def _constants() -> str:
         "MAX_LOSSES": suspects.MAX_LOSSES,
         "ENTRIES_A_NODE": ops.ENTRIES_A_NODE,
         "NODE_FAILED": ops.NODE_FAILED,
+        "WORKER_LOST": suspects.WORKER_LOST,
         "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR.decode(),
     }
     return "\n".join(f"local {name} = {_lua(value)}" for name, value in constants.items())

@@ -13,7 +13,7 @@ from ...core.model.outputs import Completion
 from ...core.model.rows import AttemptRow, JournalRow, LineRow, NodeRow, RunRow, WorkerRow
 from ...core.model.status import NodeStatus
 from ...core.store.rules.codes import KINDS, NODE_STATUS, RUN_STATUS
-from ...core.store.rules.filtering import SECONDS_OF, folded
+from ...core.store.rules.filtering import SECONDS_OF, folded, place_of
 from ...core.store.rules.paging import attempt_columns, line_matches, page_of
 from .decoding import Blobs, admission, record, value_of, whole
 from .fields import LARGEST, Arguments, Fields, unpack_document
@@ -134,8 +134,9 @@ def _ended(query: queries.ListEnded, found: Any, _: Blobs) -> queries.Page[RunRo
     return queries.Page(runs, None if at is None else (at, number))
 
 
-def run_page(rows: Sequence[Any], more: bool) -> queries.RunPage:
-    return queries.RunPage(tuple(map(record(RunRow), rows)), admission(rows[-1]) if more and rows else None)
+def run_page(rows: Sequence[Any], query: queries.ListRuns, more: bool) -> queries.RunPage:
+    runs = tuple(map(record(RunRow), rows))
+    return queries.RunPage(runs, (place_of(runs[-1], query.order) or 0, admission(rows[-1])) if more and runs else None)
 
 
 def lines_of(rows: Sequence[Any], query: queries.ListLines | queries.ListMarks) -> list[LineRow]:

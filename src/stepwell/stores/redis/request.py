@@ -10,6 +10,7 @@ from ...core.model import Batch, NodeStatus, Op, Receipt, Refusal, Refused, may_
 from ...core.model.rows import AttemptRow, JournalRow, LineRow
 from ...core.store.rules.codes import KIND_CODE, NODE_CODE
 from ...core.store.rules.grouping import groups, once_each
+from ...core.store.rules.payloads import error_type
 from ...core.store.rules.values import refuse_unfollowed, refuse_values
 from ...core.store.rules.verdicts import illegal_row, refuse_restore
 from .decoding import Blobs, decode, settlements_of
@@ -92,8 +93,11 @@ def _fields_of(group: Sequence[Op], arguments: Arguments) -> Fields:
     """An op by its fields, some of which differ from those of the record; a set of settlements as columns."""
     op = group[0]
     if isinstance(op, ops.Settle):
-        claims, ordinals = zip(*(split_attempt_id(cast(ops.Settle, each).attempt) for each in group), strict=True)
-        return {"op": "Settle", "claim": claims, "ordinal": ordinals, **arguments.columns(group, 1)}
+        settlements = cast("Sequence[ops.Settle]", group)
+        claims, ordinals = zip(*(split_attempt_id(each.attempt) for each in settlements), strict=True)
+        columns = arguments.columns(settlements, 1)
+        types = {"error_type": [error_type(each.error) or "" for each in settlements]} if "error" in columns else {}
+        return {"op": "Settle", "claim": claims, "ordinal": ordinals, **columns, **types}
     own = _FIELDS.get(type(op))
     return {"op": type(op).__name__, **(arguments.fields(op) if own is None else own(op, arguments))}
 

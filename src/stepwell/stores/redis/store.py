@@ -56,7 +56,7 @@ from .request import Request, parts_before
 
 SEARCHING_CALLS = 20
 """Calls that search runs for a text, or count them, before an answer is given, complete or not."""
-LAYOUT = 7
+LAYOUT = 8
 """The version of the keys: see `lua/keys.lua`."""
 
 
@@ -157,20 +157,21 @@ class RedisStore:
 
     def _runs(self, query: ListRuns, answer: Any) -> RunPage:
         rows, more, stopped = answer
-        calls = 1
-        while stopped is not None and len(rows) <= query.limit and (query.text is None or calls < SEARCHING_CALLS):
-            ((others, more, stopped),) = self._ask([query._replace(before=stopped, limit=query.limit - len(rows))])
+        calls, is_bounded = 1, query.text is not None or query.order != "created"
+        while stopped is not None and len(rows) <= query.limit and (not is_bounded or calls < SEARCHING_CALLS):
+            rest = query._replace(before=tuple(stopped), limit=query.limit - len(rows))
+            ((others, more, stopped),) = self._ask([rest])
             rows = rows + others
             calls += 1
         with self._decoding(StoreCorrupt):
-            page = run_page(rows, bool(more))
-        return page if stopped is None or page.cursor is not None else page._replace(cursor=stopped)
+            page = run_page(rows, query, bool(more))
+        return page if stopped is None or page.cursor is not None else page._replace(cursor=tuple(stopped))
 
     def _run_counts(self, query: CountRuns, answer: Any) -> CountedRuns:
         counts, stopped = answer
         parts = [counts]
         while stopped is not None and len(parts) < SEARCHING_CALLS:
-            ((counts, stopped),) = self._ask([query._replace(runs=query.runs._replace(before=stopped))])
+            ((counts, stopped),) = self._ask([query._replace(runs=query.runs._replace(before=tuple(stopped)))])
             parts.append(counts)
         with self._decoding(StoreCorrupt):
             return run_counts(parts, query, exact=stopped is None)

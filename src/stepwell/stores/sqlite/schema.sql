@@ -89,6 +89,7 @@ CREATE TABLE run (
   active          INTEGER NOT NULL,
   failed          INTEGER NOT NULL DEFAULT 0,
   tolerated       INTEGER NOT NULL DEFAULT 0,  -- of those that failed, how many the run goes on in spite of
+  error           TEXT,                        -- the class of the first error of those that failed
   seq             INTEGER NOT NULL,
   created_at      INTEGER NOT NULL,
   started_at      INTEGER,
@@ -104,7 +105,8 @@ CREATE TABLE run (
   origin          TEXT,
   tags            TEXT,                        -- JSON, in order of the names
   last_token      TEXT,                        -- of the gate that was finished last: a late copy of that request is refused
-  reported_until  INTEGER NOT NULL DEFAULT 0   -- until when the gate is left to the sweeper that it was reported to
+  reported_until  INTEGER NOT NULL DEFAULT 0,  -- until when the gate is left to the sweeper that it was reported to
+  duration        INTEGER AS (max(0, ended_at - coalesce(started_at, created_at)))
 );
 -- The same key starts the same run of a workflow, also when two processes ask at once.
 CREATE UNIQUE INDEX run_idempotency ON run (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -120,6 +122,8 @@ CREATE INDEX run_stopping ON run (key) WHERE stopping AND status < 4;
 -- For people, for `gc`, and to know which graphs are not used.
 CREATE INDEX run_status ON run (status);
 CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_duration ON run (duration) WHERE duration IS NOT NULL;
+CREATE INDEX run_error ON run (error) WHERE error IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 CREATE INDEX run_origin ON run (origin) WHERE origin IS NOT NULL;
 CREATE INDEX run_workflow ON run (workflow);

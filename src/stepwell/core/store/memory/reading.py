@@ -13,7 +13,7 @@ from ...model import Lane, Query, queries, records
 from ...model.outputs import Completion
 from ...model.rows import AttemptRow, GateState, JournalRow, LineRow, RunRow
 from ...model.status import AttemptStatus, NodeStatus
-from ..rules.filtering import counted, run_matches
+from ..rules.filtering import counted, place_of, run_matches
 from ..rules.paging import line_matches, page_of
 from ..rules.payloads import error_type
 from .records import answer_record
@@ -186,13 +186,11 @@ def _claimed(run: RunState) -> dict[str, int]:
 
 
 def _runs(state: MemoryState, query: queries.ListRuns) -> queries.RunPage:
-    found = [
-        run
-        for run in reversed(state.runs.values())
-        if (query.before is None or run.admission < query.before) and run_matches(run.row(), query)
-    ]
+    rows = [(run.row(), run.admission) for run in state.runs.values()]
+    found = [((place_of(row, query.order) or 0, number), row) for row, number in rows if run_matches(row, query)]
+    found = sorted((each for each in found if query.before is None or each[0] < query.before), reverse=True)
     page = found[: query.limit]
-    return queries.RunPage(tuple(run.row() for run in page), page[-1].admission if len(found) > len(page) else None)
+    return queries.RunPage(tuple(row for _, row in page), page[-1][0] if len(found) > len(page) else None)
 
 
 def _ended(state: MemoryState, query: queries.ListEnded) -> queries.Page[RunRow]:

@@ -62,7 +62,7 @@ def _add(state: MemoryState, run: RunState, op: Restore) -> None:
     run.former_graphs.update(op.former_graphs)
 
 
-_KEPT = ("status", "gate", "seq", "heals", "tolerated", "started_at", "ended_at", "deadline_at", "reason")
+_KEPT = ("status", "gate", "seq", "heals", "tolerated", "error", "started_at", "ended_at", "deadline_at", "reason")
 
 
 def _finish(run: RunState, row: RunRow) -> None:

@@ -20,6 +20,7 @@ from ...model import (
     suspects,
 )
 from ...model.status import ACTIVE_NODES, FAILED_NODES, SATISFIED_NODES, AttemptStatus, NodeStatus, RunStatus
+from ..rules.payloads import error_type
 from ..rules.verdicts import Conclusion
 from ..rules.verdicts import conclude as conclusion
 from .state import LIMITS, AttemptState, MemoryState, NodeState, RunState, WorkerState
@@ -81,6 +82,8 @@ def end(attempt: AttemptState, status: AttemptStatus, node_status: NodeStatus, n
     run, node = attempt.run, attempt.run.nodes[attempt.index]
     attempt.status, attempt.ended_at = status, now
     change(run, node, node_status)
+    if node_status in FAILED_NODES and run.error is None:
+        run.error = error_type(attempt.error)
     node.reason = None
     kind: Any = status.lower()
     run.note(now, kind, node.index, attempt.number, node_status)

@@ -213,6 +213,7 @@ def _finish(run: RunState, finish: ops.Finish, now: int) -> None:
         run.gate = GateState.SHUT
         run.recount()
     run.tolerated = run.failed if finish.tolerate else min(run.tolerated, run.failed)
+    run.error = run.error if run.failed else None
     conclude(run, now)
 
 

@@ -104,6 +104,7 @@ class RunState:
     active: int = 0
     failed: int = 0
     tolerated: int = 0
+    error: str | None = None
     seq: int = 0
     started_at: int | None = None
     ended_at: int | None = None

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ....base.clock import SECOND
-from ...model import CountedRuns, CountRuns, ListRuns, RunRow
+from ...model import CountedRuns, CountRuns, ListRuns, RunOrder, RunRow
 
 SEARCHED = 50_000
-"""So many runs are searched for a text before a page is given, full or not."""
+"""So many runs are searched for a text, or in another order than that of creation, before a page is given, full or not."""
 SECONDS_OF = {"hour": 3_600, "day": 86_400}
 
 
@@ -20,6 +20,21 @@ def folded(text: str) -> str:
     'käse-Äb'
     """
     return "".join(letter.lower() if letter.isascii() else letter for letter in text)
+
+
+def place_of(row: RunRow, order: RunOrder) -> int | None:
+    """What a run is ordered by; None if it is not in this order."""
+    if order == "created":
+        return 0  # its number decides
+    if row.ended_at is None:
+        return None
+    began = row.created_at if row.started_at is None else row.started_at
+    return row.ended_at if order == "ended" else max(0, row.ended_at - began)
+
+
+def chooses(query: ListRuns) -> bool:
+    """Whether a query leaves out some of the runs that its order has."""
+    return query._replace(limit=0, before=None) != ListRuns(0, order=query.order)
 
 
 def run_matches(row: RunRow, query: ListRuns) -> bool:
@@ -35,12 +50,14 @@ def run_matches(row: RunRow, query: ListRuns) -> bool:
         and (query.ended_before is None or (row.ended_at is not None and row.ended_at < query.ended_before))
         and (query.ended_since is None or (row.ended_at is not None and row.ended_at >= query.ended_since))
         and (query.prefix is None or row.id.startswith(query.prefix))
+        and (query.error is None or row.error == query.error)
+        and place_of(row, query.order) is not None
         and (query.text is None or _has_text(row, folded(query.text)))
     )
 
 
 def _has_text(row: RunRow, text: str) -> bool:
-    return any(text in folded(each) for each in (row.id, row.workflow, *map("=".join, row.tags)))
+    return any(text in folded(each) for each in (row.id, row.workflow, row.error or "", *map("=".join, row.tags)))
 
 
 def counted(rows: Iterable[RunRow], query: CountRuns) -> CountedRuns:

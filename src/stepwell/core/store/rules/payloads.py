@@ -21,6 +21,10 @@ def reference(payload: bytes) -> bytes:
     return REFERENCE + hashlib.sha256(payload).digest()
 
 
+LONGEST_TYPE = 100
+"""Characters of the class of an error that every store can keep and find runs by."""
+
+
 def error_type(error: bytes | None) -> str | None:
     """The class of the exception that an attempt recorded, if it is a record of one.
 
@@ -32,4 +36,4 @@ def error_type(error: bytes | None) -> str | None:
     except ValueError:
         return None
     kind = found.get("type") if isinstance(found, dict) else None
-    return kind if isinstance(kind, str) else None
+    return kind[:LONGEST_TYPE] if isinstance(kind, str) and kind and kind.isprintable() else None

@@ -29,6 +29,7 @@ _CONSTANTS: dict[str, int | str] = {
     "LOWEST": LOWEST,
     "STALE": 400,  # offers out of date that a claim passes by, or removes, at a time
     "SUSPECT_AFTER": suspects.SUSPECT_AFTER,
+    "WORKER_LOST": suspects.WORKER_LOST,
     "WORKER_LOST_ERROR": suspects.WORKER_LOST_ERROR.decode(),
 }
 _NAME = re.compile(r"\{([A-Z_]+)\}")

@@ -329,7 +329,7 @@ CREATE FUNCTION run_rows(p_runs bigint[], OUT o_rows jsonb, OUT o_bytes bytea[])
   SELECT jsonb_agg(jsonb_build_array(r.id, r.workflow, r.target, g.digest, r.status, r.on_failure, NULL, r.seed::text, -r.urgency,
                                      r.idempotency_key, r.gate, r.purpose, r.stopping, r.total, r.open, r.active, r.failed, r.seq,
                                      r.created_at, r.started_at, r.ended_at, r.deadline_at, r.reason, r.heals, NULL, r.tolerated,
-                                     r.origin, r.tags, r.timeout) ORDER BY r.id),
+                                     r.origin, r.tags, r.timeout, r.error) ORDER BY r.id),
          array_agg(whole_payload(r.key, r.input) ORDER BY r.id) || array_agg(r.fork ORDER BY r.id)
     FROM run r JOIN graph g ON g.key = r.graph WHERE r.key = ANY(p_runs)
 $$;

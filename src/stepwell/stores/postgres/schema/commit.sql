@@ -83,7 +83,7 @@ BEGIN
     CASE v_op ->> 'op'
       WHEN 'settle' THEN
         v_receipt := settle(p_claims[f:t], p_ordinals[f:t], p_codes[f:t], p_numbers[f:t], p_first[f:t], p_second[f:t],
-                            p_third[f:t], o_now);
+                            p_third[f:t], p_kinds[f:t], o_now);
       WHEN 'claim' THEN
         v_answer := claim_nodes(v_op, v_mine, o_now);
         v_receipt := v_answer.o_receipt;

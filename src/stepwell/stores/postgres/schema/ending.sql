@@ -93,6 +93,7 @@ DECLARE
   v_runs bigint[];
   v_again boolean;     -- some node is to run again
   v_turning boolean;   -- some run may be at its end, or is not moving
+  v_failing boolean;   -- some run has failed nodes
 BEGIN
   WITH ended AS (
     UPDATE attempt a
@@ -140,7 +141,7 @@ BEGIN
     INSERT INTO journal (run, seq, at, kind, idx, number, status)
     SELECT e.run, r.seq + row_number() OVER (PARTITION BY e.run ORDER BY e.place), p_now, e.status + {ENDS}, e.idx, e.number, e.node
       FROM unnest(p_ending) WITH ORDINALITY
-           AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome, place)
+           AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome, error_type, place)
            JOIN run r ON r.key = e.run),
   total AS (
     SELECT run, sum(ended) AS ended, sum(closed) AS closed, sum(failed) AS failed, sum(released) AS released, min(due_at) AS due_at,
@@ -154,9 +155,12 @@ BEGIN
        SET seq = seq + t.ended, open = open - t.closed, failed = r.failed + t.failed, active = active - t.closed + t.released,
            due_at = least(r.due_at, t.due_at), low_rank = least(r.low_rank, t.lowest)
       FROM total t WHERE r.key = t.run
-    RETURNING r.key, t.again, r.gate <> {G_OPEN} OR r.open = 0 OR r.active = 0 OR r.failed > 0 AS turning)
-  SELECT array_agg(key), bool_or(again), bool_or(turning) INTO v_runs, v_again, v_turning FROM counted;
+    RETURNING r.key, t.again, r.gate <> {G_OPEN} OR r.open = 0 OR r.active = 0 OR r.failed > 0 AS turning, r.failed > 0 AS failing)
+  SELECT array_agg(key), bool_or(again), bool_or(turning), bool_or(failing) INTO v_runs, v_again, v_turning, v_failing FROM counted;
 
+  IF v_failing THEN
+    PERFORM note_errors(p_ending);
+  END IF;
   IF v_again THEN
     PERFORM run_again(p_ending);
   END IF;
@@ -164,6 +168,20 @@ BEGIN
     PERFORM conclude(v_runs, p_now);
   END IF;
   RETURN v_runs;
+END $$;
+
+-- The first error of each run in which a node has failed. Apart from the counts, because it updates an index.
+CREATE FUNCTION note_errors(p_ending ending[]) RETURNS void LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  UPDATE run r SET error = f.error_type
+    FROM (SELECT DISTINCT ON (e.run) e.run, e.error_type
+            FROM unnest(p_ending) WITH ORDINALITY
+                 AS e(attempt, run, idx, number, graph, status, node, due_at, loss, lane, reason, moving, postponed, output, error, outcome,
+                      error_type, place)
+           WHERE e.node IN ({N_FAILED}, {N_INTERRUPTED}) AND e.error_type IS NOT NULL
+           ORDER BY e.run, e.place) f
+   WHERE r.key = f.run AND r.error IS NULL;
 END $$;
 
 -- Those that ended and are to run again can be claimed, unless a heal gave them a parent while they ran; those that wait are

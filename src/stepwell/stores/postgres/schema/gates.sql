@@ -139,7 +139,8 @@ BEGIN
   END IF;
   UPDATE run r
      SET open = t.open, active = t.active, failed = t.failed,
-         tolerated = CASE WHEN (p_finish ->> 4)::boolean THEN t.failed ELSE least(r.tolerated, t.failed) END
+         tolerated = CASE WHEN (p_finish ->> 4)::boolean THEN t.failed ELSE least(r.tolerated, t.failed) END,
+         error = CASE WHEN t.failed > 0 THEN r.error END
     FROM (SELECT count(*) FILTER (WHERE status < {N_TERMINAL}) AS open,
                  count(*) FILTER (WHERE status BETWEEN {N_READY} AND {N_WAITING}) AS active,
                  count(*) FILTER (WHERE status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed

@@ -56,7 +56,7 @@ BEGIN
       v_free := lock_free(array(SELECT run FROM attempt WHERE key = ANY(v_stray)));
       SELECT array_agg(ROW(a.key, a.run, a.idx, a.number, r.graph, {A_RELEASED},
                            CASE WHEN r.stopping OR l.removed THEN {N_CANCELLED} ELSE {N_READY} END,
-                           NULL, 0, NULL, NULL, false, false, NULL, NULL, NULL)::ending ORDER BY a.key)
+                           NULL, 0, NULL, NULL, false, false, NULL, NULL, NULL, NULL)::ending ORDER BY a.key)
         INTO v_ending
         FROM attempt a JOIN run r ON r.key = a.run JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
        WHERE a.key = ANY(v_stray) AND a.run = ANY(v_free) AND a.status = {A_RUNNING};
@@ -82,7 +82,7 @@ BEGIN
                             ELSE (SELECT s.key FROM lane s WHERE s.queue = home.queue AND s.body = home.body
                                                              AND s.careful = home.careful AND s.suspect) END,
                        CASE WHEN r.stopping OR l.removed OR home.careful OR n.losses + 1 >= {MAX_LOSSES} THEN 'worker_lost' END,
-                       false, false, NULL, p_error, NULL)::ending ORDER BY k.place)
+                       false, false, NULL, p_error, NULL, '{WORKER_LOST}')::ending ORDER BY k.place)
     FROM unnest(p_attempts) WITH ORDINALITY k(key, place) JOIN attempt a ON a.key = k.key AND a.status = {A_RUNNING}
          JOIN run r ON r.key = a.run JOIN node n ON n.run = a.run AND n.idx = a.idx
          JOIN layout l ON l.graph = r.graph AND l.idx = a.idx JOIN lane home ON home.key = l.lane);

@@ -78,7 +78,7 @@ BEGIN
          stopping = (p_op ->> 'stopping')::boolean AND (p_op ->> 'gate')::int <> {G_OPEN}, seq = v_seq,
          heals = (p_op ->> 'heals')::int, tolerated = (p_op ->> 'tolerated')::int, started_at = (p_op ->> 'started_at')::bigint,
          ended_at = (p_op ->> 'ended_at')::bigint, deadline_at = (p_op ->> 'deadline_at')::bigint, reason = p_op ->> 'reason',
-         open = t.open, active = t.active, failed = t.failed, due_at = (SELECT min(at) FROM due WHERE run = v_run.key)
+         error = p_op ->> 'error', open = t.open, active = t.active, failed = t.failed, due_at = (SELECT min(at) FROM due WHERE run = v_run.key)
     FROM (SELECT count(*) FILTER (WHERE status < {N_TERMINAL}) AS open,
                  count(*) FILTER (WHERE status BETWEEN {N_READY} AND {N_WAITING}) AS active,
                  count(*) FILTER (WHERE status IN ({N_FAILED}, {N_INTERRUPTED})) AS failed FROM node WHERE run = v_run.key) t

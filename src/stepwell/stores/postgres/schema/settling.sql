@@ -25,7 +25,7 @@ END $$;
 -- Answers the verdict on each (none: all were accepted), its run ("run": that of all), and how the runs stand.
 -- A code is the attempt's status, 16 times the node's, and 256 if the body asked to be tried again later.
 CREATE FUNCTION settle(p_claims text[], p_ordinals integer[], p_codes integer[], p_delays bigint[],
-                       p_output bytea[], p_error bytea[], p_outcome bytea[], p_now bigint)
+                       p_output bytea[], p_error bytea[], p_outcome bytea[], p_types text[], p_now bigint)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -38,11 +38,11 @@ BEGIN
   SELECT array_agg(verdict), array_agg(run),
          array_agg(ROW(attempt, run, idx, number, graph, status, node,
                        CASE WHEN node = {N_WAITING} THEN p_now + coalesce(delay, 0) END,
-                       0, NULL, NULL, moving, postponed, output, error, outcome)::ending) FILTER (WHERE verdict = 1)
+                       0, NULL, NULL, moving, postponed, output, error, outcome, type)::ending) FILTER (WHERE verdict = 1)
     INTO v_verdicts, v_runs, v_ending
     FROM (
       SELECT s.place, a.key AS attempt, a.run, a.idx, a.number, r.graph, s.code & 15 AS status, s.delay, s.output, s.error,
-             s.outcome, r.gate = {G_OPEN} AS moving, s.code & 256 > 0 AS postponed,
+             s.outcome, s.type, r.gate = {G_OPEN} AS moving, s.code & 256 > 0 AS postponed,
              CASE WHEN a.key IS NULL THEN 0 WHEN a.status = {A_RUNNING} THEN 1
                   WHEN a.status = s.code & 15 AND a.output IS NOT DISTINCT FROM s.output
                    AND a.error IS NOT DISTINCT FROM s.error AND a.outcome IS NOT DISTINCT FROM s.outcome THEN 2
@@ -53,8 +53,8 @@ BEGIN
                   WHEN s.code >> 4 & 15 <> {N_WAITING} THEN s.code >> 4 & 15
                   WHEN r.status = {R_CANCELLING} THEN {N_CANCELLED}
                   ELSE {N_FAILED} END AS node
-        FROM unnest(p_claims, p_ordinals, p_codes, p_delays, p_output, p_error, p_outcome) WITH ORDINALITY
-             s(claim, ordinal, code, delay, output, error, outcome, place)
+        FROM unnest(p_claims, p_ordinals, p_codes, p_delays, p_output, p_error, p_outcome, p_types) WITH ORDINALITY
+             s(claim, ordinal, code, delay, output, error, outcome, type, place)
              LEFT JOIN claim c ON c.id = s.claim
              LEFT JOIN attempt a ON a.key = c.key * {ORDINALS} + s.ordinal
              LEFT JOIN run r ON r.key = a.run

@@ -64,7 +64,7 @@ BEGIN
     RETURN NULL;
   END IF;
   SELECT array_agg(ROW(key, run, idx, number, graph, {A_CANCELLED}, {N_CANCELLED}, NULL, 0, NULL, NULL, false, false,
-                       NULL, NULL, NULL)::ending
+                       NULL, NULL, NULL, NULL)::ending
                    ORDER BY run, key)
     INTO v_ending
     FROM (SELECT a.key, a.run, a.idx, a.number, r.graph

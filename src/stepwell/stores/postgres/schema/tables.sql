@@ -93,6 +93,7 @@ CREATE TABLE run (
   active          integer NOT NULL,
   failed          integer NOT NULL DEFAULT 0,
   tolerated       integer NOT NULL DEFAULT 0,
+  error           text COLLATE "C",                 -- the class of the first error of the nodes that failed
   seq             bigint NOT NULL,
   created_at      bigint NOT NULL,
   started_at      bigint,
@@ -110,7 +111,8 @@ CREATE TABLE run (
   origin          text COLLATE "C",
   tags            text COLLATE "C",                 -- JSON, in order of the names
   -- For indexes, in place of the status: that a run begins changes no index.
-  ended_as        smallint GENERATED ALWAYS AS (CASE WHEN status >= 4 THEN status END) STORED
+  ended_as        smallint GENERATED ALWAYS AS (CASE WHEN status >= 4 THEN status END) STORED,
+  duration        bigint GENERATED ALWAYS AS (greatest(0, ended_at - coalesce(started_at, created_at))) STORED
 ) WITH (fillfactor = 45);
 CREATE UNIQUE INDEX run_idempotency ON run (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX run_unfinished ON run (workflow, (coalesce(target, '')), graph) WHERE ended_as IS NULL;
@@ -120,7 +122,9 @@ CREATE INDEX run_due ON run (due_at) WHERE gate = 0 AND due_at IS NOT NULL;
 CREATE INDEX run_cancel ON run (cancel_at) WHERE cancel_at IS NOT NULL;
 CREATE INDEX run_stopping ON run (key) WHERE stopping AND ended_as IS NULL;
 CREATE INDEX run_ended_as ON run (ended_as, key) WHERE ended_as IS NOT NULL;
-CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_ended ON run (ended_at, key) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_duration ON run (duration, key) WHERE ended_at IS NOT NULL;
+CREATE INDEX run_error ON run (error, key) WHERE error IS NOT NULL;
 CREATE INDEX run_graph ON run (graph);
 CREATE INDEX run_workflow ON run (workflow, key);
 CREATE INDEX run_origin ON run (origin) WHERE origin IS NOT NULL;
@@ -301,5 +305,6 @@ CREATE TYPE ending AS (
   postponed boolean,
   output    bytea,
   error     bytea,
-  outcome   bytea
+  outcome   bytea,
+  error_type text
 );

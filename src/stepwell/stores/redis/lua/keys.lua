@@ -7,7 +7,7 @@
 --                              `lease:` worker -> until when, when it was renewed, for how long; `disordered`: runs were not created in the order of their numbers
 --   runs                hash   id of a run -> run
 --   keys                hash   workflow NUL idempotency key -> run
---   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: name NUL value, runs:origin:ID   set   run (6 bytes)
+--   runs:status:S, runs:workflow:W, runs:digest:D, runs:tag: name NUL value, runs:origin:ID, runs:error:CLASS   set   run (6 bytes)
 --   created             set    (time, run);  run_ids: set of (id NUL run)
 --   unfinished          hash   workflow NUL target NUL digest -> how many runs that have not ended
 --   lane_texts          list   number of a lane -> its text
@@ -33,7 +33,7 @@
 --   lane:L:D NUL workflow   set   (urgency, run) of runs with READY nodes behind an open gate
 --   stopping            set    runs that are to stop and have running attempts
 --   leases, due, deadlines, held, cancelling   set   (time, worker or run): what a sweep looks for
---   ended               set    (time, run) of runs that ended: the oldest are forgotten first
+--   ended               set    (time, run) of runs that ended: the oldest are forgotten first;  duration: (how long they took, run)
 --   releasing           set    runs that have such a list behind an open gate
 --   records:K           hash   key -> version and value of a record;  record_keys:K: set of keys
 --

@@ -77,7 +77,7 @@ local function lose(attempt)
   local run = attempt.run
   local node, layout = get_node(run, attempt.i), layout_of(graph_of(run), attempt.i)
   local status, reason = N.READY, nil
-  attempt.error = WORKER_LOST_ERROR
+  attempt.error, attempt.error_type = WORKER_LOST_ERROR, WORKER_LOST
   node.losses = node.losses + 1
   if run.stopping or layout.removed then
     status, reason = N.CANCELLED, 'worker_lost'
@@ -201,7 +201,11 @@ marks_of = function(run)
     marks.held = timed(max(run.expires, run.reported), run.packed)
   end
   if run.cancel_at then marks.cancelling = timed(run.cancel_at, run.packed) end
-  if run.status < R.COMPLETED then marks.unfinished = run.serving elseif run.ended_at then marks.ended = timed(run.ended_at, run.packed) end
+  if run.status < R.COMPLETED then marks.unfinished = run.serving elseif run.ended_at then
+    marks.ended = timed(run.ended_at, run.packed)
+    marks.duration = timed(max(0, run.ended_at - (run.started_at or run.created_at)), run.packed)
+  end
+  if run.error then marks['runs:error:' .. run.error] = run.packed end
   if run.stopping and run.running > 0 then marks.stopping = run.packed end
   marks[listing.status_set(run.status)] = run.packed
   return marks

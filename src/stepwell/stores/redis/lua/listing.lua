@@ -52,6 +52,7 @@ local function smallest(q)
   if q.workflow then offer({'runs:workflow:' .. q.workflow}) end
   if q.digest then offer({'runs:digest:' .. q.digest}) end
   if q.origin then offer({'runs:origin:' .. q.origin}) end
+  if q.error then offer({'runs:error:' .. q.error}) end
   for k = 1, #q.tags do offer({tag_set(q.tags[k])}) end
   return best
 end
@@ -125,13 +126,14 @@ local function matches(run, q)
   if q.ended_since and not (run.ended_at and run.ended_at >= q.ended_since) then return false end
   if q.prefix and sub(run.id, 1, #q.prefix) ~= q.prefix then return false end
   if q.origin and run.origin ~= q.origin then return false end
+  if q.error and run.error ~= q.error then return false end
   if q.since or q['until'] then
     if q.since and run.created_at < q.since or q['until'] and run.created_at >= q['until'] then return false end
   end
   local tags = {}
   for _, tag in ipairs(run.tags or NONE) do tags[tag[1]] = tag[2] end
   if q.text then
-    local found = contains(run.id, q.text) or contains(run.workflow, q.text)
+    local found = contains(run.id, q.text) or contains(run.workflow, q.text) or contains(run.error or '', q.text)
     for name, value in pairs(tags) do found = found or contains(name .. '=' .. value, q.text) end
     if not found then return false end
   end
@@ -152,10 +154,32 @@ local function may_match(number, q)
   return false
 end
 
--- Calls a function with the runs that are asked for, newest first, until it returns true. At most LIMIT.runs are looked at; then the
--- number below which to go on is returned.
+local function number_before(q) return max(0, min(q.before[2], 2 ^ 48 - 1)) end
+
+-- Calls a function with the runs of a set of (time, run) that are asked for, from one bound to the other, until it returns true. At most
+-- LIMIT.runs are looked at; then the place behind which to go on is returned.
+local function walk(command, set, from, to, q, use)
+  local looked, at, number = 0, nil, nil
+  while true do
+    local members = call(command, P .. set, from, to, 'LIMIT', 0, PAGE)
+    for k = 1, #members do
+      from, looked, at, number = '(' .. members[k], looked + 1, unpack_bytes('>I7I6', members[k])
+      local run = may_match(number, q) and get_numbered(number)
+      if run and matches(run, q) and use(run) then return false end
+    end
+    S.runs, S.run_order = {}, {}
+    if #members < PAGE then return false end
+    if looked >= LIMIT.runs then return {at, number} end
+  end
+end
+
+-- The same of all runs that are asked for, in their order.
 local function search(q, use)
-  local looked, before, more_of = 0, q.before, candidates(q)
+  if q.order ~= 'created' then
+    local from = q.before and '(' .. pack('>I7I6', max(0, q.before[1]), number_before(q)) or '+'
+    return walk('ZREVRANGEBYLEX', q.order, from, '-', q, use)
+  end
+  local looked, before, more_of = 0, q.before and number_before(q), candidates(q)
   local below, first = numbers_between(q)
   if below < (before or math.huge) then before = below end
   while true do
@@ -168,7 +192,7 @@ local function search(q, use)
     end
     S.runs, S.run_order = {}, {}
     if #page < PAGE then return false end
-    if looked >= LIMIT.runs then return before end
+    if looked >= LIMIT.runs then return {0, before} end
   end
 end
 
@@ -218,27 +242,15 @@ function reading.CountRuns(q)
   return {flat, stopped}
 end
 
--- In the order in which they ended. At most LIMIT.runs are looked at; then the answer says where to go on.
+-- In the order in which they ended.
 function reading.ListEnded(q)
-  local rows, looked, after = {}, 0, q.after and pack('>I7I6', unpack(q.after)) or pack('>I7', max(0, q.since))
+  local rows, from = {}, q.after and '(' .. pack('>I7I6', unpack(q.after)) or '[' .. pack('>I7', max(0, q.since))
   q.since, q.tags = nil, NONE -- of its end, not of its creation
-  while #rows < q.limit do
-    local page = call('ZRANGEBYLEX', P .. 'ended', '(' .. after, '+', 'LIMIT', 0, PAGE)
-    for k = 1, #page do
-      if #rows == q.limit then break end
-      after, looked = page[k], looked + 1
-      local number = unpack_bytes('>I6', page[k], 8)
-      local run = may_match(number, q) and get_numbered(number)
-      if run and matches(run, q) then insert(rows, run_row(run)) end
-    end
-    S.runs, S.run_order = {}, {}
-    if #page < PAGE then break end
-    if looked >= LIMIT.runs then
-      local at, number = unpack_bytes('>I7I6', after)
-      return {rows, at, number}
-    end
-  end
-  return {rows, false, false}
+  local place = walk('ZRANGEBYLEX', 'ended', from, '+', q, function(run)
+    if #rows < q.limit then insert(rows, run_row(run)) end
+    return #rows >= q.limit
+  end)
+  return {rows, unpack(place or {false, false})}
 end
 
 end

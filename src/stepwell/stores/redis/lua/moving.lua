@@ -26,6 +26,7 @@ end_attempt = function(attempt, status, node_status)
   count_running(get_claim(attempt.claim), -1)
   node.claim = nil
   change(run, node, node_status)
+  if node_status == N.FAILED or node_status == N.INTERRUPTED then run.error = run.error or attempt.error_type end
   node.reason = nil
   note(run, status + ENDS, node.i, attempt.number, node_status)
   return node
@@ -146,6 +147,8 @@ end
 local function accept(op, k, attempt)
   local run, ended_as = attempt.run, op.status[k]
   for n = 1, #PAYLOADS do attempt[PAYLOADS[n]] = kept(run, settled(op, PAYLOADS[n], k)) end
+  local class = settled(op, 'error_type', k)
+  attempt.error_type = class ~= '' and class or nil
   for n, line in ipairs(settled(op, 'lines', k) or NONE) do lines.add(attempt, RECORDED + n - 1, line[1], args[line[2]], now) end
   local status = settled_as(op.node[k], run, is_removed(run, attempt.i))
   local node = end_attempt(attempt, ended_as, status)

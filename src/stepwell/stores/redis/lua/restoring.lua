@@ -93,7 +93,7 @@ ops.Restore = function(op)
   run.stopping = op.stopping and op.gate ~= G.OPEN
   run.started_at, run.ended_at, run.deadline_at = op.started_at, op.ended_at, op.deadline_at
   run.purpose = nil
-  run.reason = op.reason
+  run.reason, run.error = op.reason, op.error
   return {'Restored', run.loaded, 1}
 end
 

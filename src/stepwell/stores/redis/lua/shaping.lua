@@ -312,6 +312,7 @@ local function finish(run, op)
     run.gate = G.SHUT
   end
   run.tolerated = op.tolerate and run.failed or min(run.tolerated, run.failed)
+  if run.failed == 0 then run.error = nil end
   conclude(run)
 end
 

@@ -80,6 +80,7 @@ CREATE TEMP TABLE ending (
   node    INTEGER,
   output  BLOB,
   error   BLOB,
+  error_type TEXT,
   outcome BLOB,
   due_at  INTEGER,
   loss    INTEGER,
@@ -172,6 +173,20 @@ SELECT n.lane, r.graph, r.workflow, r.urgency, r.key
        CROSS JOIN run r ON r.key = e.run AND r.gate = {G_OPEN}
  WHERE e.verdict = 1 AND e.node = {N_READY}
 """
+
+
+# Separate from the counts because it updates an index.
+_NOTE_ERRORS = f"""
+UPDATE run SET error = e.error_type
+  FROM (SELECT run, error_type, min(ord) FROM temp.ending
+         WHERE verdict = 1 AND node IN ({N_FAILED}, {N_INTERRUPTED}) AND error_type IS NOT NULL GROUP BY run) e
+ WHERE run.key = e.run AND run.error IS NULL
+"""
+
+
+def note_errors(tx: Transaction) -> None:
+    """Keep the first error of each run in which a node in the table `ending` has failed."""
+    tx.execute(_NOTE_ERRORS)
 
 
 def run_again(tx: Transaction) -> None:

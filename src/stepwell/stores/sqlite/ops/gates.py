@@ -122,7 +122,8 @@ def _change(tx: Transaction, run: int, graph: int, op: ops.Rewrite) -> list[int]
 
 _RECOUNT = f"""
 UPDATE run
-   SET open = t.open, active = t.active, failed = t.failed, tolerated = iif(:tolerate, t.failed, min(tolerated, t.failed))
+   SET open = t.open, active = t.active, failed = t.failed, tolerated = iif(:tolerate, t.failed, min(tolerated, t.failed)),
+       error = iif(t.failed, error, NULL)
   FROM ({NODE_COUNTS}) t WHERE run.key = :run
 """
 _FINISH = f"""

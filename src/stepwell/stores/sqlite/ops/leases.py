@@ -9,6 +9,7 @@ from ....base.ids import AttemptId, RunId, attempt_id, split_attempt_id
 from ....core.model import (
     MAX_LOSSES,
     SUSPECT_AFTER,
+    WORKER_LOST,
     WORKER_LOST_ERROR,
     Receipt,
     Refusal,
@@ -20,9 +21,9 @@ from ....core.model import (
 from ....core.store.living import holder_may_live
 from ....core.store.rules import codes
 from .attempts import RUNNING, let_go
-from .ending import Transaction, apply_ending, close_gates, ended_runs, news, run_again
+from .ending import Transaction, apply_ending, close_gates, ended_runs, news, note_errors, run_again
 
-_COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, loss, lane, reason, moving)"
+_COLUMNS = "(attempt, run, idx, number, graph, verdict, status, node, error, error_type, loss, lane, reason, moving)"
 
 
 def enlist(tx: Transaction, op: ops.Enlist) -> Receipt:
@@ -35,7 +36,7 @@ def enlist(tx: Transaction, op: ops.Enlist) -> Receipt:
 _STRAY = f"""
 INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_RELEASED},
-       CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} ELSE {codes.N_READY} END, NULL, 0, NULL, NULL, 0
+       CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} ELSE {codes.N_READY} END, NULL, NULL, 0, NULL, NULL, 0
   FROM held h CROSS JOIN run r ON r.key = h.run CROSS JOIN {RUNNING.format(run="h.run")} AND a.worker = h.worker
        CROSS JOIN layout l ON l.graph = r.graph AND l.idx = a.idx
  WHERE h.worker = :worker AND a.started_at < :heard_at
@@ -87,7 +88,7 @@ INSERT INTO temp.ending {_COLUMNS}
 SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_LOST},
        CASE WHEN r.stopping OR l.removed THEN {codes.N_CANCELLED} WHEN home.careful THEN {codes.N_INTERRUPTED}
             WHEN n.losses + 1 >= {MAX_LOSSES} THEN {codes.N_FAILED} ELSE {codes.N_READY} END,
-       :error, 1,
+       :error, :error_type, 1,
        CASE WHEN r.stopping OR l.removed OR home.careful THEN NULL
             WHEN n.losses + 1 < {SUSPECT_AFTER} OR n.losses + 1 >= {MAX_LOSSES} THEN NULL
             ELSE (SELECT key FROM lane WHERE (queue, body, careful, suspect) = (home.queue, home.body, home.careful, 1)) END,
@@ -110,8 +111,8 @@ def dismiss(tx: Transaction, op: ops.Dismiss) -> Receipt:
 
 
 def _lose(tx: Transaction, worker: str | None, limit: int, run: str | None) -> tuple[int, dict[int, RunNews]]:
-    parameters = {"worker": worker, "now": tx.now, "limit": limit, "error": WORKER_LOST_ERROR, "run": run}
-    return _end(tx, _LOSE, parameters)
+    error = {"error": WORKER_LOST_ERROR, "error_type": WORKER_LOST}
+    return _end(tx, _LOSE, {"worker": worker, "now": tx.now, "limit": limit, "run": run} | error)
 
 
 def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[int, dict[int, RunNews]]:
@@ -122,6 +123,7 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[i
     if not count:
         return 0, {}
     apply_ending(tx)
+    note_errors(tx)
     run_again(tx)
     runs = ended_runs(tx)
     return count, news(tx, runs, moved=runs)
@@ -129,7 +131,7 @@ def _end(tx: Transaction, statement: str, parameters: dict[str, Any]) -> tuple[i
 
 _FENCE = f"""
 INSERT INTO temp.ending {_COLUMNS}
-SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_CANCELLED}, {codes.N_CANCELLED}, NULL, 0, NULL, NULL, 0
+SELECT a.key, a.run, a.idx, a.number, r.graph, 1, {codes.A_CANCELLED}, {codes.N_CANCELLED}, NULL, NULL, 0, NULL, NULL, 0
   FROM run r INDEXED BY run_cancel CROSS JOIN {RUNNING.format(run="r.key")}
  WHERE r.cancel_at <= :now AND (:run IS NULL OR r.id = :run)
  ORDER BY r.key, a.key LIMIT :limit

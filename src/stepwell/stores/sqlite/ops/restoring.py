@@ -52,8 +52,8 @@ _FORMER = "INSERT OR IGNORE INTO former_graph (run, graph) SELECT ?, key FROM gr
 _FINISH = f"""
 UPDATE run
    SET status = :status, gate = :gate, purpose = NULL, expires_at = NULL, stopping = :stopping, seq = :seq, heals = :heals,
-       tolerated = :tolerated, started_at = :started_at, ended_at = :ended_at, deadline_at = :deadline_at, reason = :reason,
-       loaded = total, open = t.open, active = t.active, failed = t.failed
+       tolerated = :tolerated, error = :error, started_at = :started_at, ended_at = :ended_at, deadline_at = :deadline_at,
+       reason = :reason, loaded = total, open = t.open, active = t.active, failed = t.failed
   FROM ({NODE_COUNTS}) t WHERE key = :run
 """
 

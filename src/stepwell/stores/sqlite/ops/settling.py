@@ -23,8 +23,9 @@ from ....core.store.rules.codes import (
     ORDINALS,
     R_CANCELLING,
 )
+from ....core.store.rules.payloads import error_type
 from ..payloads import Packer, keep
-from .ending import Transaction, apply_ending, news, run_again
+from .ending import Transaction, apply_ending, news, note_errors, run_again
 from .single import settle_few
 
 # Whether the node was removed from the graph. Only healed runs and forks pay for this subquery.
@@ -50,6 +51,7 @@ SELECT j.key, a.key, a.run, a.idx, a.number, r.graph,
             ELSE {N_FAILED} END,
        substr(:bytes, j.value ->> 4, j.value ->> 5),
        substr(:bytes, j.value ->> 6, j.value ->> 7),
+       j.value ->> 11,
        substr(:bytes, j.value ->> 8, j.value ->> 9),
        CASE WHEN j.value ->> 3 = {N_WAITING} AND NOT r.stopping AND NOT {_GONE} THEN :now + (j.value ->> 10) END,
        0, NULL, NULL, r.gate = {G_OPEN}
@@ -93,6 +95,8 @@ def settle(tx: Transaction, ops: Sequence[Settle]) -> list[Receipt]:
     packer = Packer()
     _fill(tx, ops, legal, packer)
     apply_ending(tx)
+    if any(op.error for op in ops):
+        note_errors(tx)
     if postponed := [place for place, op in enumerate(ops) if op.postponed]:
         tx.execute(_POSTPONE, (json.dumps(postponed),))
     if any(op.node in _AGAIN for op in ops):
@@ -127,6 +131,7 @@ def _fill(tx: Transaction, ops: Sequence[Settle], legal: Sequence[bool], packer:
             *packer.add(op.error),
             *packer.add(op.outcome),
             op.delay or 0,
+            error_type(op.error),
         )
         for op, allowed in zip(ops, legal, strict=True)
     ]

@@ -39,7 +39,7 @@ from ....core.store.rules.codes import (
     R_RUNNING,
     RUN_STATUS,
 )
-from ....core.store.rules.payloads import LARGE, is_large
+from ....core.store.rules.payloads import LARGE, error_type, is_large
 from ....core.store.rules.verdicts import Conclusion, conclude
 from ..payloads import pack
 from .attempts import NEW_CLAIM
@@ -160,7 +160,10 @@ def _settle(tx: Transaction, op: Settle, run: _Counts, attempt: tuple[int, int, 
         tx.execute(_MARK_NODE, (run.key, idx))
     if node >= N_TERMINAL:
         run.open, run.active = run.open - 1, run.active - 1
-    run.failed, run.seq = run.failed + (node in (N_FAILED, N_INTERRUPTED)), run.seq + 1
+    if node in (N_FAILED, N_INTERRUPTED):
+        run.failed += 1
+        tx.execute("UPDATE run SET error = ? WHERE key = ? AND error IS NULL", (error_type(op.error), run.key))
+    run.seq += 1
     tx.execute(_NOTE, (run.key, run.seq, tx.now, status + ENDS, idx, number, node))
 
 
