@@ -61,7 +61,7 @@ export function ByWorker({ state, label }: { state: State; label: string }) {
   if (state.error) {
     const { missing, command } = state.error instanceof ApiError ? state.error.problem : {};
     return (
-      <div className="space-y-2">
+      <div className="flex flex-col gap-2">
         <Failure error={state.error} className="m-0!" />
         {missing && (
           <p>

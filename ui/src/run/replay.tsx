@@ -46,7 +46,7 @@ export function ReplayDialog({ run, onClose }: { run: RunDetail; onClose: () => 
     >
       <div className="space-y-3 pb-2 text-[13px]">
         {cassette.error && (
-          <div className="space-y-2">
+          <div className="flex flex-col items-start gap-2">
             <Failure error={cassette.error} className="m-0!" />
             {needsCode(cassette.error) && (
               <Button small onClick={() => cassette.mutate(true)}>
@@ -117,7 +117,7 @@ function Mismatch({
   return (
     <div data-status="FAILED" className="space-y-2">
       <p className="flex items-center gap-2 font-medium text-[var(--st)]">
-        <CircleX size={16} /> {mismatch.what}
+        <CircleX size={16} /> <span className="block first-letter:uppercase">{mismatch.what}</span>
       </p>
       {node && (
         <Button
