@@ -104,9 +104,13 @@ export const live = new Live();
 
 export const useLiveState = () => useSyncExternalStore(live.watch, () => live.state);
 
+/** Milliseconds between two batches, of which each is a rendering; and what a batch waits for others that come with it. */
+const BATCH = 300;
+const TOGETHER = 20;
+
 /**
- * Receive the events of a stream, in batches: everything that has arrived is handed over at most ten times a second, so that a
- * busy run costs no more than ten renderings. `after` is where it begins; null `path`: no stream.
+ * Receive the events of a stream, in batches: at once where nothing happened before, otherwise thrice a second, so that a busy
+ * run, whose numbers are read anew besides, costs no more than ten renderings. `after` is where it begins; null `path`: no stream.
  */
 export function useStream(
   path: string | null,
@@ -121,8 +125,10 @@ export function useStream(
     if (path === null) return;
     let waiting: { kind: string; data: unknown }[] = [];
     let timer = 0;
+    let last = 0;
     const flush = () => {
       timer = 0;
+      last = performance.now();
       const batch = waiting;
       waiting = [];
       latest.current(batch);
@@ -133,7 +139,7 @@ export function useStream(
       place: after === null ? null : String(after),
       receive: (kind, data) => {
         waiting.push({ kind, data });
-        timer ||= window.setTimeout(flush, 100);
+        timer ||= window.setTimeout(flush, Math.max(TOGETHER, last + BATCH - performance.now()));
       },
     });
     return () => {
