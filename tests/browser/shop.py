@@ -85,7 +85,9 @@ class Relay(Workflow):
     """Each node waits for a signal of its own."""
 
     @step
-    def one(self) -> int:
+    def one(self, ctx: Any) -> int:
+        ctx.progress(1, 4, "parcels")
+        ctx.checkpoint("one is done")
         wait_for("one-goes")
         return 1
 
@@ -93,6 +95,16 @@ class Relay(Workflow):
     def two(self) -> int:
         wait_for("two-goes")
         return 2
+
+
+class Sized(Workflow):
+    """A newer version of a class that had no input."""
+
+    size: int
+
+    @step
+    def measure(self) -> int:
+        return self.size
 
 
 class Chatty(Workflow):
@@ -160,4 +172,4 @@ def total() -> int:
     return 1
 
 
-WORKFLOWS = (Order, Gate, Relay, Chatty, Hostile)
+WORKFLOWS = (Order, Gate, Relay, Sized, Chatty, Hostile)

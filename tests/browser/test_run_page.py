@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, Route, expect
 
-from stepwell import Builder, Engine, Run
-from tests.browser.shop import Gate, Order, Relay, square, total
+from stepwell import Builder, Engine, Run, Workflow, step
+from tests.browser.shop import Chatty, Gate, Hostile, Order, Relay, square, total
 
 Open = Callable[..., Page]
 Signal = Callable[[str], None]
@@ -187,3 +188,155 @@ def test_a_fork_never_shows_the_graph_of_its_origin(engine: Engine, open_page: O
     expect(page.get_by_role("heading", name="Gate")).to_be_visible()
     expect(page.locator("[data-group]")).to_have_count(0)
     page.unroute_all()
+
+
+def panel_of(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Node")
+
+
+def test_a_running_node_says_how_far_it_is(engine: Engine, open_page: Open, signals: Signal) -> None:
+    run = engine.start(Relay())
+    page = open_page(f"/runs/{run.id}?node=one")
+    bar = page.get_by_role("progressbar", name="parcels")
+    expect(node(page, "one").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25")
+    expect(panel_of(page).get_by_text("1 of 4 parcels")).to_be_visible()
+    page.get_by_role("radio", name="Table").click()
+    expect(page.get_by_role("row").filter(has_text="one").get_by_text("1 of 4 parcels")).to_be_visible()
+    signals("one-goes")
+    expect(bar).to_have_count(0)
+
+
+def test_a_running_attempt_names_its_worker_and_its_lease(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Relay())
+    page = open_page(f"/runs/{run.id}?node=one&tab=attempts")
+    expect(panel_of(page).get_by_text("its lease runs out")).to_be_visible()
+
+
+def test_what_is_slower_than_usual_is_marked(engine: Engine, open_page: Open, signals: Signal, tmp_path: Path) -> None:
+    for name in ("one-goes", "two-goes"):
+        signals(name)
+    for _ in range(3):
+        engine.start(Relay()).wait(20)
+    (tmp_path / "signals" / "one-goes").unlink()
+    run = engine.start(Relay())
+    page = open_page(f"/runs/{run.id}?node=one")
+    expect(page.get_by_role("main").get_by_text("slower than usual")).to_have_count(2)  # the run, and its node
+    signals("one-goes")
+    run.wait(20)
+    page.goto(f"/runs/{run.id}?node=two")
+    expect(panel_of(page).get_by_text("completed").first).to_be_visible()
+    expect(page.get_by_role("main").get_by_text("slower than usual")).to_have_count(1)
+
+
+def test_the_past_in_the_table_and_in_the_panel(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4))
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}?view=table&seq=1&node=charge")
+    row = page.get_by_role("row").filter(has_text="charge")
+    expect(row.get_by_text("pending")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="validate").get_by_text("ready")).to_be_visible()
+    expect(panel_of(page).get_by_text("At entry 1 it was")).to_contain_text("pending")
+    page.get_by_role("button", name="Back to now").click()
+    expect(row.locator("[data-status=FAILED]")).to_be_visible()
+
+
+def test_checkpoints_are_marked_and_the_play_can_be_faster(engine: Engine, open_page: Open, signals: Signal) -> None:
+    for name in ("one-goes", "two-goes"):
+        signals(name)
+    run = engine.start(Relay())
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}")
+    page.get_by_role("button", name="Go to the checkpoint one is done").click()
+    expect(node(page, "one", "COMPLETED")).to_be_visible()
+    expect(node(page, "two", "READY")).to_be_visible()
+    page.get_by_role("button", name="Speed of play: 1 entry at a time").click()
+    page.get_by_role("button", name="Speed of play: 4 entries at a time").click()
+    page.get_by_role("button", name="Play the history").click()
+    expect(page.get_by_text("now", exact=True)).to_be_visible()
+
+
+def test_what_a_node_was_given(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4))
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}?node=charge&tab=input")
+    expect(panel_of(page).get_by_role("heading", name="check_fraud")).to_be_visible()
+    expect(panel_of(page).get_by_text("0.1")).to_be_visible()
+    node(page, "validate").click()
+    expect(panel_of(page).get_by_text("The run has this input")).to_be_visible()
+
+
+def test_a_large_output_is_loaded_as_a_tree_on_request(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Hostile())
+    run.wait(timeout=30)
+    page = open_page(f"/runs/{run.id}?node=large&tab=output")
+    panel_of(page).get_by_role("button", name="Load its").click()
+    expect(panel_of(page).get_by_text("long:")).to_be_visible()
+
+
+def test_arrow_keys_lead_through_the_tabs_of_a_node(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4))
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}?node=charge")
+    panel_of(page).get_by_role("tab", name="Why").focus()
+    page.keyboard.press("ArrowRight")
+    expect(panel_of(page).get_by_role("tab", name="Attempts")).to_be_focused()
+    expect(panel_of(page).get_by_role("tab", name="Attempts")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("End")
+    expect(panel_of(page).get_by_role("tabpanel", name="Proof")).to_be_visible()
+
+
+def test_why_offers_what_it_advises(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4))
+    run.wait(timeout=20)
+    page = open_page(f"/runs/{run.id}?node=charge")
+    panel_of(page).get_by_role("button", name="Retry…").click()
+    expect(page.get_by_role("dialog").get_by_text("It touches 2 nodes")).to_be_visible()
+
+
+def test_a_run_that_lacks_an_input_is_given_it(engine: Engine, open_page: Open) -> None:
+    def measure(self: Workflow) -> int:
+        return 0
+
+    names = {"__module__": "tests.browser.shop", "__qualname__": "Sized", "measure": step(measure)}
+    older = type(Workflow)("Sized", (Workflow,), names)
+    run = engine.start(older())
+    page = open_page(f"/runs/{run.id}")
+    page.get_by_role("button", name="Resume", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Input that it lacks").fill('{"size": 7}')
+    expect(dialog.get_by_text("--input size=7")).to_be_visible()
+    dialog.get_by_role("button", name="Resume").click()
+    expect(node(page, "measure", "COMPLETED")).to_be_visible()
+    assert run.output("measure") == 7
+
+
+def test_who_waits_for_a_run_is_notified_of_its_end(engine: Engine, open_page: Open, signals: Signal) -> None:
+    run = engine.start(Relay())
+    page = open_page(f"/runs/{run.id}", permissions=["notifications"])
+    page.evaluate(
+        "() => { window.told = []; window.Notification = class extends Notification {"
+        " constructor(text, more) { super(text, more); told.push(text) } } }"
+    )
+    page.get_by_role("button", name="Notify me when it ends").click()
+    expect(page.get_by_role("button", name="Notify me when it ends")).to_have_attribute("aria-pressed", "true")
+    for name in ("one-goes", "two-goes"):
+        signals(name)
+    expect(node(page, "two", "COMPLETED")).to_be_visible()
+    page.wait_for_function("told.length === 1")
+    assert page.evaluate("told") == ["Relay completed"]
+
+
+def test_end_follows_a_log_again(engine: Engine, open_page: Open, signals: Signal) -> None:
+    run = engine.start(Chatty())
+    page = open_page(f"/runs/{run.id}?view=logs")
+    log = page.get_by_role("log")
+    expect(log.get_by_text("line 899")).to_be_visible()
+    log.hover()
+    page.mouse.wheel(0, -3_000)
+    follow = page.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("End")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    expect(log.get_by_text("line 899")).to_be_visible()
+    signals("chat-over")
+    expect(log.get_by_text("the very last line")).to_be_visible()

@@ -35,7 +35,7 @@ const runs = route({
 });
 
 export const VIEWS = ["graph", "timeline", "table", "logs", "overview"] as const;
-export const TABS = ["why", "attempts", "output", "config", "effects", "logs", "proof"] as const;
+export const TABS = ["why", "attempts", "input", "output", "config", "effects", "logs", "proof"] as const;
 
 const run = route({
   getParentRoute: () => root,

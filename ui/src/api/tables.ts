@@ -31,6 +31,9 @@ export const isActive = (status: NodeStatus) => tables.node_statuses[status].act
 export const VERBS = tables.verbs;
 export const allows = (verb: Verb, status: RunStatus) => (VERBS[verb].allowed as string[]).includes(status);
 
+/** How the reasons begin of runs that are paused until somebody decides. */
+export const PAUSES = tables.pauses;
+
 export const SCOPES = tables.scopes as Scope[];
 export const includes = (scopes: readonly string[], needed: Scope) =>
   scopes.some((scope) => SCOPES.indexOf(scope as Scope) >= SCOPES.indexOf(needed));

@@ -120,7 +120,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, camera: Camera) {
     }
     if (item.id === scene.selected) {
       pen.strokeStyle = colour("--accent");
-      pen.lineWidth = 4 / camera.k;
+      pen.lineWidth = Math.min(4 / camera.k, place.h * 0.4);
       pen.strokeRect(place.x, place.y, place.w, place.h);
     }
     pen.globalAlpha = 1;

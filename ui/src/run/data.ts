@@ -84,7 +84,7 @@ export function useRun(run_id: string, sight: Sight) {
       refresh(
         "rest",
         () => {
-          for (const key of ["why", "attempts", "nodes", "failures"]) {
+          for (const key of ["why", "attempts", "nodes", "failures", "checkpoints"]) {
             void queries.invalidateQueries({ queryKey: [key, run_id] });
           }
         },

@@ -4,10 +4,10 @@ import { useState } from "react";
 import { api, ask } from "@/api/client";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
-import { Field } from "@/ui/fields";
 import { Dialog, notify } from "@/ui/overlays";
 import { Failure } from "@/ui/states";
 import type { RunDetail } from "./data";
+import { ObjectField, parseObject } from "./input";
 import { type Steered, Touched, usePreview } from "./steer";
 
 type Props = { run: RunDetail; at: number | string | null; onClose: () => void };
@@ -16,7 +16,7 @@ type Props = { run: RunDetail; at: number | string | null; onClose: () => void }
 export function Fork({ run, at, onClose }: Props) {
   const navigate = useNavigate();
   const [input, setInput] = useState("");
-  const parsed = parse(input);
+  const parsed = parseObject(input);
   const request = (dry_run: boolean) =>
     ask(
       api.POST("/api/v1/runs/{run_id}/fork", {
@@ -58,35 +58,16 @@ export function Fork({ run, at, onClose }: Props) {
       }
     >
       <div className="space-y-3">
-        <Field
+        <ObjectField
           label="Input that changes, as a JSON object"
           hint="Only for what is not shared with this run. Empty: the same input."
-        >
-          <textarea
-            value={input}
-            onChange={(event) => setInput(event.target.value)}
-            rows={3}
-            placeholder='{"order_id": 7}'
-            className="w-full rounded-md border border-line-strong bg-raised p-2 font-mono text-xs"
-          />
-        </Field>
-        {parsed.error && <p className="text-xs text-danger">{parsed.error}</p>}
+          value={input}
+          onChange={setInput}
+        />
         <Touched steered={preview.data} error={preview.error ?? null} />
         {apply.error && <Failure error={apply.error} className="m-0!" />}
         <Command text={`stepwell fork ${run.id}${at === null ? "" : ` --at ${at}`}`} />
       </div>
     </Dialog>
   );
-}
-
-function parse(text: string): { value?: Record<string, unknown>; error: string | null } {
-  if (!text.trim()) return { error: null };
-  try {
-    const value: unknown = JSON.parse(text);
-    if (value === null || typeof value !== "object" || Array.isArray(value))
-      return { error: "a JSON object is meant" };
-    return { value: value as Record<string, unknown>, error: null };
-  } catch (error) {
-    return { error: String(error) };
-  }
 }

@@ -7,6 +7,8 @@ import { Status, StatusBar } from "@/ui/status";
 import { Lasting, Time } from "@/ui/time";
 import { RunActions } from "./actions";
 import type { RunDetail } from "./data";
+import { Slower } from "./usual";
+import { Watch } from "./watch";
 import { RunWhy } from "./why";
 
 export function RunHead({ run }: { run: RunDetail }) {
@@ -22,6 +24,7 @@ export function RunHead({ run }: { run: RunDetail }) {
         <Status status={run.status} />
         {run.reason && <span className="text-xs text-ink-2">{words(run.reason)}</span>}
         <span className="flex-1" />
+        <Watch run={run} />
         <RunActions run={run} />
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-ink-2">
@@ -33,6 +36,7 @@ export function RunHead({ run }: { run: RunDetail }) {
         <span>
           {run.ended_at ? "took" : "for"} <Lasting from={run.started_at} to={run.ended_at} />
         </span>
+        <Slower run={run} from={run.started_at} to={run.ended_at} />
         {run.origin && (
           <span className="inline-flex items-center gap-1">
             <GitFork size={12} /> forked from

@@ -103,6 +103,7 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
           older={older}
           follow={follow}
           onScrollUp={() => setFollow(false)}
+          onEnd={() => setFollow(active)}
           wrap={wrap}
           named={node === undefined}
         />
@@ -117,11 +118,12 @@ type RowsProps = {
   older: () => Promise<void>;
   follow: boolean;
   onScrollUp: () => void;
+  onEnd: () => void;
   wrap: boolean;
   named: boolean;
 };
 
-function LineRows({ lines, hasOlder, older, follow, onScrollUp, wrap, named }: RowsProps) {
+function LineRows({ lines, hasOlder, older, follow, onScrollUp, onEnd, wrap, named }: RowsProps) {
   const { search, change } = useRunSearch();
   const scroller = useRef<HTMLDivElement>(null);
   const chosen = useMemo(
@@ -145,6 +147,12 @@ function LineRows({ lines, hasOlder, older, follow, onScrollUp, wrap, named }: R
     else if (before > 0) box.scrollTop += virtual.measurementsCache[before]?.start ?? before * ROW;
     top.current = keyOf(lines[0]!);
   }, [lines, follow, virtual]);
+  useKeys({
+    End: () => {
+      if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight;
+      onEnd();
+    },
+  });
   const addressed = useRef(false);
   useEffect(() => {
     if (addressed.current || chosen < 0) return;

@@ -1,6 +1,7 @@
 import { useParams } from "@tanstack/react-router";
 import { ChartGantt, Info, List, ScrollText, Workflow } from "lucide-react";
-import { useEffect } from "react";
+import { useCallback, useEffect } from "react";
+import type { Graph, GraphNode } from "@/graph/model";
 import { GraphView } from "@/graph/view";
 import { VIEWS } from "@/router";
 import { useKeys } from "@/shell/keys";
@@ -11,6 +12,7 @@ import { RunHead } from "./head";
 import { LogsView } from "./logs";
 import { Overview } from "./overview";
 import { Panel } from "./panel";
+import { ProgressBar, useProgress } from "./progress";
 import { Scrubber } from "./scrubber";
 import { useRunSearch } from "./search";
 import { useSelection, useSight } from "./sight";
@@ -30,6 +32,14 @@ function RunView({ runId }: { runId: string }) {
   const { run, graph, statuses, ...state } = useRun(runId, sight);
   const { select, toggle } = useSelection(graph);
   const view = search.view ?? "graph";
+  const progress = useProgress(run, search.seq !== undefined);
+  const noteOf = useCallback(
+    (node: GraphNode) => {
+      const reported = progress.get(node.id);
+      return reported && <ProgressBar progress={reported} label={false} />;
+    },
+    [progress],
+  );
   const tools = useGraphTools({ runId, graph, statuses, at: search.seq });
   useEffect(() => {
     document.title = run ? `${run.workflow} ${run.status.toLowerCase()} · Stepwell` : "Run · Stepwell";
@@ -63,18 +73,42 @@ function RunView({ runId }: { runId: string }) {
                 onToggle={toggle}
                 isDim={tools.isDim}
                 path={tools.path}
+                noteOf={noteOf}
                 label={`Graph of ${run.workflow}`}
                 tools={<GraphTools tools={tools} selected={search.node} onSelect={select} />}
               />
             ) : (
               <Loading />
             ))}
-          {view === "timeline" && <TimelineView run={run} selected={search.node ?? null} onSelect={select} />}
-          {view === "table" && <TableView run={run} selected={search.node ?? null} onSelect={select} />}
+          {view === "timeline" && (
+            <TimelineView
+              run={run}
+              isPast={search.seq !== undefined}
+              selected={search.node ?? null}
+              onSelect={select}
+            />
+          )}
+          {view === "table" && (
+            <TableView
+              run={run}
+              at={search.seq}
+              progress={progress}
+              selected={search.node ?? null}
+              onSelect={select}
+            />
+          )}
           {view === "logs" && <LogsView run={run} />}
           {view === "overview" && <Overview run={run} onSelect={select} />}
         </div>
-        {search.node && <Panel run={run} node={search.node} onClose={() => select(null)} />}
+        {search.node && (
+          <Panel
+            run={run}
+            node={search.node}
+            progress={progress.get(search.node)}
+            past={search.seq === undefined ? null : { seq: search.seq, status: statusOf(graph, search.node) }}
+            onClose={() => select(null)}
+          />
+        )}
       </div>
     </div>
   );
@@ -87,6 +121,11 @@ const OPTIONS = [
   { value: "logs", label: "Logs", icon: <ScrollText size={13} /> },
   { value: "overview", label: "Overview", icon: <Info size={13} /> },
 ] as const;
+
+const statusOf = (graph: Graph | null, node: string) => {
+  const item = graph?.byId.get(node);
+  return item?.kind === "node" ? item.status : null;
+};
 
 function Gone({ runId, wasThere }: { runId: string; wasThere: boolean }) {
   return (

@@ -1,24 +1,28 @@
 import { useQuery } from "@tanstack/react-query";
 import clsx from "clsx";
-import { RotateCcw, X } from "lucide-react";
+import { History, RotateCcw, X } from "lucide-react";
 import { useState } from "react";
-import { ROOT } from "@/api/client";
-import { words } from "@/api/tables";
+import { type NodeStatus, nodeHasEnded, symbolOf, words } from "@/api/tables";
 import { TABS } from "@/router";
 import { TraceLink } from "@/shell/environment";
 import { useSession } from "@/shell/session";
 import { Button, IconButton } from "@/ui/button";
-import { Command, Id } from "@/ui/copy";
+import { Id } from "@/ui/copy";
+import { moveChoice } from "@/ui/fields";
 import { Json } from "@/ui/json";
-import { Empty, Failure, Loading } from "@/ui/states";
+import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
-import { duration, Lasting, Time } from "@/ui/time";
+import { duration } from "@/ui/time";
+import { AttemptsTab } from "./attempts-tab";
 import { type NodeDetail, nodeQuery, type RunDetail } from "./data";
 import { EffectsTab } from "./effects";
 import { LogsView } from "./logs";
+import { InputTab, OutputTab } from "./output";
+import { type Progress, ProgressBar } from "./progress";
 import { ProofTab } from "./proof";
 import { useRunSearch } from "./search";
 import { SteerDialog } from "./steer";
+import { Slower } from "./usual";
 import { Lines, WhyTab } from "./why";
 
 type Tab = (typeof TABS)[number];
@@ -26,6 +30,7 @@ type Tab = (typeof TABS)[number];
 const LABELS: Record<Tab, string> = {
   why: "Why",
   attempts: "Attempts",
+  input: "Input",
   output: "Output",
   config: "Config",
   effects: "Effects",
@@ -35,13 +40,23 @@ const LABELS: Record<Tab, string> = {
 
 const RETRIABLE = new Set(["FAILED", "COMPLETED", "CANCELLED", "INTERRUPTED", "UPSTREAM_FAILED"]);
 
+type Props = {
+  run: RunDetail;
+  node: string;
+  progress: Progress | undefined;
+  /** The moment that is looked at, and the status of the node then. */
+  past: { seq: number; status: NodeStatus | null } | null;
+  onClose: () => void;
+};
+
 /** Everything about one node of a run. */
-export function Panel({ run, node, onClose }: { run: RunDetail; node: string; onClose: () => void }) {
+export function Panel({ run, node, progress, past, onClose }: Props) {
   const { search, change } = useRunSearch();
   const { may } = useSession();
   const { data, error, isPending, refetch } = useQuery(nodeQuery(run.id, node));
   const [again, setAgain] = useState(false);
   const tab = search.tab ?? "why";
+  const latest = data?.attempt_list.at(-1);
   return (
     <aside
       aria-label="Node"
@@ -57,9 +72,22 @@ export function Panel({ run, node, onClose }: { run: RunDetail; node: string; on
               {data.seconds !== null && <span>{duration(data.seconds)}</span>}
               <Id text={data.id} />
               <TraceLink run={run.id} node={data.id} />
+              {latest && <Slower run={run} node={data.id} from={latest.started_at} to={latest.ended_at} />}
             </div>
           )}
-          {data?.progress && <Progress progress={data.progress} />}
+          {data && !nodeHasEnded(data.status) && (progress ?? data.progress) && (
+            <ProgressBar progress={(progress ?? data.progress)!} />
+          )}
+          {past && (
+            <p className="rounded-md bg-warn-soft px-2 py-1 text-xs text-warn">
+              <History size={12} aria-hidden="true" className="mr-1 inline align-[-2px]" />
+              At entry {past.seq.toLocaleString()} it was{" "}
+              <b className="font-medium">
+                {past.status ? `${symbolOf(past.status)} ${words(past.status)}` : "not in the graph"}
+              </b>
+              . Below it is as it is now.
+            </p>
+          )}
         </div>
         {data && may("run") && RETRIABLE.has(data.status) && (
           <Button small icon={<RotateCcw size={13} />} onClick={() => setAgain(true)}>
@@ -73,6 +101,7 @@ export function Panel({ run, node, onClose }: { run: RunDetail; node: string; on
       <div
         role="tablist"
         aria-label="About the node"
+        onKeyDown={moveChoice}
         className="flex gap-1 overflow-x-auto border-b border-line px-3"
       >
         {TABS.map((each) => (
@@ -81,6 +110,7 @@ export function Panel({ run, node, onClose }: { run: RunDetail; node: string; on
             type="button"
             role="tab"
             aria-selected={each === tab}
+            tabIndex={each === tab ? 0 : -1}
             onClick={() => change({ tab: each })}
             className={clsx(
               "-mb-px border-b-2 px-2 py-1.5 text-xs font-medium whitespace-nowrap",
@@ -106,37 +136,14 @@ export function Panel({ run, node, onClose }: { run: RunDetail; node: string; on
   );
 }
 
-function Progress({ progress }: { progress: NonNullable<NodeDetail["progress"]> }) {
-  const percent = progress.fraction === null ? null : Math.round(100 * progress.fraction);
-  return (
-    <div className="flex items-center gap-2 text-xs text-ink-2">
-      <span
-        role="progressbar"
-        aria-label={progress.message ?? "Progress"}
-        aria-valuenow={percent ?? undefined}
-        aria-valuemin={0}
-        aria-valuemax={100}
-        className="h-1.5 flex-1 overflow-hidden rounded-full bg-line"
-      >
-        <span
-          className="block h-full rounded-full bg-[var(--st-running)]"
-          style={{ width: `${percent ?? 30}%` }}
-        />
-      </span>
-      <span className="tabular whitespace-nowrap">
-        {progress.done.toLocaleString()}
-        {progress.total !== null && ` of ${progress.total.toLocaleString()}`} {progress.message}
-      </span>
-    </div>
-  );
-}
-
 function Content({ tab, run, node }: { tab: Tab; run: RunDetail; node: NodeDetail }) {
   switch (tab) {
     case "why":
       return <WhyTab run={run} node={node.id} />;
     case "attempts":
       return <AttemptsTab node={node} />;
+    case "input":
+      return <InputTab run={run} node={node} />;
     case "output":
       return <OutputTab run={run} node={node} />;
     case "config":
@@ -148,89 +155,6 @@ function Content({ tab, run, node }: { tab: Tab; run: RunDetail; node: NodeDetai
     case "proof":
       return <ProofTab run={run} node={node} />;
   }
-}
-
-function AttemptsTab({ node }: { node: NodeDetail }) {
-  const { search, change } = useRunSearch();
-  if (node.attempt_list.length === 0) return <Empty title="No attempt yet" />;
-  const chosen = search.attempt ?? node.attempt_list.at(-1)!.number;
-  return (
-    <ol className="divide-y divide-line">
-      {[...node.attempt_list].reverse().map((attempt) => (
-        <li
-          key={attempt.number}
-          className={clsx("px-4 py-3", attempt.number === chosen && "bg-accent-soft/40")}
-        >
-          <button
-            type="button"
-            className="flex w-full flex-wrap items-center gap-2 text-left text-[13px]"
-            aria-expanded={attempt.number === chosen}
-            onClick={() => change({ attempt: attempt.number })}
-          >
-            <span className="font-medium">Attempt {attempt.number}</span>
-            <Status status={attempt.status} />
-            <span className="flex-1" />
-            <span className="text-xs text-ink-2">
-              <Lasting from={attempt.started_at} to={attempt.ended_at} /> · <Time at={attempt.started_at} />
-            </span>
-          </button>
-          {attempt.number === chosen && (
-            <div className="mt-2 space-y-2">
-              <p className="text-xs text-ink-2">
-                on <span className="font-mono">{attempt.worker}</span>
-              </p>
-              {attempt.error && (
-                <div className="rounded-md border border-danger/30 bg-danger-soft p-3 text-danger">
-                  <p className="text-[13px] font-medium break-words">
-                    {attempt.error.type}: {attempt.error.message}
-                  </p>
-                  {attempt.error.traceback && (
-                    <section
-                      aria-label="Traceback"
-                      // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled by keys
-                      tabIndex={0}
-                      className="mt-2 max-h-72 overflow-auto font-mono text-2xs leading-4 whitespace-pre"
-                    >
-                      {attempt.error.traceback}
-                    </section>
-                  )}
-                </div>
-              )}
-              {Object.keys(attempt.outcome).length > 0 && <Json value={attempt.outcome} />}
-            </div>
-          )}
-        </li>
-      ))}
-    </ol>
-  );
-}
-
-function OutputTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
-  if (!node.output) return <Empty title="No output">It has not completed, or returned nothing.</Empty>;
-  const { output } = node;
-  return (
-    <div className="space-y-3 p-4">
-      {output.inline ? (
-        <Json value={output.value} />
-      ) : (
-        <p className="text-[13px] text-ink-2">
-          It is large.{" "}
-          <a
-            className="text-accent underline"
-            href={`${ROOT}${output.href}`}
-            target="_blank"
-            rel="noreferrer"
-          >
-            Open it
-          </a>
-        </p>
-      )}
-      <p className="text-xs break-all text-ink-3">
-        {output.size.toLocaleString()} bytes, SHA-256 {output.sha256}
-      </p>
-      <Command text={`stepwell show ${run.id} ${node.name} --json`} />
-    </div>
-  );
 }
 
 function ConfigTab({ node }: { node: NodeDetail }) {

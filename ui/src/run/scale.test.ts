@@ -34,3 +34,11 @@ test("later is never further left", () => {
   }
   expect(last).toBeLessThanOrEqual(800.01);
 });
+
+test("the axis begins when the first attempt was waited for", () => {
+  const scale = scaleOf([{ from: 100, to: 200 }], 400, false, 0);
+  expect([scale.x(0), scale.x(100), scale.x(200)]).toEqual([0, 200, 400]);
+  const compressed = scaleOf([{ from: 1_000_000, to: 1_000_100 }], 400, true, 0);
+  expect(compressed.idle.map((gap) => [gap.from, gap.to])).toEqual([[0, 1_000_000]]);
+  expect(compressed.x(1_000_000)).toBeLessThan(100);
+});

@@ -8,7 +8,13 @@ const IDLE_WIDTH = 28;
 /** A stretch is idle if it is longer than this part of all the time in which something happened. */
 const IDLE_PART = 0.12;
 
-export function scaleOf(spans: readonly Span[], width: number, compress: boolean): Scale {
+/** `since`: when the first of it was waited for, which is where the axis begins. */
+export function scaleOf(
+  spans: readonly Span[],
+  width: number,
+  compress: boolean,
+  since = Number.POSITIVE_INFINITY,
+): Scale {
   const sorted = [...spans].sort((a, b) => a.from - b.from);
   const busy: Span[] = [];
   for (const span of sorted) {
@@ -16,12 +22,12 @@ export function scaleOf(spans: readonly Span[], width: number, compress: boolean
     if (last && span.from <= last.to) last.to = Math.max(last.to, span.to);
     else busy.push({ ...span });
   }
-  const start = busy[0]?.from ?? 0;
+  const start = Math.min(since, busy[0]?.from ?? 0);
   const end = busy.at(-1)?.to ?? 1;
   const working = busy.reduce((sum, span) => sum + span.to - span.from, 0);
   const idleSpans: Span[] = [];
-  for (let index = 1; index < busy.length; index++) {
-    const gap = { from: busy[index - 1]!.to, to: busy[index]!.from };
+  for (let index = 0; index < busy.length; index++) {
+    const gap = { from: busy[index - 1]?.to ?? start, to: busy[index]!.from };
     if (compress && gap.to - gap.from > Math.max(working * IDLE_PART, 1)) idleSpans.push(gap);
   }
   // The longest ones, so that they take no more than a third of the axis.

@@ -11,11 +11,14 @@ import { StateButton } from "./state";
 type Props = { run: RunDetail; seq: number | undefined; onChange: (seq: number | undefined) => void };
 
 const STEP = 350;
+/** Entries in one step of play. */
+const SPEEDS = [1, 4, 16, 64];
 
 /** Drag through the history of a run: graph and statuses are shown as they were at that entry of the journal. */
 export function Scrubber({ run, seq, onChange }: Props) {
   const { may } = useSession();
   const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState(SPEEDS[0]!);
   const [dragged, setDragged] = useState<number | null>(null);
   const [forking, setForking] = useState(false);
   const isPast = seq !== undefined;
@@ -24,7 +27,6 @@ export function Scrubber({ run, seq, onChange }: Props) {
     queryKey: ["checkpoints", run.id],
     queryFn: () =>
       ask(api.GET("/api/v1/runs/{run_id}/checkpoints", { params: { path: { run_id: run.id } } })),
-    enabled: isPast,
   });
   // What is dragged over is not asked for: only where the drag rests.
   useEffect(() => {
@@ -38,11 +40,12 @@ export function Scrubber({ run, seq, onChange }: Props) {
   useEffect(() => {
     if (!playing || seq === undefined) return;
     const timer = setTimeout(() => {
-      if (seq + 1 >= run.seq) setPlaying(false);
-      onChange(seq + 1 >= run.seq ? undefined : seq + 1);
+      const next = seq + speed;
+      if (next >= run.seq) setPlaying(false);
+      onChange(next >= run.seq ? undefined : next);
     }, STEP);
     return () => clearTimeout(timer);
-  }, [playing, seq, run.seq, onChange]);
+  }, [playing, speed, seq, run.seq, onChange]);
 
   return (
     <div className="flex min-w-60 flex-1 flex-wrap items-center gap-1.5">
@@ -55,6 +58,15 @@ export function Scrubber({ run, seq, onChange }: Props) {
       >
         {playing ? <Pause size={14} /> : <Play size={14} />}
       </IconButton>
+      {isPast && (
+        <IconButton
+          label={`Speed of play: ${speed} ${speed === 1 ? "entry" : "entries"} at a time`}
+          className="text-xs tabular"
+          onClick={() => setSpeed(SPEEDS[(SPEEDS.indexOf(speed) + 1) % SPEEDS.length]!)}
+        >
+          {speed}×
+        </IconButton>
+      )}
       <IconButton label="One entry back" disabled={at <= 1} onClick={() => onChange(Math.max(1, at - 1))}>
         <StepBack size={14} />
       </IconButton>

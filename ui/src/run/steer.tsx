@@ -4,13 +4,15 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
 import { api, ask, type Schemas } from "@/api/client";
-import { VERBS } from "@/api/tables";
+import { PAUSES, VERBS } from "@/api/tables";
+import { quoted } from "@/runs/filter";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Dialog, notify } from "@/ui/overlays";
 import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import type { RunDetail } from "./data";
+import { ObjectField, parseObject } from "./input";
 
 export type Steered = Schemas["SteeredRun"];
 export type RunVerb = "retry" | "cancel" | "pause" | "resume";
@@ -68,9 +70,15 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
   const queries = useQueryClient();
   const [cascade, setCascade] = useState(false);
   const [accept, setAccept] = useState(false);
+  const [text, setText] = useState("");
+  const goesOn = verb === "retry" || verb === "resume";
+  const mayBeRenamed = goesOn && run.reason?.startsWith(PAUSES.rename);
+  const needsInput = goesOn && run.reason?.startsWith(PAUSES.input);
+  const { value: input, error: wrongInput } = parseObject(text);
   const options = {
     ...(verb === "reattempt" ? { cascade } : {}),
-    ...(verb === "retry" || verb === "resume" ? { accept } : {}),
+    ...(mayBeRenamed ? { accept } : {}),
+    ...(needsInput && input ? { input } : {}),
   };
   const preview = usePreview(run, [verb, node, options], () =>
     steer(run.id, verb, { ...options, dry_run: true }, node),
@@ -92,6 +100,10 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
     ...(node ? [node] : []),
     ...(cascade ? ["--cascade"] : []),
     ...(accept ? ["--accept"] : []),
+    ...Object.entries(options.input ?? {}).flatMap(([name, value]) => [
+      "--input",
+      quoted(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`),
+    ]),
   ];
   return (
     <Dialog
@@ -104,7 +116,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
           <Button onClick={onClose}>Leave it</Button>
           <Button
             look={verb === "cancel" ? "danger" : "primary"}
-            disabled={apply.isPending || !preview.data || preview.isError}
+            disabled={apply.isPending || !preview.data || preview.isError || wrongInput !== null}
             onClick={() => apply.mutate()}
           >
             {apply.isPending ? "Working…" : `${verb[0]!.toUpperCase()}${verb.slice(1)}`}
@@ -118,7 +130,18 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
             Also run again what completed below it
           </Check>
         )}
-        {(verb === "retry" || verb === "resume") && run.reason === "maybe_renamed" && (
+        {needsInput && (
+          <>
+            <p className="text-[13px] break-words text-ink-2">{run.reason}</p>
+            <ObjectField
+              label="Input that it lacks, as a JSON object"
+              hint="What is named here is added to the input of the run, or takes its place."
+              value={text}
+              onChange={setText}
+            />
+          </>
+        )}
+        {mayBeRenamed && (
           <Check checked={accept} onChange={setAccept}>
             No node was renamed: go on with the changed code
           </Check>
@@ -203,7 +226,7 @@ export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => 
       open
       onClose={onClose}
       title="Delete this run"
-      description="Its nodes, attempts, outputs, logs and history are deleted for good."
+      description="For good: nothing of it can be brought back."
       footer={
         <>
           <Button onClick={onClose}>Leave it</Button>
@@ -217,7 +240,13 @@ export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => 
         </>
       }
     >
-      <label className="block space-y-1 text-[13px]">
+      <p className="mb-3 text-[13px]">
+        It deletes <b>{run.nodes_total.toLocaleString()} nodes</b> with their attempts, outputs and logs, and{" "}
+        {run.seq.toLocaleString()} entries of the journal.
+        {run.forks.length > 0 &&
+          ` Its ${run.forks.length === 1 ? "fork stays" : `${run.forks.length} forks stay`}, and can no longer be compared with it.`}
+      </p>
+      <label className="mb-3 block space-y-1 text-[13px]">
         <span>
           Write <b>delete</b> to do it
         </span>
@@ -227,6 +256,9 @@ export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => 
           className="h-8 w-full rounded-md border border-line-strong bg-raised px-2.5"
         />
       </label>
+      <p className="mb-2 text-xs text-ink-2">
+        In Python: <code className="font-mono break-all">engine.get("{run.id}").delete()</code>
+      </p>
       {remove.error && <Failure error={remove.error} className="mx-0!" />}
     </Dialog>
   );

@@ -1,4 +1,5 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { api, ask, type Schemas } from "@/api/client";
 import { NODE_STATUSES, type NodeStatus, words } from "@/api/tables";
 import { Select } from "@/ui/fields";
@@ -7,11 +8,12 @@ import { Empty, Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { Time } from "@/ui/time";
 import type { RunDetail } from "./data";
+import { ProgressBar, type ProgressByNode } from "./progress";
 import { useRunSearch } from "./search";
 
 type NodeRow = Schemas["NodeRecord"];
 
-const COLUMNS: Column<NodeRow>[] = [
+const columnsOf = (progress: ProgressByNode): Column<NodeRow>[] => [
   { name: "Status", width: "8.5rem", cell: (node) => <Status status={node.status} /> },
   { name: "Node", width: "minmax(0,2fr)", cell: (node) => <span className="font-medium">{node.name}</span> },
   {
@@ -24,7 +26,11 @@ const COLUMNS: Column<NodeRow>[] = [
     name: "Why",
     width: "minmax(0,1fr)",
     wideOnly: true,
-    cell: (node) => <span className="text-ink-2">{node.reason ? words(node.reason) : ""}</span>,
+    cell: (node) => {
+      const reported = node.status === "RUNNING" ? progress.get(node.id) : undefined;
+      if (reported) return <ProgressBar progress={reported} />;
+      return <span className="text-ink-2">{node.reason ? words(node.reason) : ""}</span>;
+    },
   },
   {
     name: "Queue",
@@ -42,27 +48,39 @@ const COLUMNS: Column<NodeRow>[] = [
   { name: "Tries", width: "3.5rem", align: "right", cell: (node) => node.attempts.toLocaleString() },
 ];
 
-type Props = { run: RunDetail; selected: string | null; onSelect: (node: string) => void };
+type Props = {
+  run: RunDetail;
+  /** The entry of the journal that is looked at; undefined: now. */
+  at: number | undefined;
+  progress: ProgressByNode;
+  selected: string | null;
+  onSelect: (node: string) => void;
+};
 
 /** The nodes as a table, in the order of the graph. */
-export function TableView({ run, selected, onSelect }: Props) {
+export function TableView({ run, at, progress, selected, onSelect }: Props) {
   const { search, change } = useRunSearch();
   const status = NODE_STATUSES.find((each) => each === search.status);
   const listed = useInfiniteQuery({
-    queryKey: ["nodes", run.id, status ?? ""],
+    queryKey: ["nodes", run.id, "listed", status, at],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam, signal }) =>
       ask(
         api.GET("/api/v1/runs/{run_id}/nodes", {
           params: {
             path: { run_id: run.id },
-            query: { cursor: pageParam, limit: 500, status: status ? [status] : undefined },
+            query: { cursor: pageParam, limit: 500, status: status ? [status] : undefined, at },
           },
           signal,
         }),
       ),
     getNextPageParam: (page) => page.next ?? undefined,
+    placeholderData: keepPreviousData,
   });
+  const columns = useMemo(() => columnsOf(progress), [progress]);
+  // How many there were then is not known before all are read.
+  const countOf = (each: NodeStatus) =>
+    at === undefined ? ` (${(run.counts[each] ?? 0).toLocaleString()})` : "";
   const rows = listed.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <>
@@ -73,13 +91,19 @@ export function TableView({ run, selected, onSelect }: Props) {
           value={status ?? ""}
           onChange={(event) => change({ status: event.target.value || undefined })}
         >
-          <option value="">Any status ({run.nodes_total.toLocaleString()})</option>
-          {NODE_STATUSES.filter((each) => run.counts[each] || each === status).map((each: NodeStatus) => (
-            <option key={each} value={each}>
-              {words(each)} ({(run.counts[each] ?? 0).toLocaleString()})
-            </option>
-          ))}
+          <option value="">Any status{at === undefined && ` (${run.nodes_total.toLocaleString()})`}</option>
+          {NODE_STATUSES.filter((each) => at !== undefined || run.counts[each] || each === status).map(
+            (each) => (
+              <option key={each} value={each}>
+                {words(each)}
+                {countOf(each)}
+              </option>
+            ),
+          )}
         </Select>
+        {at !== undefined && (
+          <span className="text-xs text-ink-2">as they were after entry {at.toLocaleString()}</span>
+        )}
       </div>
       {listed.isError && rows.length > 0 && (
         <Failure error={listed.error} retry={() => void listed.refetch()} className="my-2! shrink-0" />
@@ -93,7 +117,7 @@ export function TableView({ run, selected, onSelect }: Props) {
       ) : (
         <Rows
           rows={rows}
-          columns={COLUMNS}
+          columns={columns}
           keyOf={(node) => node.id}
           label="Nodes"
           height={36}

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { words } from "@/api/tables";
+import { symbolOf, words } from "@/api/tables";
 import { Segments } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { duration, useNow } from "@/ui/time";
@@ -11,7 +11,10 @@ import type { RunDetail } from "./data";
 import { type Scale, scaleOf } from "./scale";
 
 const ROW = 26;
-const NAMES = 220;
+/** Pixels for the names of nodes: fewer on narrow screens. */
+const namesOf = (width: number) => (width < 560 ? 120 : 220);
+/** Pixels: in a bar that is this wide its symbol stands inside. */
+const SYMBOL_FROM = 16;
 
 type Row = { id: string; name: string; level: number; attempts: Attempt[] };
 type Order = "start" | "graph" | "longest";
@@ -22,15 +25,16 @@ const longest = (row: Row) =>
     0,
   );
 
-type Props = { run: RunDetail; selected: string | null; onSelect: (node: string) => void };
+type Props = { run: RunDetail; isPast: boolean; selected: string | null; onSelect: (node: string) => void };
 
 /** When each attempt waited and ran. Bars belong to nodes by their ids, so a graph that has changed since moves none. */
-export function TimelineView({ run, selected, onSelect }: Props) {
+export function TimelineView({ run, isPast, selected, onSelect }: Props) {
   const { data, error, isPending, refetch } = useQuery(attemptsQuery(run.id));
   const [order, setOrder] = useState<Order>("start");
   const [even, setEven] = useState<"compressed" | "even">("compressed");
   const scroller = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
+  const names = namesOf(width);
   const running = run.ended_at === null;
   const now = useNow(running ? 1_000 : null);
   const rows = useMemo(() => {
@@ -59,8 +63,9 @@ export function TimelineView({ run, selected, onSelect }: Props) {
       from: attempt.started,
       to: Math.max(attempt.started, attempt.ended ?? until ?? attempt.started),
     }));
-    return scaleOf(spans, Math.max(120, width - NAMES - 40), even === "compressed");
-  }, [data, width, even, until]);
+    const asked = Math.min(...(data?.all ?? []).map((attempt) => attempt.waiting));
+    return scaleOf(spans, Math.max(120, width - names - 40), even === "compressed", asked);
+  }, [data, width, names, even, until]);
   useEffect(() => {
     if (!scroller.current) return;
     const watcher = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
@@ -108,6 +113,7 @@ export function TimelineView({ run, selected, onSelect }: Props) {
           />
           <Legend className="bg-[var(--st-running)]" text="running" />
         </span>
+        {isPast && <span>The timeline shows all of the run, whatever the moment.</span>}
         <span className="flex-1" />
         <span>
           {rows.length.toLocaleString()} nodes, {data.all.length.toLocaleString()} attempts in{" "}
@@ -116,7 +122,7 @@ export function TimelineView({ run, selected, onSelect }: Props) {
         </span>
       </div>
       <div ref={scroller} className="relative min-h-0 flex-1 overflow-auto" role="list" aria-label="Timeline">
-        <Axis scale={scale} height={virtual.getTotalSize()} />
+        <Axis scale={scale} names={names} height={virtual.getTotalSize()} />
         <div className="relative" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map((item) => {
             const row = rows[item.index]!;
@@ -133,7 +139,7 @@ export function TimelineView({ run, selected, onSelect }: Props) {
                 <button
                   type="button"
                   className="h-full shrink-0 truncate px-4 text-left text-xs"
-                  style={{ width: NAMES }}
+                  style={{ width: names }}
                   onClick={() => onSelect(row.id)}
                   title={row.name}
                 >
@@ -168,9 +174,9 @@ function Legend({ className, text }: { className: string; text: string }) {
   );
 }
 
-function Axis({ scale, height }: { scale: Scale; height: number }) {
+function Axis({ scale, names, height }: { scale: Scale; names: number; height: number }) {
   return (
-    <div className="pointer-events-none sticky top-0 z-10 h-0" style={{ marginLeft: NAMES }}>
+    <div className="pointer-events-none sticky top-0 z-10 h-0" style={{ marginLeft: names }}>
       {scale.idle.map((gap) => (
         <div
           key={gap.from}
@@ -214,6 +220,18 @@ function Bar({ attempt, scale, until, onSelect }: BarProps) {
         style={{ width: Math.max(0, from - Math.max(0, waited)) }}
       />
       <span className="h-3.5 min-w-0.5 flex-1 rounded-xs bg-[var(--st)]" />
+      <span
+        aria-hidden="true"
+        className={clsx(
+          "pointer-events-none absolute text-2xs leading-none",
+          to - from > SYMBOL_FROM ? "text-paper" : "text-[var(--st)]",
+        )}
+        style={{
+          left: (to - from > SYMBOL_FROM ? from : Math.max(to, from + 3)) - Math.max(0, waited) + 2,
+        }}
+      >
+        {to - from > SYMBOL_FROM || attempt.status !== "COMPLETED" ? symbolOf(attempt.status) : ""}
+      </span>
       {to - from > 60 && (
         <span className="pointer-events-none absolute right-1.5 text-2xs text-paper tabular">{ran}</span>
       )}

@@ -1,10 +1,17 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { CircleHelp } from "lucide-react";
+import { useState } from "react";
 import type { Schemas } from "@/api/client";
+import { allows } from "@/api/tables";
+import { useSession } from "@/shell/session";
+import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Failure, Loading } from "@/ui/states";
 import { type RunDetail, whyQuery } from "./data";
+import { type RunVerb, SteerDialog } from "./steer";
+
+const ADVISED: RunVerb[] = ["retry", "resume"];
 
 type Cause = Schemas["CauseRecord"];
 
@@ -30,6 +37,7 @@ export function RunWhy({ run }: { run: RunDetail }) {
         {commandsOf(data.advice).map((command) => (
           <Command key={command} text={command} />
         ))}
+        <Helpers run={run} advice={data.advice} />
       </div>
     </details>
   );
@@ -56,8 +64,31 @@ export function WhyTab({ run, node }: { run: RunDetail; node: string }) {
               {each}
             </p>
           ))}
+          <Helpers run={run} advice={data.advice} />
         </section>
       )}
+    </div>
+  );
+}
+
+/** Buttons for the requests to the run that are advised; each shows first what it would touch. */
+function Helpers({ run, advice }: { run: RunDetail; advice: string[] }) {
+  const { may } = useSession();
+  const [verb, setVerb] = useState<RunVerb | null>(null);
+  const verbs = ADVISED.filter(
+    (each) =>
+      allows(each, run.status) &&
+      commandsOf(advice).some((command) => command.startsWith(`stepwell ${each} ${run.id}`)),
+  );
+  if (!may("run") || verbs.length === 0) return null;
+  return (
+    <div className="flex gap-2">
+      {verbs.map((each) => (
+        <Button key={each} small look="primary" onClick={() => setVerb(each)}>
+          {`${each[0]!.toUpperCase()}${each.slice(1)}…`}
+        </Button>
+      ))}
+      {verb && <SteerDialog run={run} verb={verb} onClose={() => setVerb(null)} />}
     </div>
   );
 }
