@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -119,6 +120,32 @@ def test_a_replay_of_a_run_that_was_deleted_fails_and_says_so(sqlite_url: str) -
         with Engine(sqlite_url, runner=None) as server:
             replay = engine.get(server.parts.starting.start(definition, create_op(definition))).wait(30)
         assert (replay.status, replay.node("replay").error.type) == ("FAILED", "RunNotFound")
+
+
+def test_a_replay_that_is_cancelled_ends_before_the_next_node(engine: Engine) -> None:
+    ran = []
+    inside, goes_on = threading.Event(), threading.Event()
+
+    class Held(Workflow):
+        @step(side_effects="pure")
+        def first(self) -> None:
+            ran.append("first")
+            if len(ran) > 2:
+                inside.set()
+                goes_on.wait(30)
+
+        @step(side_effects="pure")
+        def second(self) -> None:
+            ran.append("second")
+
+    run = engine.run(Held())
+    engine.work([Held], wait=0)
+    replay = start_replay(engine, run)
+    assert inside.wait(30)
+    replay.cancel(grace_seconds=30)
+    goes_on.set()
+    assert replay.wait(30).status == "CANCELLED"
+    assert ran == ["first", "second", "first"]
 
 
 def test_pages_and_counts_leave_out_internal_runs_unless_they_are_asked_for(engine: Engine) -> None:

@@ -103,7 +103,8 @@ def test_a_killed_worker_leaves_the_replay_to_the_next_one(
     first = work(REPLAYED_HANGS="1")
     started = replay(server, shopping)
     path = f"{RUNS}/{started['id']}/nodes/replay"
-    eventually(lambda: server.get(path).json()["status"] == "RUNNING")
+    eventually(lambda: server.get(path).json()["progress"], "how far it is was not reported")
+    assert server.get(path).json()["progress"]["total"] == 2
     first.kill()
     work()
     assert result(server, started)["replay"]["executed"] == ["double", "half"]
