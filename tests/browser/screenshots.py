@@ -34,6 +34,7 @@ def pages(runs: dict[str, Run]) -> dict[str, str]:
     charge = "node=charge"
     return {
         "home": "/",
+        "audit-log": "/audit-log",
         "runs": "/runs",
         "runs-failed": "/runs?status=%5B%22FAILED%22%5D",
         "runs-none": "/runs?q=nothing-like-this",

@@ -25,6 +25,7 @@ def test_no_page_scrolls_sideways(engine: Engine, open_page: Open) -> None:
         "/workflows/Order?tab=start": "order_id",
         "/triggers": "No triggers",
         "/workers": "alive",
+        "/audit-log": "No such entry",
     }.items():
         page.goto(address)
         expect(page.get_by_role("main").get_by_text(text).filter(visible=True).first).to_be_visible()

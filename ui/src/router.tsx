@@ -2,6 +2,7 @@
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { ROOT } from "./api/client";
+import { SINCE } from "./audit/search";
 import { HomePage } from "./home/page";
 import { readFilter } from "./runs/filter";
 import { RunsPage } from "./runs/page";
@@ -107,8 +108,21 @@ const workers = route({
   component: lazyRouteComponent(() => import("./workers/page"), "WorkersPage"),
 });
 
+const auditLog = route({
+  getParentRoute: () => root,
+  path: "/audit-log",
+  validateSearch: (search: Record<string, unknown>) =>
+    chosen({
+      run: text(search.run),
+      who: text(search.who),
+      action: text(search.action),
+      since: oneOf(search.since, SINCE),
+    }),
+  component: lazyRouteComponent(() => import("./audit/page"), "AuditLogPage"),
+});
+
 export const router = createRouter({
-  routeTree: root.addChildren([home, runs, run, compare, workflows, workflow, triggers, workers]),
+  routeTree: root.addChildren([home, runs, run, compare, workflows, workflow, triggers, workers, auditLog]),
   basepath: ROOT || "/",
   defaultPreload: "intent",
   defaultPendingComponent: () => <Loading />,

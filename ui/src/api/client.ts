@@ -34,6 +34,10 @@ export class Unreachable extends Error {
 
 export const api = createClient<paths>({ baseUrl: ROOT, headers: { "X-Stepwell-From": "ui" } });
 
+/** The header with the reason of a request: headers are ASCII, so the text is percent-encoded. */
+export const because = (reason: string): Record<string, string> =>
+  reason.trim() ? { "X-Stepwell-Reason": encodeURIComponent(reason.trim()) } : {};
+
 type Answered<T> = { data?: T; error?: unknown; response: Response };
 
 /** The data of an answer; an ApiError if the server refused, Unreachable if there was none. */

@@ -1,10 +1,11 @@
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { api, ask } from "@/api/client";
+import { api, ask, because } from "@/api/client";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Dialog, notify } from "@/ui/overlays";
+import { Reason, reasonOption } from "@/ui/reason";
 import { Failure } from "@/ui/states";
 import type { RunDetail } from "./data";
 import { ObjectField, parseObject } from "./input";
@@ -16,12 +17,14 @@ type Props = { run: RunDetail; at: number | string | null; onClose: () => void }
 export function Fork({ run, at, onClose }: Props) {
   const navigate = useNavigate();
   const [input, setInput] = useState("");
+  const [reason, setReason] = useState("");
   const parsed = parseObject(input);
   const request = (dry_run: boolean) =>
     ask(
       api.POST("/api/v1/runs/{run_id}/fork", {
         params: { path: { run_id: run.id } },
         body: { at, dry_run, input: parsed.value ?? null },
+        headers: because(reason),
       }),
     );
   const preview = usePreview(
@@ -65,8 +68,16 @@ export function Fork({ run, at, onClose }: Props) {
           onChange={setInput}
         />
         <Touched steered={preview.data} error={preview.error ?? null} />
+        <Reason value={reason} onChange={setReason} />
         {apply.error && <Failure error={apply.error} className="m-0!" />}
-        <Command text={`stepwell fork ${run.id}${at === null ? "" : ` --at ${at}`}`} />
+        <Command
+          text={[
+            "stepwell fork",
+            run.id,
+            ...(at === null ? [] : [`--at ${at}`]),
+            ...reasonOption(reason),
+          ].join(" ")}
+        />
       </div>
     </Dialog>
   );

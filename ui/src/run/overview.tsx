@@ -8,6 +8,7 @@ import { Card } from "@/ui/page";
 import { Failure, Loading } from "@/ui/states";
 import { duration, Time } from "@/ui/time";
 import type { RunDetail } from "./data";
+import { History } from "./history";
 
 type Props = { run: RunDetail; onSelect: (node: string) => void };
 
@@ -27,6 +28,7 @@ export function Overview({ run, onSelect }: Props) {
         {hasEnded(run.status) && <Result run={run} />}
         <Numbers run={run} />
         <Facts run={run} />
+        <History run={run} />
         {(run.origin || run.forks.length > 0) && <Lineage run={run} />}
       </div>
     </div>

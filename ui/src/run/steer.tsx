@@ -3,12 +3,13 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
-import { api, ask, type Schemas } from "@/api/client";
+import { api, ask, because, type Schemas } from "@/api/client";
 import { PAUSES, VERBS } from "@/api/tables";
 import { quoted } from "@/runs/filter";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Dialog, notify } from "@/ui/overlays";
+import { Reason, reasonOption } from "@/ui/reason";
 import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
 import type { RunDetail } from "./data";
@@ -46,17 +47,20 @@ export function steer(
   verb: RunVerb | "reattempt",
   options: Record<string, unknown>,
   node?: string,
+  reason = "",
 ) {
   const params = { path: { run_id } };
+  const headers = because(reason);
   if (verb === "reattempt") {
     return ask(
       api.POST("/api/v1/runs/{run_id}/nodes/{node}/reattempt", {
         params: { path: { run_id, node: node! } },
         body: options as never,
+        headers,
       }),
     );
   }
-  return ask(api.POST(`/api/v1/runs/{run_id}/${verb}`, { params, body: options as never }));
+  return ask(api.POST(`/api/v1/runs/{run_id}/${verb}`, { params, body: options as never, headers }));
 }
 
 type Props = {
@@ -75,6 +79,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
   const mayBeRenamed = goesOn && run.reason?.startsWith(PAUSES.rename);
   const needsInput = goesOn && run.reason?.startsWith(PAUSES.input);
   const { value: input, error: wrongInput } = parseObject(text);
+  const [reason, setReason] = useState("");
   const options = {
     ...(verb === "reattempt" ? { cascade } : {}),
     ...(mayBeRenamed ? { accept } : {}),
@@ -84,7 +89,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
     steer(run.id, verb, { ...options, dry_run: true }, node),
   );
   const apply = useMutation({
-    mutationFn: () => steer(run.id, verb, options, node),
+    mutationFn: () => steer(run.id, verb, options, node, reason),
     onSuccess: () => {
       for (const key of ["run", "graph", "why", "nodes", "attempts", "node"]) {
         void queries.invalidateQueries({ queryKey: [key, run.id] });
@@ -104,6 +109,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
       "--input",
       quoted(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`),
     ]),
+    ...reasonOption(reason),
   ];
   return (
     <Dialog
@@ -147,6 +153,7 @@ export function SteerDialog({ run, verb, node, onClose }: Props) {
           </Check>
         )}
         <Touched steered={preview.data} error={preview.error ?? apply.error} />
+        <Reason value={reason} onChange={setReason} />
         <Command text={words.join(" ")} />
       </div>
     </Dialog>
@@ -213,8 +220,15 @@ export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => 
   const queries = useQueryClient();
   const navigate = useNavigate();
   const [typed, setTyped] = useState("");
+  const [reason, setReason] = useState("");
   const remove = useMutation({
-    mutationFn: () => ask(api.DELETE("/api/v1/runs/{run_id}", { params: { path: { run_id: run.id } } })),
+    mutationFn: () =>
+      ask(
+        api.DELETE("/api/v1/runs/{run_id}", {
+          params: { path: { run_id: run.id } },
+          headers: because(reason),
+        }),
+      ),
     onSuccess: () => {
       notify(`${run.workflow} ${run.id} is deleted`);
       void queries.invalidateQueries({ queryKey: ["runs"] });
@@ -259,6 +273,7 @@ export function DeleteDialog({ run, onClose }: { run: RunDetail; onClose: () => 
       <p className="mb-2 text-xs text-ink-2">
         In Python: <code className="font-mono break-all">engine.get("{run.id}").delete()</code>
       </p>
+      <Reason value={reason} onChange={setReason} />
       {remove.error && <Failure error={remove.error} className="mx-0!" />}
     </Dialog>
   );

@@ -1,11 +1,12 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Layers } from "lucide-react";
 import { useState } from "react";
-import { api, ask, type Schemas } from "@/api/client";
+import { api, ask, because, type Schemas } from "@/api/client";
 import { VERBS } from "@/api/tables";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { Dialog, Menu } from "@/ui/overlays";
+import { Reason } from "@/ui/reason";
 import { Failure } from "@/ui/states";
 import { Status } from "@/ui/status";
 import { type Filter, whichRuns } from "./filter";
@@ -42,11 +43,13 @@ export function Bulk({ filter }: { filter: Filter }) {
 function BulkDialog({ verb, filter, onClose }: { verb: BulkVerb; filter: Filter; onClose: () => void }) {
   const queries = useQueryClient();
   const which = whichRuns(filter);
+  const [reason, setReason] = useState("");
   const request = (dry_run: boolean) =>
     ask(
       api.POST("/api/v1/bulk/{verb}", {
         params: { path: { verb } },
         body: { filter: which, dry_run, limit: 1_000 } as never,
+        headers: because(reason),
       }),
     ) as Promise<Outcome>;
   const preview = useMutation({ mutationFn: () => request(true) });
@@ -85,6 +88,11 @@ function BulkDialog({ verb, filter, onClose }: { verb: BulkVerb; filter: Filter;
         Filter:{" "}
         <code className="font-mono">{Object.keys(which).length ? JSON.stringify(which) : "all runs"}</code>
       </p>
+      {!apply.data && (
+        <div className="mb-3">
+          <Reason value={reason} onChange={setReason} />
+        </div>
+      )}
       {(preview.error ?? apply.error) && <Failure error={preview.error ?? apply.error} className="m-0!" />}
       {shown && (
         <>

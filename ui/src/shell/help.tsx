@@ -1,9 +1,11 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Dialog } from "@/ui/overlays";
 import { useKeys, withMod } from "./keys";
-import { PAGES } from "./pages";
+import { usePages } from "./pages";
 
-const KEYS: [string, [string, string][]][] = [
+type Section = [string, [string, string][]];
+
+const KEYS: Section[] = [
   [
     "Everywhere",
     [
@@ -12,7 +14,6 @@ const KEYS: [string, [string, string][]][] = [
       ["?", "This help"],
     ],
   ],
-  ["Pages", PAGES.map((page) => [`g ${page.key}`, page.label])],
   [
     "Lists",
     [
@@ -41,14 +42,17 @@ const KEYS: [string, [string, string][]][] = [
 
 export function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
   const navigate = useNavigate();
+  const pages = usePages();
+  const [everywhere, ...rest] = KEYS;
+  const ofPages: Section = ["Pages", pages.map((page) => [`g ${page.key}`, page.label])];
   useKeys({
     "/": () => document.querySelector<HTMLInputElement>("[data-search]")?.focus(),
-    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => void navigate({ to: page.to })])),
+    ...Object.fromEntries(pages.map((page) => [`g ${page.key}`, () => void navigate({ to: page.to })])),
   });
   return (
     <Dialog open={open} onClose={onClose} title="Keys">
       <div className="grid gap-5 pb-3 sm:grid-cols-2">
-        {KEYS.map(([title, keys]) => (
+        {[everywhere!, ofPages, ...rest].map(([title, keys]) => (
           <section key={title}>
             <h3 className="mb-1 text-2xs font-medium tracking-wide text-ink-3 uppercase">{title}</h3>
             <dl className="space-y-1">

@@ -7,7 +7,7 @@ import { useDeferredValue, useState } from "react";
 import { api, ask } from "@/api/client";
 import { workflowsQuery } from "@/api/queries";
 import { Status } from "@/ui/status";
-import { PAGES } from "./pages";
+import { usePages } from "./pages";
 
 const item =
   "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 text-[13px] data-[selected=true]:bg-hover";
@@ -15,6 +15,7 @@ const item =
 /** Goes anywhere by a few letters: pages, workflows, and runs, which the server looks for. */
 export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
   const navigate = useNavigate();
+  const pages = usePages();
   const [text, setText] = useState("");
   const q = useDeferredValue(text.trim());
   const workflows = useQuery({ ...workflowsQuery, enabled: open });
@@ -50,17 +51,19 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
               <Command.Empty className="p-6 text-center text-[13px] text-ink-2">
                 Nothing is called so.
               </Command.Empty>
-              {PAGES.filter((page) => matches(page.label)).map((page) => (
-                <Command.Item
-                  key={page.to}
-                  value={page.to}
-                  className={item}
-                  onSelect={go(() => void navigate({ to: page.to }))}
-                >
-                  <page.icon size={15} className="text-ink-3" />
-                  {page.label}
-                </Command.Item>
-              ))}
+              {pages
+                .filter((page) => matches(page.label))
+                .map((page) => (
+                  <Command.Item
+                    key={page.to}
+                    value={page.to}
+                    className={item}
+                    onSelect={go(() => void navigate({ to: page.to }))}
+                  >
+                    <page.icon size={15} className="text-ink-3" />
+                    {page.label}
+                  </Command.Item>
+                ))}
               {workflows.data
                 ?.filter((each) => matches(each.name))
                 .slice(0, 8)

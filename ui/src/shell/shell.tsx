@@ -13,7 +13,7 @@ import { Environment } from "./environment";
 import { Help } from "./help";
 import { useKeys, withMod } from "./keys";
 import { Logo } from "./logo";
-import { PAGES } from "./pages";
+import { usePages } from "./pages";
 import { Palette } from "./palette";
 import { SignIn } from "./signin";
 import { chooseTheme, chosenTheme, type Theme, useTheme } from "./theme";
@@ -175,13 +175,14 @@ function Account() {
 }
 
 function Navigation() {
+  const pages = usePages();
   const path = useRouterState({ select: (state) => state.location.pathname });
   return (
     <nav
       aria-label="Pages"
       className="fixed inset-x-0 bottom-0 z-30 flex h-14 justify-around border-t border-line bg-paper md:static md:h-auto md:w-44 md:shrink-0 md:flex-col md:justify-start md:gap-0.5 md:border-t-0 md:border-r md:p-2"
     >
-      {PAGES.map(({ to, label, icon: Icon, key }) => {
+      {pages.map(({ to, label, icon: Icon, key, scope }) => {
         const active =
           to === "/" ? path === "/" : path.startsWith(to) || (to === "/runs" && path.startsWith("/compare"));
         return (
@@ -191,7 +192,9 @@ function Navigation() {
             aria-current={active ? "page" : undefined}
             title={`${label} (g ${key})`}
             className={clsx(
-              "flex flex-1 flex-col items-center justify-center gap-0.5 rounded-md text-2xs md:h-8 md:flex-none md:flex-row md:justify-start md:gap-2.5 md:px-2.5 md:text-[13px]",
+              // On a phone there is room for what all look at; the palette leads to the rest.
+              scope === "admin" ? "hidden md:flex" : "flex",
+              "flex-1 flex-col items-center justify-center gap-0.5 rounded-md text-2xs md:h-8 md:flex-none md:flex-row md:justify-start md:gap-2.5 md:px-2.5 md:text-[13px]",
               active
                 ? "font-medium text-accent md:bg-accent-soft"
                 : "text-ink-2 hover:bg-hover hover:text-ink",
