@@ -33,6 +33,7 @@ settings.register_profile(
 settings.load_profile("default" if os.environ.get("STEPWELL_EXPLORE") else "same")
 
 SLOW_FILES = (
+    "browser/test_every_page.py",
     "chaos/test_fleet.py",
     "simulation/test_seeds.py",
     "simulation/test_every_fault.py",
@@ -55,6 +56,9 @@ SLOW_FILES = (
     "server/test_fleet.py",
     "stores/sqlite/test_interleaving.py",
     "stores/postgres/test_processes.py",
+    "browser/test_sessions.py",
+    "browser/test_runs.py",
+    "packaging/test_wheel.py",
     "engine/test_logs.py",
     "engine/test_state.py",
     "define/test_large_classes.py",
