@@ -518,9 +518,9 @@ class RetryLater(StepwellError):
     def __init__(self, seconds: Duration, message: str = "", *, limit: int = LIMIT) -> None:
         self.seconds = float(in_seconds(seconds))
         if not self.seconds >= 0:
-            raise ValueError(f"RetryLater({seconds!r}): a number of seconds is needed, not a negative one")
+            raise ValueError(f"RetryLater({seconds!r}): expected a number of seconds from 0")
         if not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"RetryLater(..., limit={shown(limit)}): a whole number from 1 is needed")
+            raise ValueError(f"RetryLater(..., limit={shown(limit)}): expected a whole number from 1")
         self.limit = limit
         super().__init__(message or f"asked to be retried in {in_seconds(seconds)} s")
 
@@ -532,7 +532,7 @@ class TransientError(StepwellError):
         super().__init__(message)
         self.retry_after = None if retry_after is None else float(in_seconds(retry_after))
         if self.retry_after is not None and not self.retry_after >= 0:
-            raise ValueError(f"retry_after={retry_after!r}: a number of seconds is needed, not a negative one")
+            raise ValueError(f"retry_after={retry_after!r}: expected a number of seconds from 0")
 
 
 class PermanentError(StepwellError):
@@ -540,7 +540,7 @@ class PermanentError(StepwellError):
 
 
 class MissingSecret(PermanentError):
-    """A secret that is needed is not here. `name` is what it is called, `reason` says what is wrong and what to do."""
+    """A required secret is not here. `name` is what it is called, `reason` says what is wrong and what to do."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)

@@ -52,7 +52,7 @@ def test_a_new_required_input_pauses_the_run_and_resume_takes_it(open_sqlite: Op
     engine = open_sqlite(workflows=[now])
     eventually(lambda: run.status == "PAUSED", "it was not paused")
     assert (run.row.reason or "").startswith(
-        f"{UNFIT}express: this input is missing, expected bool. Give what is needed: "
+        f"{UNFIT}express: this input is missing, expected bool. Give what is missing: "
     )
     assert 'run.resume(input={"express": ...})' in (run.row.reason or "")
     assert not any(attempt.status == "FAILED" for node in run.nodes() for attempt in node.attempts)

@@ -123,7 +123,7 @@ CAUSES: dict[str, tuple[dict[str, Any], str, str]] = {
     "input_missing": ({"missing_inputs": ("in/x",)}, "in/x is not there", "in/x"),
     "missing": ({"outputs": [GONE]}, "out/a is not there", "out/a"),
     "output_changed": ({"outputs": [output(content="other")]}, "somebody changed it", "out/a"),
-    "invalid": ({"outputs": [output(size=1)]}, "it has 1 byte, and at least 10 are needed", "out/a"),
+    "invalid": ({"outputs": [output(size=1)]}, "it has 1 byte: expected at least 10", "out/a"),
     "code_changed": ({"current": CURRENT._replace(code_hash="new")}, "its code changed", "code"),
     "config_changed": ({"current": CURRENT._replace(config_hash="new")}, "its config changed", "config"),
     "failed": ({"outputs": [GONE], "failure": failure(None)}, "ValueError: boom and more (2 failures in a row; it", "run-7"),

@@ -244,7 +244,7 @@ def test_trouble_with_the_server_is_told(serving: Serving, tmp_path: Path) -> No
         client.get("r")
     with running(f"sqlite:///{tmp_path}/tokens.db") as other:
         text, _ = create_token(other.service.store, ["read"])
-        with Client(other.url) as client, pytest.raises(NotAllowed, match="a token is needed"):
+        with Client(other.url) as client, pytest.raises(NotAllowed, match="expected a token"):
             client.runs()
         with Client(other.url, token=text) as client:
             assert client.runs() == []

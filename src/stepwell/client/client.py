@@ -206,4 +206,4 @@ def _startable(workflow: Startable, values: dict[str, Any]) -> tuple[str, dict[s
         return path_of("workflows", type(workflow).workflow_name, "runs"), {"input": dict(workflow.workflow_input())}
     if isinstance(workflow, Builder):
         return path_of("runs"), {"graph": to_frozen(workflow.graph(), time.time()), "workflow": workflow.workflow_name}
-    raise InputError(f"{shown(workflow)} cannot be started: a name, a Workflow, a Builder or a Document is needed")
+    raise InputError(f"expected a name, a Workflow, a Builder or a Document to start, got {shown(workflow)}")

@@ -38,7 +38,7 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "DELETE"})
 def checked_url(url: Any) -> str:
     parts = urlsplit(url) if isinstance(url, str) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise InputError(f"{shown(url)} is no URL of a server, as in http://127.0.0.1:8765, which is needed")
+        raise InputError(f"expected the URL of a server, as in http://127.0.0.1:8765, got {shown(url)}")
     if parts.username or parts.password:
         raise InputError("a token is given as token=, not in the URL")
     return str(url).rstrip("/")

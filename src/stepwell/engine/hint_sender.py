@@ -205,7 +205,7 @@ class BrokeredStore(WrappedStore):
         call_after_fork(self.begin)
 
     def begin(self) -> None:
-        """In a process that was forked: connections cannot be shared, so the store is opened anew when it is needed."""
+        """In a process that was forked: connections cannot be shared, so the store is opened anew at its first use."""
         self._lock, self._usable = threading.Lock(), False
 
     @property

@@ -48,13 +48,13 @@ class PipelineDefinition:
         handlers: Handlers | None = None,
     ) -> None:
         self.place = caller()
-        problem = name_problem(name) if isinstance(name, str) else "some text is needed"
+        problem = name_problem(name) if isinstance(name, str) else "expected some text"
         if problem is not None or "#" in name:
             message = f"{shown(name)} cannot be the name of a pipeline: {problem or 'no # is allowed'}"
             raise DefinitionError(message, where=str(self.place))
         interval = in_seconds(scan_interval)
         if not is_seconds(interval, positive=True):
-            message = f"scan_interval={shown(scan_interval)}: {POSITIVE_SECONDS_NEEDED} is needed"
+            message = f"scan_interval={shown(scan_interval)}: expected {POSITIVE_SECONDS_NEEDED}"
             raise DefinitionError(message, where=str(self.place))
         self.name = name
         self.home = home or _calling_module()
@@ -231,7 +231,7 @@ class PipelineDefinition:
 def checked_root(root: str) -> str:
     if "://" in root and not root.startswith(DATABASES):
         raise DefinitionError(
-            f"root={root.partition('://')[0]}://...: a directory is needed, sqlite:///states.db or postgresql://..."
+            f"root={root.partition('://')[0]}://...: expected a directory, sqlite:///states.db or postgresql://..."
         )
     if root.startswith(DATABASES[0]):  # relative to the present directory, not to that of its first use
         return DATABASES[0] + os.path.abspath(root.removeprefix(DATABASES[0]))

@@ -102,36 +102,36 @@ def make_stage(
     """Make a stage. DefinitionError lists everything that is wrong with it."""
     problems: list[str] = []
     if not isinstance(name, str) or not _NAME.match(name):
-        problems.append(f"{shown(name)} cannot be the name of a stage: letters, digits, _ and - are needed")
+        problems.append(f"{shown(name)} cannot be the name of a stage: expected letters, digits, _ and -")
     inputs = _patterns("input", input, problems)
     collected = (collect,) if isinstance(collect, str) else tuple(collect or ())
     known = [variable for pattern in inputs.values() for variable in pattern.variables]
     problems += [f"collect={variable!r}: no input has this variable" for variable in collected if variable not in known]
     written = _patterns("output", output, problems)
     if not written and not problems:
-        problems.append("output=: at least one pattern is needed")
+        problems.append("output=: expected at least one pattern")
     variables = tuple(dict.fromkeys(variable for variable in known if variable not in collected))
     if entities is not None:
         variables = tuple(dict.fromkeys((*variables, *(v for p in written.values() for v in p.variables))))
     elif not input:
-        problems.append("input= is needed, or entities=: a function that gives the entities")
+        problems.append("expected input=, or entities=: a function that gives the entities")
     outputs = {key: _output(key, pattern, variables, collected, problems) for key, pattern in written.items()}
     problems += [
-        f"{option}={shown(value)}: a function is needed"
+        f"{option}={shown(value)}: expected a function"
         for option, value in (("entities", entities), ("validate", validate))
         if value is not None and not callable(value)
     ]
     quiet_seconds: float = in_seconds(quiet)
     if not is_seconds(quiet_seconds):
-        problems.append(f"quiet={shown(quiet_seconds)}: {SECONDS_NEEDED} is needed")
+        problems.append(f"quiet={shown(quiet_seconds)}: expected {SECONDS_NEEDED}")
     for option, value, least in (("min_size", min_size, 0), ("priority", priority, None), ("limit", limit, 1)):
         whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
         if not whole and (option, value) != ("limit", None):
             from_least = "" if least is None else f" from {least}"
-            problems.append(f"{option}={shown(value)}: a whole number{from_least} is needed")
+            problems.append(f"{option}={shown(value)}: expected a whole number{from_least}")
     schedule = BACK_OFF if back_off is None else tuple(map(in_seconds, back_off))
     if not all(is_seconds(seconds) for seconds in schedule):
-        problems.append(f"back_off={shown(schedule)}: {SECONDS_NEEDED} is needed for each failure")
+        problems.append(f"back_off={shown(schedule)}: expected {SECONDS_NEEDED} for each failure")
     try:
         encode(dict(config or {}))
     except (NotJson, TypeError, ValueError) as error:
@@ -156,7 +156,7 @@ def _patterns(option: str, given: str | Mapping[str, str] | None, problems: list
     for name, text in named.items():
         if isinstance(given, Mapping) and (not isinstance(name, str) or not name.isidentifier() or name in RESERVED):
             problems.append(
-                f"{option}={{{name!r}: ...}}: a name is needed that a parameter can have, and not {', '.join(sorted(RESERVED))}"
+                f"{option}={{{name!r}: ...}}: expected a name that a parameter can have, and not {', '.join(sorted(RESERVED))}"
             )
             continue
         try:

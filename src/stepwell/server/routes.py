@@ -140,7 +140,7 @@ def _check_type(request: Request) -> None:
 def require(request: Request, needed: Scope) -> Principal:
     principal: Principal | None = request.scope.get(PRINCIPAL)
     if principal is None:
-        raise HttpProblem(401, "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+        raise HttpProblem(401, "expected a token", headers={"WWW-Authenticate": "Bearer"})
     if not allows(principal.scopes, needed):
         problem = f"this needs the scope {needed!r}, and {principal.name!r} has {', '.join(principal.scopes)}"
         raise HttpProblem(403, f"{problem}; `stepwell token create --scope {needed}` makes a token that may")

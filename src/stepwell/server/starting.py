@@ -104,12 +104,12 @@ def define_inline(service: ServerProcess, asked: StartInline) -> Defined:
     """What came with the request, checked. A graph names jobs: they run where they are registered, and nowhere else."""
     document, graph, workflow = asked.document, asked.graph, asked.workflow
     if (document is None) == (graph is None):
-        raise InputError("either `document` or `graph` is needed, which say what is to run")
+        raise InputError("expected either `document` or `graph`, which say what is to run")
     if document is not None:
         return _defined(service, Document(document, service.handlers), asked.input)
     if workflow is None or not workflow.strip() or not workflow.isprintable() or workflow.startswith("@"):
         raise InputError(
-            "`workflow` is needed beside `graph`: the name that runs of it have, without @ at its beginning"
+            "expected `workflow` beside `graph`: the name that runs of it have, without @ at its beginning"
         )
     if asked.input:
         raise InputError("`input` is for documents: the nodes of a graph have their arguments")

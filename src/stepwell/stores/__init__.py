@@ -75,7 +75,7 @@ def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock 
     from .sqlite import SqliteStore
 
     if not location.startswith("/") or len(location) < 2:
-        raise InputError(f"store URL {url!r}: three slashes and a path are needed, as in sqlite:///stepwell.db")
+        raise InputError(f"store URL {url!r}: expected three slashes and a path, as in sqlite:///stepwell.db")
     synchronous = options.pop("synchronous", "full")
     busy_seconds = options.pop("busy_seconds", "30")
     if synchronous not in ("full", "normal"):
@@ -85,7 +85,7 @@ def _open_sqlite(url: str, location: str, options: dict[str, str], clock: Clock 
     except ValueError:
         seconds = -1.0
     if not is_seconds(seconds):
-        raise InputError(f"store URL {url!r}: busy_seconds={shown(busy_seconds)}: {SECONDS_NEEDED} is needed")
+        raise InputError(f"store URL {url!r}: busy_seconds={shown(busy_seconds)}: expected {SECONDS_NEEDED}")
     if options:
         raise InputError(
             f"store URL {url!r}: unknown option {', '.join(sorted(options))}; known: synchronous, busy_seconds"

@@ -44,7 +44,7 @@ NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_EXAMPLE = 'five fields are needed (minute, hour, day of month, month, day of week), as in "30 2 * * 1-5"'
+_EXAMPLE = 'expected five fields (minute, hour, day of month, month, day of week), as in "30 2 * * 1-5"'
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def time_zone(name: str) -> tzinfo:
             return ZoneInfo(name)
     except (OSError, ValueError, KeyError):  # a folder, a path that leads elsewhere, an unknown name
         pass
-    meant = suggestion(name, sorted(available_timezones()), "a name as 'Europe/Berlin' or 'UTC' is needed")
+    meant = suggestion(name, sorted(available_timezones()), "expected a name as 'Europe/Berlin' or 'UTC'")
     raise InputError(f"there is no time zone {shown(name)}; {meant}")
 
 

@@ -57,12 +57,12 @@ def test_every_problem_is_reported_at_once() -> None:
         "$.nodes.b.args: expected an object, got [1]",
         f"$.nodes.b.timeout_seconds: there is no such field; there are {', '.join(FIELDS)}",
         "$.nodes.b.depends_on: expected a list of strings, got 'a'",
-        "$.nodes.b.name: this field is needed",
+        "$.nodes.b.name: this field is missing",
         "$.nodes.c.timeout: expected a positive number of seconds up to 315,360,000 (ten years), got 0",
         "$.nodes.d.retry.attempts: there is no such field; there are max_attempts, base_delay, max_delay, retry_on",
         "$.nodes.d.retry.base_delay: expected a number of seconds from 0 to 315,360,000 (ten years), got '1'",
         "$.nodes.d.retry.retry_on[1]: expected some text, got 3",
-        "$.nodes.d.retry.max_attempts: this field is needed",
+        "$.nodes.d.retry.max_attempts: this field is missing",
         "$.nodes.d.position: expected a whole number, not negative, got '1'",
         "$.nodes.e.name: expected some text, got ' '",
         "$.nodes.e.args.when: nan is not a JSON number",
@@ -73,8 +73,8 @@ def test_every_problem_is_reported_at_once() -> None:
         "$.nodes.c.body: body='moon': expected one of thread, loop, process",
         "$.nodes.g.retry: on_lost=interrupt promises at most one run per request; a retry needs an explicit retry_on",
         "$.nodes.a.depends_on[0]: depends on 'ghost', which does not exist",
-        "$.nodes.a.depends_on[1]: depends on 'some', which does not exist; as a name it belongs to a, c, d, and an id is "
-        "needed",
+        "$.nodes.a.depends_on[1]: depends on 'some', which does not exist; expected an id, and this is "
+        "the name of a, c, d",
         "$.nodes.c.depends_on: names a dependency twice",
         "$.nodes: it contains a cycle: d -> c -> d",
     ]

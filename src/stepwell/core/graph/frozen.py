@@ -110,7 +110,7 @@ def _checked_form(form: Any, problems: list[GraphProblem]) -> Mapping[str, Any]:
 
 
 def _located(problems: Iterable[Any], specs: list[NodeSpec]) -> Iterator[GraphProblem]:
-    """What `check` found, with its JSON path; a name where an id is needed is the likeliest slip, so it is explained."""
+    """What `check` found, with its JSON path; a name in place of an id is the likeliest slip, so it is explained."""
     by_id = {spec.id: spec for spec in specs}
     by_name: dict[str, list[str]] = {}
     for spec in specs:
@@ -123,5 +123,5 @@ def _located(problems: Iterable[Any], specs: list[NodeSpec]) -> Iterator[GraphPr
         message, found = problem.message, _PARENT.fullmatch(problem.field)
         meant = by_name.get(own.depends_on[int(found[1])]) if found else None
         if meant:
-            message += f"; as a name it belongs to {', '.join(meant[:3])}, and an id is needed"
+            message += f"; expected an id, and this is the name of {', '.join(meant[:3])}"
         yield problem._replace(message=message, path=json_path(("nodes", own.id)) + problem.field)

@@ -54,7 +54,7 @@ def read_node(
                 known[field] = value
     for field in ("name", "depends_on"):
         if field not in fields:
-            report("this field is needed", field)
+            report("this field is missing", field)
     if "depends_on" not in known:
         known.pop("needs", None)  # whether they are ancestors is unknown
     if known.get("args"):
@@ -133,7 +133,7 @@ def _retry(value: Any) -> list[Complaint]:
         elif each is not None or field != "retry_on":
             found += [(_below(field) + below, message) for below, message in check(each)]
     if "max_attempts" not in value:
-        found.append((".max_attempts", "this field is needed"))
+        found.append((".max_attempts", "this field is missing"))
     return found
 
 

@@ -141,7 +141,7 @@ class Lineage(NamedTuple):
     """How to compute the state that a node sees."""
 
     base: int
-    """The node whose state is needed first: one without a dominator, or whose state is known."""
+    """The node whose state comes first: one without a dominator, or whose state is known."""
     before: tuple[int, ...]
     """The base, and what is between it and the nearest dominator of the node: together what that dominator saw."""
     dominator: int

@@ -38,7 +38,7 @@ def _bytes_out(value: bytes) -> str:
 
 def _bytes_in(value: Any) -> bytes:
     if not isinstance(value, str) or value[:1] not in ("t", "b"):
-        raise WireError("bytes are needed")
+        raise WireError(f"expected bytes, got {shown(value)}")
     return value[1:].encode() if value[0] == "t" else base64.b64decode(value[1:])
 
 
@@ -70,7 +70,7 @@ def query_to_wire(query: queries.Query) -> dict[str, Any]:
 def query_from_wire(data: Any) -> queries.Query:
     name = data.get("query") if isinstance(data, dict) else None
     if not isinstance(name, str) or name not in _asked():
-        raise WireError(f"a query is needed, one of {', '.join(_asked())}")
+        raise WireError(f"expected a query, one of {', '.join(_asked())}, got {shown(name)}")
     given = {name: value for name, value in data.items() if name != "query"}
     kind, _ = _asked()[data["query"]]
     try:
@@ -79,7 +79,7 @@ def query_from_wire(data: Any) -> queries.Query:
     except (TypeError, ValueError, KeyError) as error:
         raise WireError(f"{data['query']}: {error}") from None
     if getattr(found, "limit", 1) < 1:
-        raise WireError(f"{data['query']}: a limit of at least 1 is needed")
+        raise WireError(f"{data['query']}: expected a limit of at least 1")
     if isinstance(found, records.GetRecord | records.ListRecords) and found.kind not in _SENT_RECORDS:
         raise WireError(f"{data['query']}: records of the kind {shown(found.kind)} are not sent")
     return found
@@ -195,14 +195,14 @@ def _reader(hint: Any) -> Reader:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise WireError(f"a list is needed, not {str(value)[:80]!r}")
+        raise WireError(f"expected a list, got {shown(value)}")
     return value
 
 
 def _one_of(choices: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
         if value not in choices:
-            raise WireError(f"one of {', '.join(map(str, choices))} is needed")
+            raise WireError(f"expected one of {', '.join(map(str, choices))}, got {shown(value)}")
         return value
 
     return read
@@ -222,7 +222,7 @@ def _check_numbers(data: Any) -> None:
 def _plain(kind: Any) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is not kind:
-            raise WireError(f"{getattr(kind, '__name__', kind)} is needed, not {str(value)[:80]!r}")
+            raise WireError(f"expected {getattr(kind, '__name__', kind)}, got {shown(value)}")
         if kind is str and "\x00" in value:
             raise WireError("a text holds a NUL")
         if kind is int and not -_LARGEST <= value < 2 * _LARGEST:

@@ -109,7 +109,7 @@ class Context(Repeatable):
 
     @property
     def order_key(self) -> int:
-        """The position of the node among those of its level, wherever an order is needed; 0 if it was removed."""
+        """The position of the node among those of its level, for a stable order; 0 if it was removed."""
         return self._host.info.order_key
 
     @property

@@ -81,7 +81,7 @@ class ServedVersions:
         self._left[run_id] = time.monotonic()
 
     def wait(self) -> float | None:
-        """Seconds until the next discovery even if nothing changes; None if none is needed."""
+        """Seconds until the next discovery even if nothing changes; None if it is not necessary."""
         soonest = min((*self._look_again.values(), *self._left.values()), default=None)
         return None if soonest is None else max(0.0, soonest - time.monotonic())
 

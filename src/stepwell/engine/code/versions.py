@@ -128,7 +128,7 @@ def unfit(row: RunRow, found: Mapping[str, Sequence[str]]) -> str:
     problems = "; ".join(problem for each in found.values() for problem in each)
     given = ", ".join(f'"{name}": ...' for name in found)
     call = f"run.{'retry' if row.status.terminal else way_on(row)}(input={{{given}}})"
-    return f"{UNFIT}{problems}. Give what is needed: {call}, or --input NAME=VALUE on the command line"
+    return f"{UNFIT}{problems}. Give what is missing: {call}, or --input NAME=VALUE on the command line"
 
 
 def changes(old: Graph, new: Graph) -> str:

@@ -24,7 +24,7 @@ _PAGE = queries.ListNodes(RunId("")).limit
 
 
 def why_run(store: Store, run_id: RunId, load_graph: Callable[[], Graph | Outline]) -> Why:
-    """Why a run is not done yet, or ended as it did. The graph is read only if it is needed for that."""
+    """Why a run is not done yet, or ended as it did. The graph is read only if the answer depends on it."""
     for _ in range(TRIES):
         run, workers, gates = _standing(store, run_id, [])
         healed = run.heals > 0 or run.fork is not None  # perhaps the origin of the fork was

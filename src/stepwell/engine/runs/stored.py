@@ -39,7 +39,7 @@ def too_many(run_id: str, name: str, ids: Sequence[str], which: str = "named") -
 
 
 class StoredRun:
-    """A run: its row, and everything else read when it is needed."""
+    """A run: its row, and everything else read at its first use."""
 
     def __init__(self, store: Store, row: RunRow, load: Callable[[Digest], Graph] | None = None) -> None:
         """`load` finds graphs that are known already."""
@@ -247,7 +247,7 @@ class StoredRun:
         return [node for node in nodes if node.row.index in self.graph.removed]
 
     def _follow(self, row: RunRow) -> None:
-        """Know the run as it was read last. If it has switched to another graph, that is read when it is needed."""
+        """Know the run as it was read last. If it has switched to another graph, that is read at its first use."""
         if row.digest != self.row.digest:
             for known in ("graph", "outline"):
                 self.__dict__.pop(known, None)

@@ -109,7 +109,7 @@ def _taken(stage: Stage, source: str, name: str, annotation: Any, where: str | N
             form = (*typing.get_args(annotation), Path)[0]
         else:
             raise DefinitionError(
-                f"stage {stage.name!r}: {name}: {annotation} is one thing, but {pattern.text} gives many; list[...] is needed",
+                f"stage {stage.name!r}: {name}: {annotation} is one thing, but {pattern.text} gives many: expected list[...]",
                 where=where,
             )
     if form in (Path, str, bytes):

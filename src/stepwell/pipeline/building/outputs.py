@@ -33,7 +33,7 @@ def as_bytes(value: Any, what: str) -> bytes:
     try:
         check(value)
     except NotJson as error:
-        raise InvalidOutputValue(f"{what}: text, bytes or JSON is needed, got {shown(value)} ({error})") from None
+        raise InvalidOutputValue(f"{what}: expected text, bytes or JSON, got {shown(value)} ({error})") from None
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode("utf-8") + b"\n"
 
 
@@ -52,7 +52,7 @@ def store_result(stage: Stage, result: Any, drafts: Mapping[str, Draft], store: 
         return _store(stage, stage.outputs[SOLE], drafts[SOLE], result, store)
     if not isinstance(result, Mapping) or not set(result) <= set(drafts):
         raise InvalidOutputValue(
-            f"stage {stage.name!r} has several outputs, so a dict of {', '.join(drafts)} is needed; it returned {shown(result)}"
+            f"stage {stage.name!r} has several outputs: expected a dict of {', '.join(drafts)}, got {shown(result)}"
         )
     written: dict[str, bytes] = {}
     for name, value in result.items():
@@ -83,7 +83,7 @@ def _member_name(output: Output, key: str, name: Any, what: str) -> str:
     """The file of a member: `{number}.txt` and 7 make `7.txt`; several variables are given as a tuple, or joined by `/`."""
     values = name if isinstance(name, tuple) else str(name).split("/") if len(output.extra) > 1 else (name,)
     if len(values) != len(output.extra):
-        raise InvalidOutputValue(f"{what} returned the name {shown(name)}; {'/'.join(output.extra)} is needed")
+        raise InvalidOutputValue(f"{what} returned the name {shown(name)}: expected {'/'.join(output.extra)}")
     made = key
     for variable, each in zip(output.extra, values, strict=True):
         if "/" in str(each) or "{" in str(each):
@@ -125,7 +125,7 @@ def described(
 
 def _check_size(stage: Stage, draft: Draft, size: int) -> None:
     if size < stage.min_size:
-        raise _refused(stage, draft, f"it has {count(size, 'byte')}, and at least {stage.min_size:,} are needed")
+        raise _refused(stage, draft, f"it has {count(size, 'byte')}: expected at least {stage.min_size:,}")
 
 
 def _validate(stage: Stage, draft: Draft, path: str, content: bytes) -> None:

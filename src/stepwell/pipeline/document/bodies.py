@@ -131,7 +131,7 @@ def handled_stage(
     """Make a stage as written in Python. Templates in its config call a single input `input`, several by their names."""
     where = str(given["place"])
     if name is None or not isinstance(handler, str):
-        message = "it needs a name" if name is None else f"handler={shown(handler)}: the name of a handler is needed"
+        message = "it needs a name" if name is None else f"handler={shown(handler)}: expected the name of a handler"
         raise DefinitionError(
             f"a stage without a function: {message}, as in stage('title', handler='llm')", where=where
         )

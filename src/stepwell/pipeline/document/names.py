@@ -46,5 +46,5 @@ def as_pattern(text: str, scope: Mapping[str, Mapping[str, str]]) -> str:
     """Render a template to a pattern. TemplateError if it refers to something that is not known yet."""
     rendered = compile_template(without_dollars(text)).render(scope)
     if not isinstance(rendered, str):
-        raise TemplateError(f"it gives {rendered!r}, and a path is needed")
+        raise TemplateError(f"expected a path, got {rendered!r}")
     return rendered

@@ -227,7 +227,7 @@ def _is_ambiguous(pairs: list[tuple[_Component, str]] | None) -> bool:
 
 def _parsed(text: str) -> tuple[_Component, ...]:
     if not isinstance(text, str) or not text.strip():
-        raise ValueError("some text is needed, as in daily/{date}/*.txt")
+        raise ValueError("expected some text, as in daily/{date}/*.txt")
     if len(text) > MAX_PATTERN:
         raise ValueError(f"it is longer than {MAX_PATTERN} characters")
     if text.startswith("/"):

@@ -45,7 +45,7 @@ class UnitFacts(NamedTuple):
     current: Current
     outputs: Sequence[OutputFacts]
     inputs: Mapping[str, str | None]
-    """Content hashes by path; None for those that do not exist (yet). Of a unit without records and failure, none is needed."""
+    """Content hashes by path; None for those that do not exist (yet). Empty for a unit without records and failure."""
     missing_inputs: Sequence[str]
     """Patterns shared by all entities that nothing matches."""
     upstream: Sequence[Upstream]
@@ -114,7 +114,7 @@ def _output_causes(output: OutputFacts, facts: UnitFacts) -> list[Cause]:
     elif not output.valid or output.size < facts.current.min_size:
         why = "its validation refuses it"
         if output.size < facts.current.min_size:
-            why = f"it has {count(output.size, 'byte')}, and at least {facts.current.min_size:,} are needed"
+            why = f"it has {count(output.size, 'byte')}: expected at least {facts.current.min_size:,}"
         causes.append(Cause("invalid", f"{address}: {why}", address))
     if record.stale:
         causes.append(Cause("invalidated", record.stale, address))

@@ -163,7 +163,7 @@ def _given_keys(stage: Stage) -> list[Key]:
         elif isinstance(each, str):
             key = tuple(each.split("/"))
         else:
-            raise DefinitionError(f"stage {stage.name!r}: entities() gave {shown(each)}; an id or a mapping is needed")
+            raise DefinitionError(f"stage {stage.name!r}: entities() gave {shown(each)}: expected an id or a mapping")
         problem = next((told for value in key if (told := value_problem(value))), None)
         if problem is not None or len(key) != len(stage.variables):
             needed = "/".join(f"{{{name}}}" for name in stage.variables)

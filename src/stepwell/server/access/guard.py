@@ -135,7 +135,7 @@ class Guard:
         if given:
             kind, _, text = given[0].partition(" ")
             if kind.lower() != "bearer" or not text.strip():
-                raise _unknown("Authorization: Bearer TOKEN is needed")
+                raise _unknown("expected Authorization: Bearer TOKEN")
             return _valid(await self._callers.by_token(text.strip()))
         cookie = session_cookie(headers, await self._callers.cookie()) if "cookie" in headers else None
         caller = None if cookie is None else await self._callers.by_session(cookie)
@@ -149,9 +149,9 @@ class Guard:
         forwarded = any(FORWARDING.search(name.replace("_", "-")) for name in headers)
         is_local = client is not None and is_loopback(str(client[0])) and not forwarded
         if not is_local:
-            raise _unknown("a token is needed: Authorization: Bearer TOKEN; `stepwell token create` makes one")
+            raise _unknown("expected a token, Authorization: Bearer TOKEN; `stepwell token create` makes one")
         if await self._callers.any_token():
-            needed = "a token is needed, also on this machine, since tokens were made: Authorization: Bearer TOKEN"
+            needed = "expected a token, also on this machine, since tokens were made: Authorization: Bearer TOKEN"
             raise _unknown(f"{needed}; `stepwell token create` makes one")
         return LOCAL
 

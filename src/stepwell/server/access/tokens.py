@@ -67,7 +67,7 @@ def create_token(
 ) -> tuple[str, Token]:
     """A new token: its text, which is not stored, and its record."""
     if not isinstance(name, str) or len(name) > MAX_NAME or not name.isprintable():
-        raise InputError(f"name={shown(name)}: at most {MAX_NAME} printable characters are needed")
+        raise InputError(f"name={shown(name)}: expected at most {MAX_NAME} printable characters")
     if not is_seconds(days, positive=True) or days > LONGEST_DAYS:
         raise InputError(f"a token is valid for a number of days, {LONGEST_DAYS:g} at most, not {shown(days)}")
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)

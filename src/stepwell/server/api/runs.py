@@ -91,7 +91,7 @@ class RunQuery(FilterQuery):
 def _tag(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
-        raise InputError(f"tag={text[:100]!r}: NAME=VALUE is needed")
+        raise InputError(f"tag={text[:100]!r}: expected NAME=VALUE")
     return name, value
 
 
@@ -107,7 +107,7 @@ def moment(name: str, text: str | None) -> int | None:
             found = found.replace(tzinfo=UTC)
         return int(found.timestamp() * SECOND)
     except (ValueError, OverflowError):
-        raise InputError(f"{name}={text!r}: a time of ISO 8601 is needed, as in 2026-01-15T10:30:00Z") from None
+        raise InputError(f"{name}={text!r}: expected a time of ISO 8601, as in 2026-01-15T10:30:00Z") from None
 
 
 def listed(service: ServerProcess, row: RunRow) -> RunRecord:

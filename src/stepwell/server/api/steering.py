@@ -145,7 +145,7 @@ def freeze_run(run_id: str, service: Given) -> SteeredRun:
 def steer_many(verb: Annotated[Verb, Path()], body: BulkRequest, service: Given) -> BulkRecord:
     """Request the same of many runs. Each stands or falls alone; what is refused says why."""
     if (verb == "reattempt") != (body.node is not None):
-        raise InputError("`node` is needed to reattempt, which is done to one node of each run, and for nothing else")
+        raise InputError("expected `node` for reattempt, which is done to one node of each run, and only for it")
     query = body.filter.query()
     allowed = RUN_VERBS[verb].allowed
     statuses = tuple(status for status in query.statuses if status in allowed) if query.statuses else allowed

@@ -111,7 +111,7 @@ class Feed:
         self._older: tuple[int, int] | None = None
         """The cursor among the older unfinished runs."""
         self._rounds = 0
-        """How many more passes over the older runs are needed."""
+        """How many passes over the older runs are left."""
         self._poked = threading.Event()
         self._thread: threading.Thread | None = None
         self.closed = False

@@ -120,7 +120,7 @@ class ConnectionPool:
         version = connection.info.server_version // 10_000
         if version < OLDEST_SERVER:
             raise StoreError(
-                f"{self._address.url}: the server is PostgreSQL {version}; {OLDEST_SERVER} or newer is needed"
+                f"{self._address.url}: the server is PostgreSQL {version}: expected {OLDEST_SERVER} or newer"
             )
 
     def _set_up(self, connection: psycopg.Connection[Any]) -> None:
@@ -172,7 +172,7 @@ class ConnectionPool:
             return StoreReadOnly(f"{where} may not be written ({told}); nothing was written")
         if isinstance(error, (errors.QueryCanceled, *AGAIN)):
             return StoreBusy(
-                f"{where}: others have held what is needed for too long ({told}); nothing was written, try again"
+                f"{where}: other transactions have held its locks for too long ({told}); nothing was written, try again"
             )
         if worth_repeating(error):
             return StoreError(f"{where} cannot be reached, or the connection broke: {told}; it is safe to try again")

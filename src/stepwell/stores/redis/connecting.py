@@ -171,7 +171,7 @@ def inspect(client: Any, address: RedisAddress) -> RedisDurability:
     info: dict[str, Any] = client.info()
     version = tuple(int(part) for part in str(info.get("redis_version", "0")).split(".")[:2])
     if version < OLDEST:
-        raise StoreError(f"{address.shown} is Redis {info.get('redis_version')}; 7.0 or newer is needed, or Valkey")
+        raise StoreError(f"{address.shown} is Redis {info.get('redis_version')}: expected 7.0 or newer, or Valkey")
     if info.get("cluster_enabled") or info.get("redis_mode") == "cluster":
         raise StoreError(
             f"{address.shown} is a Redis Cluster, which is not supported: a batch touches keys that it cannot name before, and "

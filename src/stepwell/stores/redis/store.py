@@ -288,9 +288,7 @@ def damaged(url: str, error: Exception, kind: type[StepwellError]) -> StepwellEr
 def translated(error: trouble.RedisError, url: str) -> Exception:
     told = str(error)
     if isinstance(error, trouble.AuthenticationError | trouble.NoPermissionError | trouble.AuthorizationError):
-        return StoreError(
-            f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights that are needed"
-        )
+        return StoreError(f"{url}: the server refuses this user: {told}; see docs/redis.md for the rights it must have")
     if isinstance(error, trouble.BusyLoadingError):
         return StoreBusy(f"{url}: the server is starting: {told}")
     if isinstance(error, trouble.ConnectionError | trouble.TimeoutError):
