@@ -182,6 +182,6 @@ def test_an_error_says_what_happened_and_what_to_do(number: int) -> None:
     ],
 )
 def test_what_cannot_be_waited_for_is_refused(make: Callable[[], StepwellError]) -> None:
-    with pytest.raises(ValueError, match="expected a (whole )?number"):
+    with pytest.raises(ValueError, match=r"expected a (whole )?number"):
         make()
     assert (RetryLater(1, limit=1).limit, TransientError("x", retry_after=0).retry_after) == (1, 0.0)

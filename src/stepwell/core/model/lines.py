@@ -64,7 +64,7 @@ class Progress(NamedTuple):
         return cls(*decode(data))
 
 
-class NodeProgress(NamedTuple):
+class LatestProgress(NamedTuple):
     """How far the latest attempt of a node that said so is."""
 
     attempt: int
@@ -83,6 +83,6 @@ def in_order_of_time(rows: Iterable[LineRow]) -> list[tuple[LineRow, LogLine]]:
     return [lines[place] for place in sorted(range(len(lines)), key=keys.__getitem__)]
 
 
-def latest_progress(marks: Iterable[LineRow]) -> dict[int, NodeProgress]:
+def latest_progress(marks: Iterable[LineRow]) -> dict[int, LatestProgress]:
     """By the index of the node. Marks come in the order of claims, so that of the latest attempt comes last."""
-    return {row.node: NodeProgress(row.number, Progress.of(row.data)) for row in marks}
+    return {row.node: LatestProgress(row.number, Progress.of(row.data)) for row in marks}

@@ -14,7 +14,7 @@ from ...core.graph import Graph, NodeSpec, Outline
 from ...core.graph.order import reachable
 from ...core.kernel.ancestry import STANDING, AncestryHashes
 from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
-from ...core.model.lines import NodeProgress, Progress, latest_progress
+from ...core.model.lines import LatestProgress, Progress, latest_progress
 from ...core.store import Store, reader, versions
 from ...errors import NodeNotFound, RunNotFound
 from ...history.measuring import RunMetrics, measure
@@ -258,7 +258,7 @@ class StoredRun:
         row: NodeRow,
         name: str,
         attempts: Iterable[AttemptRow],
-        marks: Mapping[int, NodeProgress],
+        marks: Mapping[int, LatestProgress],
         hashes: AncestryHashes | None = None,
     ) -> NodeView:
         mark = marks.get(row.index)
