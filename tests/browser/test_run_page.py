@@ -340,3 +340,36 @@ def test_end_follows_a_log_again(engine: Engine, open_page: Open, signals: Signa
     expect(log.get_by_text("line 899")).to_be_visible()
     signals("chat-over")
     expect(log.get_by_text("the very last line")).to_be_visible()
+
+
+def test_lines_and_rows_stay_when_newer_ones_cannot_be_read(engine: Engine, open_page: Open, signals: Signal) -> None:
+    run = engine.start(Chatty())
+    page = open_page(f"/runs/{run.id}?view=logs")
+    expect(page.get_by_text("line 899")).to_be_visible()
+    page.route("**/logs?*", lambda route: route.fulfill(status=503, json={"detail": "the store is away"}))
+    expect(page.get_by_role("alert").get_by_text("the store is away")).to_be_visible()
+    expect(page.get_by_text("line 899")).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_role("radio", name="Table").click()
+    row = page.get_by_role("row").filter(has_text="talk")
+    expect(row).to_be_visible()
+    page.route("**/nodes?*", lambda route: route.fulfill(status=400, json={"detail": "not now"}))
+    signals("chat-over")
+    expect(page.get_by_role("alert").get_by_text("not now")).to_be_visible()
+    expect(row).to_be_visible()
+    page.unroute_all()
+
+
+def test_a_graph_that_cannot_be_laid_out_says_so_and_is_tried_again(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4))
+    run.wait(timeout=20)
+    page = open_page("/")
+    page.route("**/worker-*.js", lambda route: route.abort())
+    page.goto(f"/runs/{run.id}")
+    failure = page.get_by_role("alert").filter(has_text="could not be laid out")
+    expect(failure).to_be_visible()
+    page.unroute_all()
+    failure.get_by_role("button", name="Try again").click()
+    expect(node(page, "charge", "FAILED")).to_be_visible()
+    expect(failure).to_have_count(0)

@@ -13,6 +13,8 @@ export type RunDetail = Schemas["RunDetail"];
 export type NodeDetail = Schemas["NodeDetail"];
 
 const REFRESH = 1_000;
+/** What may change with every entry of the journal. */
+const MOVING = ["run", "graph", "why", "attempts", "nodes", "failures"];
 
 /** What is looked at: the groups that are open, a node that is shown with the groups it is in, and the moment. */
 export type Sight = { open?: readonly string[]; show?: string; at?: number };
@@ -61,7 +63,7 @@ export function useRun(run_id: string, sight: Sight) {
     [snapshot.data],
   );
   const [overlay, setOverlay] = useState(NOTHING);
-  const refresh = useThrottled(REFRESH);
+  const refresh = useRefresh(run_id);
   const isPast = sight.at !== undefined;
   const isGone = run.error instanceof ApiError && run.error.status === 404;
   const follows = !isPast && !isGone && graph !== null && run.data !== undefined;
@@ -78,18 +80,8 @@ export function useRun(run_id: string, sight: Sight) {
       const now = isOther || entries.some(changesRun);
       setOverlay((known) => extended(isReset ? NOTHING : known, entries, isReset ? 0 : seq));
       // What has no entries of its own is in the next snapshot: nodes that become READY, and what is in closed groups.
-      for (const key of ["run", "graph"]) {
-        refresh(key, () => void queries.invalidateQueries({ queryKey: [key, run_id] }), now);
-      }
-      refresh(
-        "rest",
-        () => {
-          for (const key of ["why", "attempts", "nodes", "failures", "checkpoints"]) {
-            void queries.invalidateQueries({ queryKey: [key, run_id] });
-          }
-        },
-        now,
-      );
+      for (const key of MOVING) refresh(key, now);
+      if (now) refresh("checkpoints", now);
       for (const node of new Set(entries.map((entry) => entry.node))) {
         if (node !== null) void queries.invalidateQueries({ queryKey: ["node", run_id, node] });
       }
@@ -113,22 +105,28 @@ export function useRun(run_id: string, sight: Sight) {
 
 const NO_STATUSES: ReadonlyMap<string, NodeStatus> = new Map();
 
-/** Do something at most once in so many milliseconds, and once more after the last time it was wanted. */
-function useThrottled(milliseconds: number) {
+/**
+ * Asks anew for what is shown of a run: at most once a second, and not while the answer before is on its way, which would never
+ * arrive if it took longer. After the last wish it is asked for once more; `now`: at once.
+ */
+function useRefresh(run_id: string) {
+  const queries = useQueryClient();
   const timers = useRef(new Map<string, number>());
-  return (name: string, action: () => void, now = false) => {
-    if (now) {
-      clearTimeout(timers.current.get(name));
-      timers.current.delete(name);
-      action();
-    } else if (!timers.current.has(name)) {
+  return (key: string, now: boolean) => {
+    const queryKey = [key, run_id];
+    const wait = () =>
       timers.current.set(
-        name,
-        window.setTimeout(() => {
-          timers.current.delete(name);
-          action();
-        }, milliseconds),
+        key,
+        window.setTimeout(() => look(false), REFRESH),
       );
-    }
+    const look = (cancels: boolean) => {
+      timers.current.delete(key);
+      if (!cancels && queries.isFetching({ queryKey }) > 0) wait();
+      else void queries.invalidateQueries({ queryKey });
+    };
+    if (now) {
+      clearTimeout(timers.current.get(key));
+      look(true);
+    } else if (!timers.current.has(key)) wait();
   };
 }
