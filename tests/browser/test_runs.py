@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from stepwell import Builder, Engine
 from stepwell.server.serving import Serving
@@ -66,7 +66,7 @@ def test_fail_read_why_mend_retry(engine: Engine, open_page: Open, signals: Call
     assert len(run.node("validate").attempts) == 1  # only what failed ran again
 
 
-def test_cancel_in_bulk_what_the_list_shows_and_nothing_else(engine: Engine, open_page: Open) -> None:
+def test_cancel_in_bulk_what_the_preview_shows_and_nothing_else(engine: Engine, open_page: Open) -> None:
     held = [engine.start(Gate(), tags={"batch": "a"}) for _ in range(3)]
     other = engine.start(Gate(), tags={"batch": "b"})
     page = open_page("/runs?tag=%5B%22batch%3Da%22%5D")
@@ -74,13 +74,51 @@ def test_cancel_in_bulk_what_the_list_shows_and_nothing_else(engine: Engine, ope
     page.get_by_role("button", name="All of these").click()
     page.get_by_role("menuitem", name="Cancel what is listed").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("It would be done to 3 runs")).to_be_visible()
+    nodes = sum(len(run.cancel(dry_run=True)) for run in held)
+    expect(dialog.get_by_text(f"It would be done to 3 runs and change {nodes} nodes, as of ")).to_be_visible()
+    late = engine.start(Gate(), tags={"batch": "a"})
+    held[0].pause()
     dialog.get_by_role("button", name="cancel 3 runs").click()
-    expect(dialog.get_by_text("It was done to 3 runs")).to_be_visible()
+    expect(
+        dialog.get_by_text("It was done to 2 runs; 1 run changed after the preview and was left alone")
+    ).to_be_visible()
+    expect(dialog.get_by_role("listitem").first).to_contain_text("is PAUSED")
     dialog.get_by_role("button", name="Close").last.click()
-    expect(page.get_by_role("row").get_by_text("cancelled")).to_have_count(3, timeout=20_000)
-    assert {run.status for run in held} <= {"CANCELLING", "CANCELLED"}
-    assert other.status == "RUNNING"
+    expect(page.get_by_role("row").get_by_text("cancelled")).to_have_count(2, timeout=20_000)
+    assert {run.status for run in held[1:]} <= {"CANCELLING", "CANCELLED"}
+    assert (held[0].status, other.status) == ("PAUSED", "RUNNING")
+    assert late.status in ("PENDING", "RUNNING")
+
+
+def test_a_preview_of_many_runs_can_be_made_again_and_goes_on_with_the_rest(engine: Engine, open_page: Open) -> None:
+    """The page asks for a thousand runs at once; here the server is asked for two."""
+    runs = [engine.start(Gate(), tags={"batch": "rest"}) for _ in range(3)]
+    page = open_page("/runs?tag=%5B%22batch%3Drest%22%5D")
+
+    def ask_for_two(route: Route) -> None:
+        body = route.request.post_data_json
+        route.continue_(post_data={**body, "limit": 2} if body.get("dry_run") else body)
+
+    page.route("**/api/v1/bulk/pause", ask_for_two)
+    page.get_by_role("button", name="All of these").click()
+    page.get_by_role("menuitem", name="Pause what is listed").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("More runs match than one request takes")).to_be_visible()
+    runs[2].cancel()
+    dialog.get_by_role("button", name="Preview again").click()
+    expect(dialog.get_by_text("It would be done to 2 runs")).to_be_visible()
+    expect(dialog.get_by_text(runs[0].id)).to_be_visible()
+    runs.append(engine.start(Gate(), tags={"batch": "rest"}))
+    dialog.get_by_role("button", name="Preview again").click()
+    expect(dialog.get_by_text(runs[3].id)).to_be_visible()
+    dialog.get_by_role("button", name="pause 2 runs").click()
+    expect(dialog.get_by_text("It was done to 2 runs")).to_be_visible()
+    dialog.get_by_role("button", name="Preview the rest").click()
+    expect(dialog.get_by_text("It would be done to 1 run ")).to_be_visible()
+    dialog.get_by_role("button", name="pause 1 run").click()
+    expect(dialog.get_by_text("It was done to 1 run.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Preview the rest")).to_have_count(0)
+    assert [run.status for run in runs] == ["PAUSED", "PAUSED", runs[2].status, "PAUSED"]
 
 
 def test_look_back_fork_and_compare(engine: Engine, open_page: Open, signals: Callable[[str], None]) -> None:

@@ -132,6 +132,8 @@ def bodies(graph: dict[str, Any]) -> Iterator[Asked]:
         yield "POST", f"/runs/known/{verb}", {"dry_run": True, **more}
     bulk = {"filter": FILTER, "limit": 1, "cursor": None, "dry_run": True, "at": "y", "input": {}, "key": "k"}
     yield from (("POST", f"/bulk/{verb}", bulk) for verb in ("retry", "fork"))
+    run = {"run": "known", "created_at": "2026-01-15T10:30:00.000000Z", "status": "FAILED", "seq": 7}
+    yield "POST", "/bulk/retry", {"preview": [run], "dry_run": False}
     yield from (("POST", "/triggers", {"name": "tr", "workflow": "add", "input": {"a": 1}, **kind}) for kind in KINDS)
     yield "POST", "/triggers/nightly/fire", {"input": {"a": 1}, "key": "k"}
     day = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-02T00:00:00Z"}

@@ -222,10 +222,10 @@ def test_what_can_be_asked_of_a_run_can_say_first_what_it_would_do(api: httpx.Cl
     assert api.get(f"{RUNS}/{forked.json()['id']}/results").json()["result"] == {"result": 3}
     many = api.post("/api/v1/bulk/retry", json={"filter": {"workflow": "steered"}, "limit": 10, "dry_run": True}).json()
     assert (many["matched"], many["done"], many["more"]) == (1, 1, False)
-    done = api.post("/api/v1/bulk/retry", json={"filter": {"workflow": "steered", "status": ["FAILED"]}}).json()
-    assert [each["run"] for each in done["runs"]] == [run]
+    done = api.post("/api/v1/bulk/retry", json={"preview": many["preview"]}).json()
+    assert [(each["run"], each["outcome"]) for each in done["runs"]] == [(run, "done")]
     ended(api, run, "FAILED")
-    assert api.post("/api/v1/bulk/pause", json={"filter": {"status": ["FAILED"]}}).status_code == 422
+    assert api.post("/api/v1/bulk/pause", json={"filter": {"status": ["FAILED"]}, "dry_run": True}).status_code == 422
     assert api.delete(f"{RUNS}/{run}").status_code in (204, 409)  # its fork may keep it
 
 
@@ -234,33 +234,39 @@ def test_everything_that_can_be_asked_of_one_can_be_asked_of_many(api: httpx.Cli
     for run in runs:
         ended(api, run)
 
-    def ask(verb: str, **more: Any) -> dict[str, Any]:
-        answer = api.post(f"/api/v1/bulk/{verb}", json={"filter": {"tag": ["batch=many"]}, **more})
+    def post(verb: str, **body: Any) -> dict[str, Any]:
+        answer = api.post(f"/api/v1/bulk/{verb}", json=body)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found
 
-    dry = ask("fork", at="y", dry_run=True)
-    assert [each["detail"] for each in dry["runs"]] == ["1 nodes would change"] * 3
-    first = ask("fork", at="y", input={"a": 5}, key="again", limit=2)
-    rest = ask("fork", at="y", input={"a": 5}, key="again", limit=2, cursor=first["next"])
+    def ask(verb: str, limit: int, cursor: str | None = None, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What it would do, and then what it did."""
+        filter = {"tag": ["batch=many"]}
+        dry = post(verb, filter=filter, dry_run=True, limit=limit, cursor=cursor, **more)
+        return dry, post(verb, preview=dry["preview"], **more)
+
+    first, first_done = ask("fork", 2, at="y", input={"a": 5}, key="again")
+    assert [each["nodes"] for each in first["runs"]] == [1, 1]
+    rest, rest_done = ask("fork", 2, first["next"], at="y", input={"a": 5}, key="again")
     assert (first["more"], rest["more"], rest["next"]) == (True, False, None)
-    made = [each["fork"] for each in (*first["runs"], *rest["runs"])]
+    made = [each["fork"] for each in (*first_done["runs"], *rest_done["runs"])]
     assert made == [f"{run}-again" for run in reversed(runs)]
     for fork in made:
         assert ended(api, fork)["origin"]["run"] == fork.removesuffix("-again")
-    again = ask("fork", at="y", input={"a": 5}, key="again", limit=6)  # the same forks, and one of each of them
+    _, again = ask("fork", 6, at="y", input={"a": 5}, key="again")  # the same forks, and one of each of them
     assert [each["fork"] for each in again["runs"] if each["run"] in runs] == made
     for fork in again["runs"]:
         ended(api, fork["fork"])
-    refused = ask("reattempt", node="x", limit=2)
-    assert {each["done"] for each in refused["runs"]} == {False}  # what is below it has completed
-    assert ask("reattempt", node="x", cascade=True, limit=2)["done"] == 2
+    refused, nothing = ask("reattempt", 2, node="x")
+    assert {each["outcome"] for each in refused["runs"]} == {"refused"}  # what is below it has completed
+    assert nothing["runs"] == refused["preview"] == []
+    assert ask("reattempt", 2, node="x", cascade=True)[1]["done"] == 2
     for each in refused["runs"]:
         assert ended(api, each["run"])["seq"] > 0
-    assert ask("reattempt", node="nowhere", limit=1)["runs"][0]["done"] is False
+    assert ask("reattempt", 1, node="nowhere")[0]["runs"][0]["outcome"] == "refused"
     for verb, more in (("reattempt", {}), ("cancel", {"node": "x"})):
-        assert api.post(f"/api/v1/bulk/{verb}", json=more).status_code == 422
+        assert api.post(f"/api/v1/bulk/{verb}", json={"dry_run": True, **more}).status_code == 422
 
 
 def test_a_fork_can_say_what_it_would_run(api: httpx.Client) -> None:

@@ -175,40 +175,64 @@ class SteeredRun(TypedDict):
     """With `dry_run`: the nodes that would change."""
 
 
+class PreviewedRun(TypedDict):
+    """A run as a preview found it."""
+
+    run: str
+    """The id of the run."""
+    created_at: str
+    """When it was created."""
+    status: RunStatus
+    """Its status."""
+    seq: int
+    """How many entries its journal had."""
+
+
 class BulkOutcome(TypedDict):
     """What a bulk request did to one run."""
 
     run: str
     """The id of the run."""
-    status: RunStatus
-    """Its status now."""
-    done: bool
-    """Whether the request was accepted."""
+    status: RunStatus | None
+    """Its status now; null if it is gone."""
+    outcome: Literal["done", "refused", "changed"]
+    """`done`: it was accepted, or with `dry_run` would be. `changed`: nothing was requested, because the run is not what it was
+    when it was previewed."""
     detail: str | None
-    """Why it was refused; with `dry_run`, what it would do."""
+    """Why it was refused, or what has changed."""
+    nodes: int | None
+    """With `dry_run`: how many of its nodes would change; null if it would be refused."""
     fork: str | None
     """Of fork: the id of the new run."""
 
 
 class BulkRecord(TypedDict):
-    """What a request did to many runs."""
+    """What a request did to many runs, or would do."""
 
     verb: Literal["retry", "reattempt", "cancel", "pause", "resume", "fork"]
     """What was requested."""
     dry_run: bool
     """Whether nothing was changed."""
+    at: str
+    """When it was requested."""
     matched: int
     """How many runs there are below."""
     done: int
-    """How many of them accepted it."""
+    """How many of them accepted it, or with `dry_run` would."""
     refused: int
     """How many of them refused it."""
+    changed: int
+    """How many of them are not what they were when they were previewed."""
+    nodes: int
+    """With `dry_run`: how many nodes of all these runs would change."""
     runs: list[BulkOutcome]
-    """Each run that matches, the newest first."""
+    """Each of these runs; with `dry_run`, the newest first."""
+    preview: list[PreviewedRun]
+    """With `dry_run`: the runs that would accept it. Send it back as `preview` to have it done to them."""
     more: bool
-    """Whether more runs match than the limit allows."""
+    """Whether more runs match than one request takes."""
     next: str | None
-    """Pass it as `cursor` to request the same of the runs after these."""
+    """Pass it as `cursor` to preview the runs after these."""
 
 
 class DeletedRuns(TypedDict):

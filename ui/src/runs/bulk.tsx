@@ -1,4 +1,4 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Layers } from "lucide-react";
 import { useState } from "react";
 import { api, ask, because, type Schemas } from "@/api/client";
@@ -7,14 +7,23 @@ import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { Dialog, Menu } from "@/ui/overlays";
 import { Reason } from "@/ui/reason";
-import { Failure } from "@/ui/states";
+import { Failure, Loading } from "@/ui/states";
 import { Status } from "@/ui/status";
+import { exactTime } from "@/ui/time";
 import { type Filter, whichRuns } from "./filter";
 
 type BulkVerb = "retry" | "cancel" | "pause" | "resume";
 type Outcome = Schemas["BulkRecord"];
 
 const BULK: BulkVerb[] = ["retry", "cancel", "pause", "resume"];
+/** Runs that one request takes. */
+const MOST = 1_000;
+/** Runs that are listed one by one; those that something is to be said of come first. */
+const SHOWN = 200;
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+const count = (number: number, noun: string) =>
+  `${number.toLocaleString()} ${noun}${number === 1 ? "" : "s"}`;
 
 /** The same request to every run that the list shows: first what it would do, then the doing, then what became of it. */
 export function Bulk({ filter }: { filter: Filter }) {
@@ -30,7 +39,7 @@ export function Bulk({ filter }: { filter: Filter }) {
           </Button>
         }
         items={BULK.map((each) => ({
-          label: `${each[0]!.toUpperCase()}${each.slice(1)} what is listed…`,
+          label: `${capital(each)} what is listed…`,
           danger: each === "cancel",
           onSelect: () => setVerb(each),
         }))}
@@ -40,46 +49,68 @@ export function Bulk({ filter }: { filter: Filter }) {
   );
 }
 
-function BulkDialog({ verb, filter, onClose }: { verb: BulkVerb; filter: Filter; onClose: () => void }) {
+type DialogProps = { verb: BulkVerb; filter: Filter; onClose: () => void };
+
+function BulkDialog({ verb, filter, onClose }: DialogProps) {
   const queries = useQueryClient();
-  const which = whichRuns(filter);
+  // What was listed when the dialog opened, whatever the address says meanwhile.
+  const [which] = useState(() => whichRuns(filter));
+  const [cursor, setCursor] = useState<string | null>(null);
   const [reason, setReason] = useState("");
-  const request = (dry_run: boolean) =>
+  const request = (body: Schemas["BulkRequest"], signal?: AbortSignal) =>
     ask(
-      api.POST("/api/v1/bulk/{verb}", {
-        params: { path: { verb } },
-        body: { filter: which, dry_run, limit: 1_000 } as never,
-        headers: because(reason),
-      }),
-    ) as Promise<Outcome>;
-  const preview = useMutation({ mutationFn: () => request(true) });
-  const apply = useMutation({
-    mutationFn: () => request(false),
-    onSuccess: () => void queries.invalidateQueries({ queryKey: ["runs"] }),
+      api.POST("/api/v1/bulk/{verb}", { params: { path: { verb } }, body, signal, headers: because(reason) }),
+    );
+  const preview = useQuery({
+    queryKey: ["bulk", verb, which, cursor],
+    queryFn: ({ signal }) => request({ filter: which, dry_run: true, limit: MOST, cursor }, signal),
+    // A preview stays what it is until somebody asks for another.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
   });
-  if (preview.isIdle) preview.mutate();
-  const shown = apply.data ?? preview.data;
-  const runs = (count: number) => `${count.toLocaleString()} ${count === 1 ? "run" : "runs"}`;
+  const apply = useMutation({
+    mutationFn: (runs: Outcome["preview"]) => request({ preview: runs }),
+    onSettled: () => void queries.invalidateQueries({ queryKey: ["runs"] }),
+  });
+  const rest = apply.data ? preview.data?.next : null;
+  const goOn = (next: string) => {
+    apply.reset();
+    setCursor(next);
+  };
+  const error = preview.error ?? apply.error;
   return (
     <Dialog
       open
       onClose={onClose}
       wide
-      title={
-        apply.data ? `Done: ${verb}` : `${verb[0]!.toUpperCase()}${verb.slice(1)} every run that is listed`
-      }
+      title={apply.data ? `Done: ${verb}` : `${capital(verb)} every run that is listed`}
       description={VERBS[verb].summary}
       footer={
         <>
           <Button onClick={onClose}>{apply.data ? "Close" : "Leave it"}</Button>
+          {rest && <Button onClick={() => goOn(rest)}>Preview the rest</Button>}
           {!apply.data && (
-            <Button
-              look={verb === "cancel" ? "danger" : "primary"}
-              disabled={!preview.data?.done || apply.isPending}
-              onClick={() => apply.mutate()}
-            >
-              {apply.isPending ? "Working…" : `${verb} ${preview.data ? runs(preview.data.done) : ""}`}
-            </Button>
+            <>
+              <Button
+                disabled={preview.isFetching || apply.isPending}
+                onClick={() => {
+                  apply.reset();
+                  void preview.refetch();
+                }}
+              >
+                Preview again
+              </Button>
+              <Button
+                look={verb === "cancel" ? "danger" : "primary"}
+                disabled={!preview.data?.done || preview.isFetching || apply.isPending}
+                onClick={() => preview.data && apply.mutate(preview.data.preview)}
+              >
+                {apply.isPending
+                  ? "Working…"
+                  : `${verb} ${preview.data ? count(preview.data.done, "run") : ""}`}
+              </Button>
+            </>
           )}
         </>
       }
@@ -93,30 +124,62 @@ function BulkDialog({ verb, filter, onClose }: { verb: BulkVerb; filter: Filter;
           <Reason value={reason} onChange={setReason} />
         </div>
       )}
-      {(preview.error ?? apply.error) && <Failure error={preview.error ?? apply.error} className="m-0!" />}
-      {shown && (
-        <>
-          <p className="mb-2 text-[13px]">
-            {apply.data ? "It was done to " : "It would be done to "}
-            <b>{runs(shown.done)}</b>
-            {shown.refused > 0 && `; ${runs(shown.refused)} refused`}
-            {shown.more && "; more match than fit into one request: do it again for the rest"}.
-          </p>
-          <ul className="divide-y divide-line rounded-md border border-line">
-            {[...shown.runs]
-              .sort((a, b) => Number(a.done) - Number(b.done))
-              .slice(0, 200)
-              .map((each) => (
-                <li key={each.run} className="flex items-center gap-3 px-3 py-1.5 text-xs">
-                  <Status status={each.status} />
-                  <span className="truncate font-mono">{each.run}</span>
-                  <span className="flex-1" />
-                  <span className={each.done ? "text-ink-3" : "text-danger"}>{each.detail ?? "done"}</span>
-                </li>
-              ))}
-          </ul>
-        </>
+      {error && <Failure error={error} className="m-0!" />}
+      {preview.isPending && <Loading rows={3} />}
+      {apply.data ? (
+        <Result record={apply.data} hasMore={!!rest} />
+      ) : (
+        preview.data && <Preview record={preview.data} />
       )}
     </Dialog>
+  );
+}
+
+const Preview = ({ record }: { record: Outcome }) => (
+  <>
+    <p className="mb-2 text-[13px]">
+      It would be done to <b>{count(record.done, "run")}</b> and change <b>{count(record.nodes, "node")}</b>
+      {record.refused > 0 && `; ${count(record.refused, "run")} would refuse it`}, as of{" "}
+      {exactTime(record.at)}.{" "}
+      {record.more &&
+        "More runs match than one request takes: these are the newest, the rest comes after them. "}
+      Only these runs are touched; one that changes in the meantime is left alone.
+    </p>
+    <Runs record={record} />
+  </>
+);
+
+const Result = ({ record, hasMore }: { record: Outcome; hasMore: boolean }) => (
+  <>
+    <p className="mb-2 text-[13px]">
+      It was done to <b>{count(record.done, "run")}</b>
+      {record.refused > 0 && `; ${count(record.refused, "run")} refused it`}
+      {record.changed > 0 &&
+        `; ${count(record.changed, "run")} changed after the preview and ${record.changed === 1 ? "was" : "were"} left alone`}
+      .{hasMore && " More runs match: preview the rest to go on with them."}
+    </p>
+    <Runs record={record} />
+  </>
+);
+
+function Runs({ record }: { record: Outcome }) {
+  const runs = [...record.runs].sort((a, b) => Number(a.outcome === "done") - Number(b.outcome === "done"));
+  const left = runs.length - SHOWN;
+  return (
+    <>
+      <ul className="divide-y divide-line rounded-md border border-line">
+        {runs.slice(0, SHOWN).map((each) => (
+          <li key={each.run} className="flex items-center gap-3 px-3 py-1.5 text-xs">
+            {each.status ? <Status status={each.status} /> : <span className="text-ink-3">gone</span>}
+            <span className="truncate font-mono">{each.run}</span>
+            <span className="flex-1" />
+            <span className={each.outcome === "done" ? "text-ink-3" : "text-danger"}>
+              {each.detail ?? (each.nodes === null ? "done" : count(each.nodes, "node"))}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {left > 0 && <p className="mt-2 text-xs text-ink-3">and {count(left, "more run")}</p>}
+    </>
   );
 }

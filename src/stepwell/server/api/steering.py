@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Path, Response
 from pydantic import Field, create_model
 
 from ...answers.runs import BulkOutcome, BulkRecord, RunRecord, SteeredRun
-from ...core.model import RUN_VERBS, RunRow
+from ...base.words import iso
+from ...core.model import RUN_VERBS, RunPage, RunRow, RunStatus
 from ...core.store import reader
 from ...engine import Run
 from ...engine.runs.records import steered_run
@@ -24,6 +27,9 @@ from .runs import RunFilter, listed
 routes = Routes("steering")
 
 MAX_BULK = 1_000
+MAX_NODES = 200_000
+"""Nodes of all runs that one preview looks at, unless a single run has more."""
+_AT_WORK = {RunStatus.PENDING, RunStatus.RUNNING}
 VERBS = tuple(name for name, verb in RUN_VERBS.items() if verb.options is not None)
 Verb: TypeAlias = Literal[VERBS]  # type: ignore[valid-type]  # the table is the one list of them
 
@@ -64,15 +70,30 @@ class ForkRequest(_options_of("fork")):  # type: ignore[misc]
     """The id of the new run; by default one is made."""
 
 
+class RunOfPreview(Body):
+    """A run as a preview found it: nothing is requested of one that is another by now."""
+
+    run: str = Field(max_length=200)
+    """The id of the run."""
+    created_at: str = Field(max_length=40)
+    """When it was created."""
+    status: RunStatus
+    """Its status."""
+    seq: int = Field(ge=0, lt=2**62)
+    """How many entries its journal had."""
+
+
 class BulkRequest(VerbOptions):
-    """Which runs, and what is requested of them. VerbOptions of other verbs are ignored."""
+    """With `dry_run`, which runs it would be about; then its `preview`. Options of other verbs are ignored."""
 
     filter: RunFilter = RunFilter()
-    """Which runs; all of those that the verb is for, by default."""
+    """With `dry_run`: which runs; all of those that the verb is for, by default."""
     limit: int = Field(default=100, ge=1, le=MAX_BULK)
-    """At most this many runs."""
+    """With `dry_run`: at most this many runs, and fewer if they have very many nodes."""
     cursor: str | None = Field(default=None, max_length=500)
-    """`next` of the answer before, to go on after it."""
+    """With `dry_run`: `next` of the answer before, to go on after it."""
+    preview: list[RunOfPreview] | None = Field(default=None, max_length=MAX_BULK)
+    """Without `dry_run`: the runs, as the dry run answered them, or some of them. No other run is touched."""
     node: str | None = Field(default=None, max_length=4_000)
     """Of reattempt: which node of each run."""
     key: str | None = Field(default=None, max_length=40, pattern="^[A-Za-z0-9_.-]+$")
@@ -143,34 +164,89 @@ def freeze_run(run_id: str, service: Given) -> SteeredRun:
 
 @routes.post("/bulk/{verb}", "run")
 def steer_many(verb: Annotated[Verb, Path()], body: BulkRequest, service: Given) -> BulkRecord:
-    """Request the same of many runs. Each stands or falls alone; what is refused says why."""
+    """Request the same of many runs: first with `dry_run`, then of the runs of its `preview`. Each stands or falls alone; what
+    is refused says why."""
     if (verb == "reattempt") != (body.node is not None):
         raise InputError("expected `node` for reattempt, which is done to one node of each run, and only for it")
-    query = body.filter.query()
-    allowed = RUN_VERBS[verb].allowed
+    if body.dry_run == (body.preview is not None):
+        raise InputError(
+            "expected either `dry_run`, which says what would be done to the runs of a filter, or the `preview` that such a "
+            "request answered, which has it done"
+        )
+    at = iso(service.store.now())
+    if body.preview is not None:
+        outcomes = [_apply(service, verb, body, each) for each in body.preview]
+        return _bulk_record(verb, at, outcomes, dry_run=False)
+    page = _previewed(service, verb, body)
+    outcomes = [_outcome(service, row, verb, body) for row in page.runs]
+    record = _bulk_record(verb, at, outcomes, dry_run=True)
+    record["preview"] = [
+        {"run": row.id, "created_at": iso(row.created_at), "status": row.status, "seq": row.seq}
+        for row, outcome in zip(page.runs, outcomes, strict=True)
+        if outcome["outcome"] == "done"
+    ]
+    return {**record, "more": page.cursor is not None, "next": paging.written(page.cursor)}
+
+
+def _previewed(service: ServerProcess, verb: str, body: BulkRequest) -> RunPage:
+    """The runs of a filter that the verb is for, as many as have not too many nodes to look at."""
+    query, allowed = body.filter.query(), RUN_VERBS[verb].allowed
     statuses = tuple(status for status in query.statuses if status in allowed) if query.statuses else allowed
     if not statuses:
         raise HttpProblem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
-    before = paging.read(body.cursor, paging.Place)
-    query = query._replace(statuses=statuses, limit=body.limit, before=before)
+    query = query._replace(statuses=statuses, limit=body.limit, before=paging.read(body.cursor, paging.Place))
     page = reader.list_runs(service.store, query)
-    outcomes = [_outcome(service, row, verb, body) for row in page.runs]
-    done = sum(outcome["done"] for outcome in outcomes)
+    fitting = sum(size <= MAX_NODES for size in accumulate(row.nodes for row in page.runs))
+    return page if fitting == len(page.runs) else reader.list_runs(service.store, query._replace(limit=max(1, fitting)))
+
+
+def _bulk_record(verb: Any, at: str, outcomes: list[BulkOutcome], *, dry_run: bool) -> BulkRecord:
+    counts = Counter(outcome["outcome"] for outcome in outcomes)
     return {
         "verb": verb,
-        "dry_run": body.dry_run,
+        "dry_run": dry_run,
+        "at": at,
         "matched": len(outcomes),
-        "done": done,
-        "refused": len(outcomes) - done,
+        "done": counts["done"],
+        "refused": counts["refused"],
+        "changed": counts["changed"],
+        "nodes": sum(outcome["nodes"] or 0 for outcome in outcomes),
         "runs": outcomes,
-        "more": page.cursor is not None,
-        "next": paging.written(page.cursor),
+        "preview": [],
+        "more": False,
+        "next": None,
     }
+
+
+def _apply(service: ServerProcess, verb: str, body: BulkRequest, previewed: RunOfPreview) -> BulkOutcome:
+    row = reader.get_run(service.store, previewed.run)
+    change = _change_since(previewed, row)
+    if row is not None and change is None:
+        return _outcome(service, row, verb, body)
+    status = None if row is None else row.status
+    return {"run": previewed.run, "status": status, "outcome": "changed", "detail": change, "nodes": None, "fork": None}
+
+
+def _change_since(previewed: RunOfPreview, row: RunRow | None) -> str | None:
+    """What makes a run another than the one that was previewed; not that its nodes went on, which they do by themselves."""
+    if row is None or iso(row.created_at) != previewed.created_at:
+        return "it was deleted after the preview"
+    if row.status is not previewed.status and not {row.status, previewed.status} <= _AT_WORK:
+        return f"it was {previewed.status} and is {row.status}"
+    has_moved = row.status not in _AT_WORK and row.seq != previewed.seq
+    return "something was done to it after the preview" if has_moved else None
 
 
 def _outcome(service: ServerProcess, row: RunRow, verb: str, body: BulkRequest) -> BulkOutcome:
     run = Run(service.engine.parts, row.id)
-    outcome: BulkOutcome = {"run": row.id, "status": row.status, "done": True, "detail": None, "fork": None}
+    outcome: BulkOutcome = {
+        "run": row.id,
+        "status": row.status,
+        "outcome": "done",
+        "detail": None,
+        "nodes": None,
+        "fork": None,
+    }
     options = body.of(verb)
     node = () if body.node is None else (body.node,)
     try:
@@ -181,10 +257,10 @@ def _outcome(service: ServerProcess, row: RunRow, verb: str, body: BulkRequest) 
             options["run_id"] = f"{run.id}-{body.key}"
         result = getattr(run, verb)(*node, **options)
         if body.dry_run:
-            return {**outcome, "detail": f"{len(result)} nodes would change"}
+            return {**outcome, "nodes": len(result)}
         return {**outcome, "status": run.status, "fork": result.id if verb == "fork" else None}
     except StepwellError as error:
-        return {**outcome, "done": False, "detail": problem_of(error).detail}
+        return {**outcome, "outcome": "refused", "detail": problem_of(error).detail}
 
 
 def _check_node(run: Run, node: str) -> None:
