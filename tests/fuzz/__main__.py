@@ -23,24 +23,28 @@ def main() -> int:
     asked = _arguments()
     names = asked.only or [*TARGETS]
     limited = Limited()
-    found = 0
+    found, tried = 0, 0
     try:
         for name in names:
             for number, each in enumerate(TARGETS[name].seeds):
                 found += _report(f"{name}, its seed {number}", each, limited.problem(name, each))
-            until, drawn = time.monotonic() + asked.seconds / len(names), 0
+            until, draws, drawn = time.monotonic() + asked.seconds / len(names), 0, 0
             while time.monotonic() < until:
-                drawn += 1
-                found += _draw(limited, name, asked.seed * 1_000_000 + drawn, until)
-            print(f"{name}: {len(TARGETS[name].seeds)} seeds, {drawn * EXAMPLES} drawn at most", flush=True)
+                draws += 1
+                inputs, findings = _draw(limited, name, asked.seed * 1_000_000 + draws, until)
+                drawn, found = drawn + inputs, found + findings
+            tried += len(TARGETS[name].seeds) + drawn
+            print(f"{name}: {len(TARGETS[name].seeds)} seeds, {drawn:,} drawn", flush=True)
     finally:
         limited.close()
+    print(f"{tried:,} inputs tried, {found} found", flush=True)
     return 1 if found else 0
 
 
-def _draw(limited: Limited, name: str, number: int, until: float) -> int:
-    """Try a hundred inputs, up to the first finding; how many there were."""
+def _draw(limited: Limited, name: str, number: int, until: float) -> tuple[int, int]:
+    """Try a hundred inputs, up to the first finding; how many were tried, and how many findings there were."""
     found: list[int] = []
+    tried = 0
 
     @seed(number)
     @settings(
@@ -52,11 +56,13 @@ def _draw(limited: Limited, name: str, number: int, until: float) -> int:
     )
     @given(TARGETS[name].draw)
     def attempt(given: Any) -> None:
+        nonlocal tried
         if not found and time.monotonic() < until:
+            tried += 1
             found.extend([1] * _report(f"{name}, drawn by {number}", given, limited.problem(name, given)))
 
     attempt()
-    return len(found)
+    return tried, len(found)
 
 
 def _report(what: str, given: Any, problem: str | None) -> int:

@@ -1,5 +1,5 @@
-"""What is fuzzed: readers, patterns, schemas, templates, `/read`, manifests, links, names of functions, masking, a store that
-goes away. Each target has seeds, one at least for each way in which it once failed, and what Hypothesis draws.
+"""What is fuzzed: readers, patterns, schemas, templates, requests, manifests, links, names of functions, masking, cassettes, a
+store that goes away. Each target has seeds, one at least for each way in which it once failed, and what Hypothesis draws.
 
 A target returns, or raises an error of ours, which it catches: anything else is a finding.
 """
@@ -7,18 +7,16 @@ A target returns, or raises an error of ours, which it catches: anything else is
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from stepwell import Builder, Document, Engine, Pipeline
+from stepwell import Document, Engine
 from stepwell.base import masking
 from stepwell.base.codec import text
 from stepwell.base.schemas import check_schema, problems_of, with_defaults
@@ -29,22 +27,21 @@ from stepwell.errors import StepwellError
 from stepwell.handlers import Handlers
 from stepwell.pipeline.patterns.pattern import Pattern
 
-LONG = "a" * 10_000
-_open = ExitStack()
+from .cassettes import CASSETTES, CHANGES, read_changed
+from .drawing import LONG, PLAIN, READ, document, node, repeated
+from .files import KINDS, PLACES, built_pipeline, follow_link, read_manifest
+from .requests import GRAPHS, QUERY, REQUESTS, VERSION, ask, request, show_graph
+from .stores import lose_server, lose_store
+
+LETTERS = str.maketrans("01234567", "ghijklmn")
 
 
 class Target(NamedTuple):
     run: Callable[[Any], None]
     seeds: list[Any]
     draw: st.SearchStrategy[Any]
-    quick: int = 2
-    """How many of the seeds `make test` tries."""
-
-
-def repeated(*pieces: str, most: int = 20_000) -> st.SearchStrategy[str]:
-    """Texts of a few pieces, some of them very often: what quadratic code is slow with."""
-    part = st.builds(lambda piece, times: piece * times, st.sampled_from(pieces), st.sampled_from([1, 1, 2, 50, most]))
-    return st.lists(part, max_size=6).map("".join)
+    quick: int = 100
+    """How many of the seeds, those that take little time, `make test` tries."""
 
 
 # Readers
@@ -65,43 +62,6 @@ def check_document(given: Any) -> None:
         Document.parse(given if isinstance(given, str) else json.dumps(given), Handlers())
 
 
-def node(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": f"n{number}", "handler": "compute", "config": {"expression": "1"}, **more}
-
-
-def document(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"name": "x", "nodes": list(nodes), **more}
-
-
-READ = [
-    "{",
-    "}",
-    "[",
-    "]",
-    "[],",
-    '{"a":1},',
-    '"',
-    "\\",
-    '\\"',
-    "/*",
-    "*/",
-    "//",
-    "\n",
-    ",",
-    "1",
-    "a",
-    ": ",
-    "- ",
-    "? ",
-    "&a ",
-    "\t",
-    "\r",
-]
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
 NODES = st.fixed_dictionaries(
     {},
     optional={
@@ -224,122 +184,6 @@ CONFIGS = st.lists(
 )
 
 
-# The server
-
-
-@cache
-def _api() -> Any:
-    """A client of a server that lives as long as this process."""
-    from tests.server.running import client, running
-
-    serving = _open.enter_context(running("memory://"))
-    api = _open.enter_context(client(serving))
-    big = document(*(node(number) for number in range(2_000)))
-    assert api.post("/api/v1/workflows", json=big).status_code == 201
-    return api
-
-
-def ask(given: Any) -> None:
-    body = given if isinstance(given, str) else json.dumps({"queries": given})
-    answer = _api().post("/api/v1/read", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code < 500, answer.text[:500]
-    assert _api().get("/healthz").status_code == 200
-
-
-QUERIES = [
-    "GetRun",
-    "ListRuns",
-    "CountRuns",
-    "ListNodes",
-    "GetNodeColumns",
-    "GetAttemptColumns",
-    "GetOutputs",
-    "GetRecord",
-    "ListRecords",
-    "GetGraphAges",
-    "CountNodes",
-]
-FIELD = st.sampled_from(
-    [-5, 0, 1, 10**9, 2**63, 2**64, None, "x", "", "\x00", "document versions", [], [1], ["x"] * 3, {}, True, 1.5]
-)
-QUERY = st.builds(
-    lambda name, fields: {"query": name, **fields},
-    st.sampled_from(QUERIES),
-    st.dictionaries(
-        st.sampled_from(["run_id", "limit", "after", "kind", "key", "digests", "statuses", "since", "indexes"]),
-        FIELD,
-        max_size=4,
-    ),
-)
-VERSION = {"query": "GetRecord", "kind": "document versions", "key": "x"}
-
-
-# Files of pipelines
-
-
-@contextmanager
-def _pipeline() -> Iterator[tuple[Path, Pipeline]]:
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "root"
-        (root / "in").mkdir(parents=True)
-        (root / "in/a.txt").write_text("one", "utf-8")
-        pipeline = Pipeline("fuzzed", root=root)
-
-        @pipeline.stage(input="in/{name}.txt", output="out/{name}.txt", version="1")
-        def upper(entity: Any, text: str) -> str:
-            return text.upper()
-
-        yield root, pipeline
-
-
-def read_manifest(given: Any) -> None:
-    with _pipeline() as (root, pipeline):
-        pipeline.build()
-        for name in (".manifest.json", ".manifest.log"):
-            (root / "out" / name).write_text(
-                given if isinstance(given, str) else json.dumps(given), "utf-8", "backslashreplace"
-            )
-        with suppress(StepwellError):
-            pipeline.status()
-        with suppress(StepwellError):
-            pipeline.build()
-
-
-def follow_link(given: list[str]) -> None:
-    """A build writes nothing outside of its root, whatever link or pipe stands where it writes and reads."""
-    name, kind = given
-    with _pipeline() as (root, pipeline):
-        outside = root.parent / "outside"
-        outside.mkdir()
-        (outside / "file").write_text("untouched", "utf-8")
-        place = root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if kind == "pipe":
-            os.mkfifo(place)
-        else:
-            place.symlink_to({"file": outside / "file", "folder": outside, "new": outside / "new"}[kind])
-        with suppress(StepwellError, OSError):
-            pipeline.build()
-        with suppress(StepwellError, OSError):
-            pipeline.status()
-        assert (outside / "file").read_text("utf-8") == "untouched"
-        assert [each.name for each in outside.iterdir()] == ["file"], "something was written outside of the root"
-
-
-PLACES = [
-    *(
-        ".stepwell",
-        ".stepwell/fuzzed.lease",
-        ".stepwell/failures.json",
-        ".stepwell/lock",
-        ".stepwell/cache",
-        ".stepwell/triggers.json",
-    ),
-    *("out", "out/a.txt", "out/.manifest.json", "out/.manifest.log", "out/.stepwell-a.txt", "out/.manifest.json.tmp"),
-]
-KINDS = ["file", "folder", "new", "pipe"]
-
-
 # What documents may name
 
 
@@ -347,7 +191,7 @@ def start_named(given: list[Any]) -> None:
     """A document runs no function that was not registered for it, and nothing that data names is imported."""
     name, config = given
     before = set(sys.modules)
-    with tempfile.TemporaryDirectory() as folder, _pipeline() as (_, pipeline):
+    with tempfile.TemporaryDirectory() as folder, built_pipeline() as (_, pipeline):
         (Path(folder) / "never_named.py").write_text("", "utf-8")
         sys.path.insert(0, folder)
         try:
@@ -382,71 +226,40 @@ def mask_written(given: list[str]) -> None:
     masking.mask(written[: len(written) // 2] * 50)
 
 
-# A store that goes away
-
-
-def lose_store(given: list[str]) -> None:
-    """What was acknowledged is there, and nothing is acknowledged while the file is away."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "runs.db"
-        away: dict[Path, Path] = {}
-        kept: list[str] = []
-        workflow = Builder("one")
-        workflow.node("a", job=_nothing)
-        with Engine(f"sqlite:///{file}", runner=None) as engine:
-            for step in given:
-                if step == "start":
-                    with suppress(StepwellError):
-                        kept.append(engine.start(workflow).id)
-                        assert not away, "a run was acknowledged while the file was away"
-                elif step == "back":
-                    for one, other in away.items():
-                        other.replace(one)
-                    away.clear()
-                elif not away:
-                    gone = file if step == "move" else file.with_name(file.name + "-wal")
-                    if gone.exists():
-                        away[gone] = gone.with_suffix(".away")
-                        gone.replace(away[gone])
-            for one, other in away.items():
-                other.replace(one)
-        with Engine(f"sqlite:///{file}", runner=None) as engine:
-            assert {run.id for run in engine.runs()} >= set(kept)
-
-
-def _nothing() -> int:
-    return 1
-
-
 TARGETS: dict[str, Target] = {
     "json": Target(
         read_json,
         [
             '{"a": ' + "/* " * 300_000,
             '{ //\n"' + '\\"' * 300_000,
-            "[" + "[]," * 11_000_000 + "1]",
             "[" * 100_000,
             '{"a":' * 50_000,
             "1" * 99_999,
+            "[" + "[]," * 11_000_000 + "1]",
         ],
         repeated(*READ, most=200_000),
+        quick=5,
     ),
     "yaml": Target(
-        read_yaml, ["a: [" + "[]," * 3_000_000 + "1]", "? " * 99_999, "- " * 99_999, '"a\n' * 99_999], repeated(*READ)
+        read_yaml,
+        ["? " * 99_999, "- " * 99_999, '"a\n' * 99_999, "a: [" + "[]," * 3_000_000 + "1]"],
+        repeated(*READ),
+        quick=3,
     ),
     "document": Target(
         check_document,
         [
             document(*(node(n, dependencies=[f"nn{n}x"]) for n in range(5_000))),
+            document(node(0), triggers=[{"cron": "* * * * *", **{f"workfow{n}": 1 for n in range(50_000)}}]),
+            document(node(0), input={"properties": {"a": {"pattern": "a*a*a*a*a*a*a*a*b", "default": LONG}}}),
             document(node(0, config={f"expresion{n}": 1 for n in range(90_000)})),
             document(
                 {"id": "a", "handler": "transform", "config": {"template": ["x{{ 1" + "~1" * 45_000 + " }}"] * 20}}
             ),
             document({"id": "a", "handler": "transform", "config": {"template": ["x{{ z }}" * 11_000] * 50}}),
-            document(node(0), triggers=[{"cron": "* * * * *", **{f"workfow{n}": 1 for n in range(50_000)}}]),
-            document(node(0), input={"properties": {"a": {"pattern": "a*a*a*a*a*a*a*a*b", "default": LONG}}}),
         ],
         DOCUMENTS,
+        quick=3,
     ),
     "pattern": Target(
         match_pattern,
@@ -482,10 +295,11 @@ TARGETS: dict[str, Target] = {
             "\r" + "{{" * 49_990,
             "\r{{ a" + ".a" * 49_000 + " }}",
             ["{{ 'x' * 9999999 }}"] * 40,
-            ["{{ a.x }}"] * 90_000,
             ["{{ {'a': 'ß' * 9999999} | urlencode }}"] * 9,
+            ["{{ a.x }}"] * 90_000,
         ],
         repeated(*TAGS, most=9_000) | CONFIGS,
+        quick=4,
     ),
     "read": Target(
         ask,
@@ -513,13 +327,14 @@ TARGETS: dict[str, Target] = {
         follow_link,
         [[place, kind] for place in PLACES for kind in KINDS],
         st.tuples(st.sampled_from(PLACES), st.sampled_from(KINDS)),
+        quick=8,
     ),
     "name": Target(
         start_named,
         [
             ["stepwell.pipeline.building.jobs:produce", PRODUCE],
             ["os:getcwd", {}],
-            ["tests.fuzz.targets:_nothing", {}],
+            ["tests.fuzz.stores:nothing", {}],
             ["never_named:x", {}],
         ],
         st.tuples(
@@ -554,5 +369,41 @@ TARGETS: dict[str, Target] = {
             ["start", "wal", "start", "start", "back", "start"],
         ],
         st.lists(st.sampled_from(["start", "start", "move", "wal", "back"]), max_size=9),
+    ),
+    "graph": Target(
+        show_graph,
+        [
+            [[["_" * 490 + format(n, "o").translate(LETTERS), []] for n in range(4_000)], []],
+            [[[f"part_{n}", [0]] for n in range(5_000)], ["fan:1:part"]],
+            [[[f"{'ab' * (n % 9)}{n}", [n - 1]] for n in range(3_000)], ["level:1"]],
+        ],
+        GRAPHS,
+        quick=2,
+    ),
+    "request": Target(
+        request,
+        [
+            ["/runs/talk/logs", [["q", "ab%_(" * 30], ["level", "error"]]],
+            ["/runs/talk/logs", [["q", "a" * 199 + "b"], ["tail", "1000"]]],
+            ["/runs", [["q", "%" * 2_000], ["cursor", "e" * 2_000]]],
+            ["/runs/talk/graph", [["open", "fan:1:" + "_" * 3_000], ["at", "1"]]],
+        ],
+        REQUESTS,
+    ),
+    "cassette": Target(
+        read_changed,
+        [
+            *([name, [[0, "[" * 1_000]]] for name in CASSETTES),
+            [CASSETTES[0], [[n, {"": [[]]}] for n in range(0, 60, 7)]],
+        ],
+        CHANGES,
+    ),
+    "server": Target(
+        lose_server,
+        [
+            ["start", "kill", "start", "start", "back", "start"],
+            ["start", "flush", "start", "kill", "start", "back", "start"],
+        ],
+        st.lists(st.sampled_from(["start", "start", "kill", "back", "flush"]), max_size=9),
     ),
 }
