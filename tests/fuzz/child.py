@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import resource
 import sys
 import traceback
@@ -19,6 +20,7 @@ def main() -> None:
     megabytes = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (HARD_LIMIT, HARD_LIMIT))
     answers, sys.stdout = sys.stdout, sys.stderr
+    logging.getLogger().addHandler(logging.NullHandler())  # or Python prints what bodies log
     for line in sys.stdin:
         target, given = json.loads(line)
         answers.write(json.dumps(_tried(target, given, megabytes)) + "\n")

@@ -259,6 +259,12 @@ def report(parts: list[Part]) -> str:
     return head + "| part | figures | findings | time |\n|---|---|---|---|\n" + "\n".join(lines) + "\n"
 
 
+def _further_sections(file: Path) -> str:
+    """What else stands in the report, such as the figures of `make fuzz`."""
+    text = file.read_text("utf-8") if file.exists() else ""
+    return "\n" + text[text.index("## ") :] if "\n## " in text else ""
+
+
 def _tell(parts: list[Part]) -> None:
     for part in parts:
         print(f"{'ok ' if not part.findings else 'BAD'}  {part.name:28s} {part.figures}")
@@ -309,7 +315,7 @@ def main() -> int:
     _tell(parts)
     failing = any(part.findings for part in parts)
     if options.report and not failing:
-        options.report.write_text(report(parts), "utf-8")
+        options.report.write_text(report(parts) + _further_sections(options.report), "utf-8")
     passed = len(parts) - sum(bool(part.findings) for part in parts)
     print(f"{passed} passed, {len(parts) - passed} failed")
     return 1 if failing else 0
