@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..base.commands import DEFAULT_STORE
@@ -95,20 +95,30 @@ class Connection:
 
         return Handlers.of_settings(self.settings)
 
-    def engine(self, store: Store) -> Engine:
+    def engine(self, store: Store) -> Engine | Client:
         """An engine that reads and steers runs but runs no bodies; for a server, its client."""
         if self._server is not None:
-            return cast("Engine", self.client(self._server))
+            return self.client(self._server)
+        return self.own_engine(store)
+
+    def own_engine(self, store: Store) -> Engine:
+        """The same for a command that has the store itself."""
         from ..engine import Engine
 
         return Engine(store, runner=None, jobs=self.settings.jobs, handlers=self.handlers())
 
     def worker(
         self, modules: Sequence[str] = (), queues: Sequence[str] | None = None, pipelines: Iterable[Any] = ()
-    ) -> Engine:
+    ) -> Engine | Client:
         """An engine that runs bodies, and creates its store if need be; for a server, its client. `modules` may be imported."""
         if self._server is not None:
-            return cast("Engine", self.client(self._server))
+            return self.client(self._server)
+        return self.own_worker(modules, queues, pipelines)
+
+    def own_worker(
+        self, modules: Sequence[str] = (), queues: Sequence[str] | None = None, pipelines: Iterable[Any] = ()
+    ) -> Engine:
+        """The same for a command that has the store itself."""
         from ..engine import Engine
 
         options: dict[str, Any] = self.settings.for_workers | {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...base.clock import SECOND
 from ...engine.code.graphs import load_outline
 from ...engine.reports.grouping import Grouping
+from ...engine.runs.attempt_table import attempt_table
 from ...engine.runs.stored import StoredRun
-from ...engine.runs.timeline import attempt_table
 from ..connect import Connection
 from ..find import find_run
 from ..show.words import duration, plain

@@ -86,7 +86,7 @@ def orchestrator(connection: Connection, *, broker: str | None, log_level: str) 
         signal.signal(number, end)
     with closing(hinting_store(connection, broker)) as store:
         typer.echo(f"looking after {store.url}", err=True)
-        Orchestrator(store, connection.engine(store)).run(lambda: bool(asked))
+        Orchestrator(store, connection.own_engine(store)).run(lambda: bool(asked))
 
 
 def hinting_store(connection: Connection, broker: str | None = None) -> Store:

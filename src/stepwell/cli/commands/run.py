@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -40,6 +40,9 @@ from ..inputs import changed_input, import_module, make_startable, workflows_in
 from ..show.advice import advise, advised, next_steps
 from ..show.words import count, duration, one_line, plain
 from ..streams import say
+
+if TYPE_CHECKING:
+    from ...client import Client
 
 LINES_AT_ONCE = 20
 """Ended runs that get a line each; the others are counted."""
@@ -119,7 +122,7 @@ def fork(
         where = find_fork_point(run, at)
         changes = _changes(engine, row, inputs) if inputs else {}
 
-    def begin(engine: Engine) -> Run:
+    def begin(engine: Engine | Client) -> Run:
         made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
         shared = sum(1 for _ in reader.rows(engine.store, ListJournal(made.id, kinds=("shared",))))
         nodes = count(len(made.graph), "node")
@@ -129,7 +132,7 @@ def fork(
     _go_on(connection, begin, run_id=None, wait=not no_wait, status="{}")
 
 
-def _changes(engine: Engine, row: RunRow, inputs: Pairs) -> dict[str, Any]:
+def _changes(engine: Engine | Client, row: RunRow, inputs: Pairs) -> dict[str, Any]:
     """The input values that `--input` changes."""
     source = engine.parts.code.graphs.of(row).source
     if source is not None:
@@ -152,7 +155,7 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
     _go_on(connection, lambda engine: _resumed(engine, row, given, accept=accept), run_id=row.id, wait=not no_wait)
 
 
-def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
+def _resumed(engine: Engine | Client, row: RunRow, given: Mapping[str, Any], *, accept: bool) -> Run:
     run = engine.get(row.id)
     if not row.status.paused and not given:
         try:
@@ -164,7 +167,12 @@ def _resumed(engine: Engine, row: RunRow, given: Mapping[str, Any], *, accept: b
 
 
 def _go_on(
-    connection: Connection, ask: Callable[[Engine], Run], *, run_id: str | None, wait: bool, status: str = "{} again"
+    connection: Connection,
+    ask: Callable[[Engine | Client], Run],
+    *,
+    run_id: str | None,
+    wait: bool,
+    status: str = "{} again",
 ) -> None:
     """Continue a run: work on it here to its end, or only record the request. `run_id` is None if `ask` makes the run."""
     if wait:
@@ -184,7 +192,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
     modules = modules or ()
     workflows = import_all(modules)
     ended: queue.SimpleQueue[RunEvent] = queue.SimpleQueue()
-    with _terminated_as_interrupted(), connection.worker(modules, taken, NamedPipelines(connection)) as engine:
+    with _terminated_as_interrupted(), connection.own_worker(modules, taken, NamedPipelines(connection)) as engine:
         engine.on("run", lambda event: ended.put(event) if event.status.terminal else None)
         try:
             engine.work(workflows, wait=0)
@@ -202,7 +210,7 @@ def work(connection: Connection, modules: Sequence[str] | None, *, queues: str |
             typer.echo(STOPPING, err=True)
 
 
-def _work_to_the_end(connection: Connection, engine: Engine, row: RunRow) -> None:
+def _work_to_the_end(connection: Connection, engine: Engine | Client, row: RunRow) -> None:
     """Show progress, then how the run ended; every status but COMPLETED has an exit code. On Ctrl-C, running bodies may end."""
     nodes = count(len(engine.parts.code.graphs.of(row)), "node")
     try:

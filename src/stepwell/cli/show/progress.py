@@ -12,7 +12,7 @@ from ...base.clock import SECOND
 from ...core.model import GetRun, ListNodes, NodeRow, NodeStatus, RunRow
 from ...core.model.lines import Progress, latest_progress
 from ...core.store import reader
-from ...engine import Engine
+from ...engine.calls import Calls
 from ...errors import RunStillActive
 from .words import duration, how_far, plain
 
@@ -56,7 +56,7 @@ class Display:
         raise NotImplementedError
 
 
-def follow(engine: Engine, row: RunRow, showing: Display) -> None:
+def follow(engine: Calls, row: RunRow, showing: Display) -> None:
     """Show the progress of a run until it has ended, or is paused and none of its nodes run."""
     with showing as display:
         while True:
@@ -74,7 +74,7 @@ def follow(engine: Engine, row: RunRow, showing: Display) -> None:
             time.sleep(pause)
 
 
-def tally(engine: Engine, row: RunRow) -> Tally:
+def tally(engine: Calls, row: RunRow) -> Tally:
     at_work = ListNodes(row.id, limit=NAMES_UP_TO + 1, statuses=(NodeStatus.RUNNING, NodeStatus.WAITING))
     newest, nodes = engine.store.read([GetRun(row.id), at_work])
     row = newest or row  # a run that was healed has other nodes

@@ -31,6 +31,7 @@ from ...core.model import JournalKind, ListJournal, ListNodes, NodeStatus
 from ...core.store import reader
 from ...engine.reports.effects import page_of_effects
 from ...engine.reports.graphs import run_graph
+from ...engine.runs.attempt_table import attempt_table
 from ...engine.runs.log_search import Level, LogSearch, safe_since
 from ...engine.runs.node_list import NodeFilter
 from ...engine.runs.records import (
@@ -42,7 +43,6 @@ from ...engine.runs.records import (
     output_records,
     progress_record,
 )
-from ...engine.runs.timeline import attempt_table
 from ...errors import InputError
 from ...history.replay.checkpoint import effect_data
 from .. import paging
