@@ -235,14 +235,15 @@ def test_an_accepted_run_may_complete_before_it_is_asked_to_go_on(
     LEDGER.go.set()
     engine = open_sqlite(workflows=[after])
     eventually(lambda: engine.get(run.id).status == "PAUSED", "it never paused", seconds=20)
-    ask = Requests.ask
+    enact = Requests._enact
 
-    def ask_late(self: Requests, gate: Any) -> Any:
+    def enact_late(self: Requests, gate: Any, entries: Any) -> Any:
         eventually(lambda: engine.get(run.id).status == "COMPLETED", "it never completed", seconds=20)
-        return ask(self, gate)
+        return enact(self, gate, entries)
 
-    monkeypatch.setattr(Requests, "ask", ask_late)
+    monkeypatch.setattr(Requests, "_enact", enact_late)
     assert engine.get(run.id).resume(accept=True).status == "COMPLETED"
+    assert [entry.action for entry in engine.audit_log(run.id)] == ["resume"], "with the switch that let it go on"
 
 
 def test_an_answer_to_the_doubt_lets_the_run_go_on(open_sqlite: OpenEngine) -> None:

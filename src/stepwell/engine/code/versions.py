@@ -11,7 +11,7 @@ from ...base.ids import WorkerId
 from ...core.graph import Graph
 from ...core.kernel.healing import POSSIBLE_RENAME, UNFIT, Verdict, judge, way_on
 from ...core.kernel.layout import add_graph
-from ...core.model import RUN_VERBS, RunRow, Unfinished
+from ...core.model import RUN_VERBS, PutRecord, RunRow, Unfinished
 from ...core.store import Store, reader
 from ...core.store.living import served
 from ...errors import RunConflict, RunError
@@ -43,10 +43,12 @@ class Versions:
         ages = reader.get_graph_ages(self._store, today.digest, graph.follows or "", *alive)
         return judge(graph.follows, today.digest, ages, alive)
 
-    def up_to_date(self, row: RunRow, *, accept: bool = False, check_input: bool = True) -> RunRow:
+    def up_to_date(
+        self, row: RunRow, *, accept: bool = False, check_input: bool = True, entries: Sequence[PutRecord] = ()
+    ) -> RunRow:
         """The run, healed if its class has changed. RunConflict if that is left to newer code, a node may have been renamed, or
-        the input does not fit."""
-        row = self._followed(row, accept=accept)
+        the input does not fit. `entries`: what the audit log gets of a heal that a person accepts."""
+        row = self._followed(row, accept=accept, entries=entries)
         if check_input:
             self.check_input(row)
         return row
@@ -67,7 +69,7 @@ class Versions:
             log.warning("run %s is paused: %s", row.id, reason)
         raise RunConflict(f"run {row.id} is paused: {reason}", run_id=row.id)
 
-    def _followed(self, row: RunRow, *, accept: bool) -> RunRow:
+    def _followed(self, row: RunRow, *, accept: bool, entries: Sequence[PutRecord]) -> RunRow:
         graph = self._code.graphs.get(row.digest, row.id)
         verdict = self.judge(row.workflow, row.target, graph)
         if verdict == "serve":
@@ -78,7 +80,7 @@ class Versions:
             )
         today = self._code.today(row.workflow, row.target)
         assert today is not None
-        return self._heal(row, graph, today, back=verdict == "roll back", accept=accept)
+        return self._heal(row, graph, today, back=verdict == "roll back", accept=accept, entries=entries)
 
     def heal_all(self, of: Unfinished, verdict: Verdict, until: float) -> bool:
         """Heal these runs while there is time; whether any were healed or are left."""
@@ -99,9 +101,18 @@ class Versions:
                 log.info("%s", error)
         return some
 
-    def _heal(self, row: RunRow, graph: Graph, today: Graph, *, back: bool, accept: bool) -> RunRow:
+    def _heal(
+        self,
+        row: RunRow,
+        graph: Graph,
+        today: Graph,
+        *,
+        back: bool,
+        accept: bool,
+        entries: Sequence[PutRecord] = (),
+    ) -> RunRow:
         try:
-            carry_out(self._store, switch_graph(row, graph, today, accept=accept))
+            carry_out(self._store, switch_graph(row, graph, today, accept=accept, entries=entries))
         except RunConflict as conflict:
             if POSSIBLE_RENAME in str(conflict):
                 self._possible_renames.add((row.id, today.digest))

@@ -77,8 +77,9 @@ class Requests:
         """
         row = reader.require_run(self._store, gate.run_id)
         was_paused = row.status.paused
+        entries = noted(gate.purpose, "run", row.id, **self._options(row, gate, accept, input))
         if row.status in gate.allowed or (input and gate.purpose == "resume" and not row.status.terminal):
-            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept=accept, check_input=not input))
+            row = self._in_turn(lambda: self._up_to_date_if_here(gate.run_id, accept, not input, entries))
         if input:
             filled = self._code.filled_input(row, input)
             gate = gate._replace(arguments=encode({"input": filled}))
@@ -86,7 +87,7 @@ class Requests:
                 self._enact(ask(row.id, "pause", reason=unfit(row, self._code.misfits(row))))
             row = row._replace(input=encode(filled))
         facts = self._facts_if_here(row, gate)
-        news = self._enact(gate, noted(gate.purpose, "run", row.id, **self._options(row, gate, accept, input)))
+        news = self._enact(gate, entries)
         if news is None and gate.purpose != "resume":
             return None  # a refused request must not make this engine work on the run
         row = self._waiting.once_it_goes_on(row.id)  # this engine may have been late, and another finishes it
@@ -179,11 +180,18 @@ class Requests:
         """If the holder of the gate has died, it may be taken when the lease is over."""
         return in_turn(ask, GATE_LEASE / SECOND + 5)
 
-    def _up_to_date_if_here(self, run_id: RunId, *, accept: bool, check_input: bool) -> RunRow:
-        """The run, healed if its class is here. An engine that only steers runs need not have it."""
+    def _up_to_date_if_here(
+        self, run_id: RunId, accept: bool, check_input: bool, entries: Sequence[PutRecord]
+    ) -> RunRow:
+        """The run, healed if its class is here. An engine that only steers runs need not have it.
+
+        A paused run may go on with that, because the request accepts it: then `entries` are of it.
+        """
         row = reader.require_run(self._store, run_id)
         try:
-            return self._versions.up_to_date(row, accept=accept, check_input=check_input)
+            return self._versions.up_to_date(
+                row, accept=accept, check_input=check_input, entries=entries if accept else ()
+            )
         except DefinitionError:
             if self._works:
                 raise
