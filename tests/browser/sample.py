@@ -9,9 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from stepwell import Builder, Context, Document, Engine, Retry, Run, Trigger, Workflow, step, task
+from stepwell import Builder, Context, Document, Engine, Pipeline, Retry, Run, Trigger, Workflow, step, task
 
 log = logging.getLogger("shop")
 log.setLevel(logging.INFO)
@@ -171,6 +172,21 @@ TRIGGERS: tuple[dict[str, Any], ...] = (
 )
 
 
+def blog(root: Path) -> Pipeline:
+    """A pipeline whose states are not made yet."""
+    for day in range(14, 18):
+        notes = root / "notes" / f"2026-11-{day}.txt"
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        notes.write_text("notes of the day")
+    pipeline = Pipeline("blog", root=root)
+    pipeline.stage("digest", input="notes/{date}.txt", output="digests/{date}.md", version="1")(digest_of)
+    return pipeline
+
+
+def digest_of(text: str) -> str:
+    return text
+
+
 def await_that(condition: Callable[[], Any], what: str) -> None:
     until = time.monotonic() + SECONDS
     while not condition():
@@ -195,6 +211,9 @@ def filled(engine: Engine, url: str) -> Iterator[dict[str, Run]]:
     album = Builder("album", on_failure="finish")
     images = album.fan_out(range(300), job=resize, name=lambda i: f"resize_{i}", args=lambda i: {"number": i})
     album.node("make_album", job=make_album, depends_on=images)
+    labels = Builder("labels")
+    labels.node("print_labels", job=make_album, queue="printers")
+    engine.start(labels)  # no worker takes nodes from this queue
     fan, paused, lost = engine.start(album), engine.start(Payout()), lose_a_worker(engine, url)
     with gpu_worker(url):
         past = [engine.start(Training(epochs=epochs)) for epochs in (10, 20, 30, 40, 50, 60)]

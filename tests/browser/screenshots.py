@@ -65,6 +65,8 @@ def pages(runs: dict[str, Run]) -> dict[str, str]:
         "run-missing": "/runs/no-such-run",
         "compare": f"/compare/{runs['failed'].id}/{runs['fork'].id}",
         "compare-node": f"/compare/{runs['failed'].id}/{runs['fork'].id}?node=charge",
+        "compare-times": f"/compare/{runs['failed'].id}/{runs['fork'].id}?view=times",
+        "compare-outputs": f"/compare/{runs['failed'].id}/{runs['fork'].id}?view=nodes&node=validate&outputs=true",
         "workflows": "/workflows",
         "workflow": "/workflows/Checkout",
         "workflow-start": "/workflows/nightly-report?tab=start",
@@ -93,6 +95,8 @@ def opened(runs: dict[str, Run]) -> dict[str, tuple[str, Callable[[Page], None]]
     return {
         "palette": ("/", press("Control+k")),
         "help": ("/runs", press("?")),
+        "runs-more": ("/runs", click("More")),
+        "trigger-backfill": ("/triggers?name=poll-orders", click("Backfill…")),
         "runs-bulk": ("/runs?status=%5B%22FAILED%22%5D", click("All of these", "Retry what is listed…")),
         "run-retry": (failed, click("Retry")),
         "run-fork": (failed, click("More", "Fork…")),
@@ -126,13 +130,18 @@ class Site(NamedTuple):
 
 @contextmanager
 def sample_site(folder: Path) -> Iterator[Site]:
-    """A server with the sample runs, the slow one still running."""
+    """A server with the sample runs, the slow one still running, and a pipeline."""
     url = f"sqlite:///{folder}/sample.db"
     store = open_store(url)
     jobs = ["tests.browser.sample"]
     try:
         with (
-            serving_of(store, worker={"workflows": sample.WORKFLOWS, "queues": ["default"]}, jobs=jobs) as serving,
+            serving_of(
+                store,
+                worker={"workflows": sample.WORKFLOWS, "queues": ["default"]},
+                jobs=jobs,
+                pipelines=[sample.blog(folder / "blog")],
+            ) as serving,
             Engine(url, workflows=sample.WORKFLOWS, jobs=jobs, runner=None) as engine,
             sample.filled(engine, url) as runs,
         ):

@@ -66,6 +66,7 @@ def test_axe_finds_nothing_wrong_on_any_page(sample: Site, visit: Visit) -> None
         problems = []
         for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.wait_for_function("(scheme) => document.documentElement.dataset.theme === scheme", arg=scheme)
             page.evaluate(STILL)
             problems += [f"{scheme}: {problem}" for problem in page.evaluate(CHECK, rules)]
         if (nodes := page.locator("*").count()) > NODES:

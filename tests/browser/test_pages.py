@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from stepwell import Builder, Document, Engine, Trigger
+from stepwell import Builder, Document, Engine, Pipeline, Trigger
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
+from tests.browser.sample import digest_of
 from tests.browser.shop import Order, square, total
+from tests.server.running import running
 
 Open = Callable[..., Page]
 GREET = "name: greet\nnodes:\n  - {id: hello, handler: transform, config: {template: WORD}}\n"
@@ -49,6 +52,7 @@ def test_versions_come_newest_first_and_are_compared_with_the_one_before(engine:
         engine.save(Document.parse(GREET.replace("WORD", word)))
     page = open_page("/workflows/greet?tab=versions")
     rows = page.get_by_role("main").locator("tbody tr")
+    expect(rows).to_have_count(3)
     assert [row.split()[0] for row in rows.all_inner_texts()] == ["3", "2", "1"]
     expect(page.get_by_text(re.compile(r"\+ .*three"))).to_be_visible()
     expect(page.get_by_text(re.compile(r"- .*two"))).to_be_visible()
@@ -224,26 +228,31 @@ def test_a_server_that_is_away_is_asked_until_it_is_back(open_page: Open) -> Non
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("address", "nothing"),
-    [
-        ("/", "Nothing has run yet"),
-        ("/runs", "No runs yet"),
-        ("/workflows", "No workflows yet"),
-        ("/triggers", "No triggers"),
-        ("/workers", "No workers"),
-        ("/workflows/Order?tab=runs", "It has never run"),
-    ],
-)
+NOTHING = {
+    "/": "Nothing has run yet",
+    "/runs": "No runs yet",
+    "/workflows": "No workflows yet",
+    "/triggers": "No triggers",
+    "/workers": "No workers",
+    "/workflows/Order?tab=runs": "It has never run",
+    "/workflows/Order?tab=versions": "There is one version",
+    "/compare/one/other": "no node differs",
+}
+
+
 @pytest.mark.parametrize("width", [390, 1280])
-def test_an_error_never_looks_like_an_empty_list(open_page: Open, address: str, nothing: str, width: int) -> None:
+def test_an_error_never_looks_like_an_empty_list(open_page: Open, width: int) -> None:
     page = open_page("/workers", viewport={"width": width, "height": 800})
     problem = {"title": "Forbidden", "status": 403, "detail": "not for you"}
-    pattern = re.compile(r"/api/v1/(?!session|server)")
-    page.route(pattern, lambda route: route.fulfill(status=403, json=problem))
-    page.goto(address)
-    expect(page.get_by_role("alert").get_by_text("not for you").first).to_be_visible()
-    expect(page.get_by_text(nothing)).to_have_count(0)
+    page.route(re.compile(r"/api/v1/(?!session|server)"), lambda route: route.fulfill(status=403, json=problem))
+    for address, nothing in NOTHING.items():
+        page.goto(address)
+        expect(page.get_by_role("alert").get_by_text("not for you").first).to_be_visible()
+        expect(page.get_by_text(nothing)).to_have_count(0)
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    palette.get_by_role("combobox").fill("x")
+    expect(palette.get_by_role("alert").get_by_text("not for you")).to_be_visible()
 
 
 def test_whoever_may_run_may_fire_and_pause_a_trigger(engine: Engine, site: Serving, open_page: Open) -> None:
@@ -253,6 +262,140 @@ def test_whoever_may_run_may_fire_and_pause_a_trigger(engine: Engine, site: Serv
     sign_in(page, site, "run")
     page.get_by_role("button", name="Fire now").click()
     expect(page.get_by_text("hourly was fired")).to_be_visible()
-    assert [run.tags["trigger"] for run in engine.runs(workflow="Order")] == ["hourly"]
+    assert [run.id.partition(":")[0] for run in engine.runs(workflow="Order")] == ["hourly"]
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible()
+
+
+def test_a_trigger_shows_its_next_times_and_its_runs_and_fills_in_times_that_passed(
+    engine: Engine, open_page: Open
+) -> None:
+    trigger = Trigger("hourly", workflow=Order, every="1h", start="2026-01-01T00:00:00Z", input={"order_id": 1})
+    engine.triggers.add(trigger)
+    fired = engine.triggers.fire("hourly")
+    page = open_page("/workflows/Order")
+    page.get_by_role("link", name="hourly").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("time").first).to_have_attribute("title", re.compile(r" UTC$"))
+    expect(dialog.get_by_role("link").filter(has_text=fired)).to_be_visible()
+    dialog.get_by_role("button", name="Backfill").click()
+    dialog.get_by_label("From").fill("2026-03-01T00:00")
+    dialog.get_by_label("Until, without it").fill("2026-03-01T03:00")
+    dialog.get_by_role("button", name="Which times?").click()
+    expect(dialog.get_by_text("3 times have no run")).to_be_visible()
+    dialog.get_by_role("button", name="Start 3 runs").click()
+    expect(page.get_by_text("hourly starts the runs of 3 times")).to_be_visible()
+    expect(dialog.get_by_role("link").filter(has_text="hourly:")).to_have_count(4)
+
+
+def test_home_and_workers_say_what_nobody_serves(tmp_path: Path, open_page: Open) -> None:
+    url = f"sqlite:///{tmp_path}/idle.db"
+    builder = Builder("labels")
+    builder.node("print", job=total, queue="printers")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "monday.txt").write_text("words")
+    pipeline = Pipeline("blog", root=tmp_path)
+    pipeline.stage("digest", input="in/{day}.txt", output="out/{day}.md", version="1")(digest_of)
+    jobs = ["tests.browser.shop"]
+    with (
+        Engine(url, runner=None) as engine,
+        running(url, worker={"queues": ["default"]}, jobs=jobs, pipelines=[pipeline]) as other,
+    ):
+        run = engine.start(builder)
+        page = open_page("/", base_url=other.url)
+        for address in ("/", "/workers"):
+            page.goto(address)
+            banner = page.get_by_role("region", name="Work that no worker serves")
+            expect(banner).to_contain_text("no worker serves its queue 'printers'")
+            expect(banner).to_contain_text("--queues printers")
+        banner.get_by_role("link", name="labels").click()
+        expect(page.get_by_role("row").filter(has_text=run.id)).to_be_visible()
+        page.goto("/")
+        page.get_by_role("button", name="1 stale").click()
+        expect(page.get_by_role("dialog").get_by_text("monday", exact=True)).to_be_visible()
+        with running(url, worker={"queues": ["printers"]}, jobs=jobs):
+            page.goto("/workers")
+            expect(page.get_by_text("printers × 1")).to_be_visible()
+            run.wait(20)
+        page.goto("/")
+        expect(page.get_by_text("Pipelines")).to_be_visible()
+        expect(page.get_by_role("region", name="Work that no worker serves")).to_have_count(0)
+
+
+def test_every_number_of_home_leads_to_the_list_it_counts(
+    engine: Engine, open_page: Open, signals: Callable[[str], None]
+) -> None:
+    engine.start(Order(order_id=1)).wait(20)
+    signals("card-accepted")
+    engine.start(Order(order_id=2)).wait(20)
+    page = open_page("/")
+    for name, count in (("1 failed", 1), ("2 started", 2), ("1 of them failed", 1)):
+        page.get_by_role("link", name=re.compile(f"^(≥ )?{name}$")).click()
+        page.wait_for_url("**/runs?**")
+        expect(page.get_by_role("row")).to_have_count(count + 1)
+        page.go_back()
+
+
+def test_the_filter_bar_takes_times_ids_and_origins(engine: Engine, open_page: Open) -> None:
+    run = engine.start(one_node("first")).wait(20)
+    fork = engine.get(run.id).fork().wait(20)
+    engine.start(one_node("second"), run_id="named-1").wait(20)
+    page = open_page("/runs")
+    rows = page.get_by_role("row")
+    expect(rows).to_have_count(4)
+    page.get_by_role("button", name="More").click()
+    page.get_by_label("Forks of").fill(run.id)
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text(fork.id)
+    page.get_by_role("button", name=f"Drop fork of {run.id}").click()
+    page.get_by_label("Id begins with").fill("named")
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text("named-1")
+    page.get_by_label("Created before").fill("2020-01-01T00:00")
+    expect(page.get_by_text("No run matches")).to_be_visible()
+    assert "until=2020" in page.url
+    page.get_by_role("button", name="Show all runs").click()
+    expect(rows).to_have_count(4)
+
+
+def test_what_is_typed_while_the_list_is_asked_stays_and_nothing_is_searched_after_leaving(
+    engine: Engine, open_page: Open
+) -> None:
+    engine.start(one_node("first")).wait(20)
+    page = open_page("/runs")
+    expect(page.get_by_role("row")).to_have_count(2)
+    box = page.get_by_role("searchbox", name="Search runs")
+    box.press_sequentially("firstfirst", delay=60)
+    expect(box).to_have_value("firstfirst")
+    page.wait_for_url("**q=firstfirst**")
+    box.press_sequentially("x")
+    page.get_by_role("link", name="Workers").click()
+    page.wait_for_url("**/workers")
+    expect(page.get_by_role("heading", name="Workers")).to_be_visible()
+    page.wait_for_timeout(400)  # longer than the box waits
+    assert page.url.endswith("/workers")
+
+
+def test_choices_are_moved_by_arrow_keys(open_page: Open) -> None:
+    page = open_page("/workflows/Order")
+    chosen = page.get_by_role("radio", name="Graph", exact=True)
+    chosen.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="Start")).to_be_focused()
+    expect(page.get_by_role("radio", name="Start")).to_be_checked()
+    page.keyboard.press("End")
+    expect(page.get_by_role("radio", name="Runs")).to_be_checked()
+    expect(page.get_by_text("It has never run")).to_be_visible()
+
+
+def test_two_keys_lead_to_a_page_however_fast_they_are_pressed(open_page: Open) -> None:
+    page = open_page("/")
+    expect(page.get_by_role("heading", name="Home")).to_be_visible()
+    for key, address in (("w", "/workflows"), ("t", "/triggers"), ("o", "/workers"), ("r", "/runs")):
+        page.keyboard.down("g")
+        page.keyboard.down(key)  # before g is up
+        page.keyboard.up("g")
+        page.keyboard.up(key)
+        page.wait_for_url(f"**{address}")

@@ -4,6 +4,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "
 import { ROOT } from "./api/client";
 import { SINCE } from "./audit/search";
 import { HomePage } from "./home/page";
+import { STATE_STATUSES } from "./home/pipelines";
 import { readFilter } from "./runs/filter";
 import { RunsPage } from "./runs/page";
 import { Shell } from "./shell/shell";
@@ -26,7 +27,17 @@ const chosen = <T extends object>(search: T): Partial<T> =>
 const oneOf = <T extends string>(value: unknown, options: readonly T[]) =>
   options.find((each) => each === value);
 
-const home = route({ getParentRoute: () => root, path: "/", component: HomePage });
+const home = route({
+  getParentRoute: () => root,
+  path: "/",
+  validateSearch: (search: Record<string, unknown>) =>
+    chosen({
+      /** The pipeline, and the status, whose states are listed. */
+      pipeline: text(search.pipeline),
+      states: oneOf(search.states, STATE_STATUSES),
+    }),
+  component: HomePage,
+});
 
 const runs = route({
   getParentRoute: () => root,

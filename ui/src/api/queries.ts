@@ -15,12 +15,13 @@ export const queries = new QueryClient({
   },
 });
 
-const AWAY_INTERVAL = 4_000;
+const AWAY_INTERVAL = 3_000;
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: () => ask(api.GET("/api/v1/session")),
   staleTime: 60_000,
+  retry: false,
   // A server that is away is asked until it is back.
   refetchInterval: (query) =>
     query.state.error && !(query.state.error instanceof ApiError) ? AWAY_INTERVAL : false,
@@ -42,6 +43,20 @@ export const workersQuery = queryOptions({
   queryKey: ["workers"],
   queryFn: () =>
     askAll((cursor) => api.GET("/api/v1/workers", { params: { query: { limit: 1_000, cursor } } })),
+  refetchInterval: 10_000,
+});
+
+export const triggersQuery = queryOptions({
+  queryKey: ["triggers"],
+  queryFn: () =>
+    askAll((cursor) => api.GET("/api/v1/triggers", { params: { query: { limit: 1_000, cursor } } })),
+  refetchInterval: 5_000,
+});
+
+/** What waits for a worker that is not there. */
+export const unservedQuery = queryOptions({
+  queryKey: ["unserved"],
+  queryFn: () => ask(api.GET("/api/v1/workers/unserved")),
   refetchInterval: 10_000,
 });
 

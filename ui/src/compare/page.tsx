@@ -1,4 +1,5 @@
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import clsx from "clsx";
 import { ArrowLeftRight } from "lucide-react";
 import { useMemo } from "react";
 import type { Schemas } from "@/api/client";
@@ -51,7 +52,7 @@ export function ComparePage() {
       </PageHead>
       <Sides comparison={comparison} />
       {error && <Failure error={error} retry={retry} />}
-      <div className="flex flex-wrap items-center gap-3 border-b border-line bg-paper px-4 py-2">
+      <div className="flex shrink-0 flex-wrap items-center gap-3 border-b border-line bg-paper px-4 py-2">
         <Segments
           label="View"
           value={view}
@@ -81,33 +82,35 @@ export function ComparePage() {
       </div>
       {view === "graph" && <OnlyInFirst pairs={nodes} onSelect={select} />}
       <div className="flex min-h-80 flex-1 flex-col lg:flex-row">
-        {view === "graph" ? (
-          <ComparedGraph
-            run={otherId}
-            pairs={nodes}
-            groups={comparison.groups}
-            selected={search.node ?? null}
-            onSelect={select}
-          />
-        ) : (
-          <Rows
-            rows={rows}
-            columns={view === "times" ? TIMES : COLUMNS}
-            keyOf={(pair) => pair.id}
-            label="Nodes of both runs"
-            height={36}
-            selected={search.node ?? null}
-            onOpen={(pair) => select(pair.id)}
-            onEnd={fetchMore}
-            footer={
-              nodes.length < comparison.size && (
-                <p className="px-4 py-3 text-xs text-ink-3">
-                  {nodes.length.toLocaleString()} of {comparison.size.toLocaleString()} nodes
-                </p>
-              )
-            }
-          />
-        )}
+        <div className={clsx("flex flex-1 flex-col lg:min-h-0", chosen ? "min-h-56" : "min-h-0")}>
+          {view === "graph" ? (
+            <ComparedGraph
+              run={otherId}
+              pairs={nodes}
+              groups={comparison.groups}
+              selected={search.node ?? null}
+              onSelect={select}
+            />
+          ) : (
+            <Rows
+              rows={rows}
+              columns={view === "times" ? TIMES : COLUMNS}
+              keyOf={(pair) => pair.id}
+              label="Nodes of both runs"
+              height={36}
+              selected={search.node ?? null}
+              onOpen={(pair) => select(pair.id)}
+              onEnd={fetchMore}
+              footer={
+                nodes.length < comparison.size && (
+                  <p className="px-4 py-3 text-xs text-ink-3">
+                    {nodes.length.toLocaleString()} of {comparison.size.toLocaleString()} nodes
+                  </p>
+                )
+              }
+            />
+          )}
+        </div>
         {chosen && (
           <PairPanel
             pair={chosen}
@@ -133,12 +136,17 @@ function Sides({ comparison }: { comparison: Schemas["ComparisonRecord"] }) {
   const { first, second, input, graph } = comparison;
   return (
     <>
-      <div className="grid gap-3 border-b border-line bg-paper px-4 pb-3 md:grid-cols-2">
+      <div className="grid shrink-0 gap-3 border-b border-line bg-paper px-4 pb-3 md:grid-cols-2">
         <Side side={first} label="First" />
         <Side side={second} label="Second" than={first.seconds} />
       </div>
       {(input.length > 0 || graph.length > 0) && (
-        <div className="grid max-h-[40vh] gap-3 overflow-auto border-b border-line bg-paper px-4 py-3 md:grid-cols-2">
+        <div
+          className={clsx(
+            "grid max-h-[40vh] shrink-0 gap-3 overflow-auto border-b border-line bg-paper px-4 py-3",
+            input.length > 0 && graph.length > 0 && "md:grid-cols-2",
+          )}
+        >
           {input.length > 0 && <Changes title="Their inputs differ" changes={input} />}
           {graph.length > 0 && <Changes title="Their nodes are defined differently" changes={graph} />}
         </div>
@@ -151,7 +159,7 @@ type SideProps = { side: Schemas["SideRecord"]; label: string; than?: number | n
 
 function Side({ side, label, than }: SideProps) {
   return (
-    <div className="flex min-w-0 flex-wrap items-center gap-2 rounded-lg border border-line px-3 py-2 text-[13px]">
+    <div className="flex min-w-0 flex-wrap items-center gap-2 rounded-lg border border-line px-3 py-2 text-[13px] md:flex-nowrap">
       <span className="text-2xs text-ink-3 uppercase">{label}</span>
       <Link to="/runs/$runId" params={{ runId: side.run }} className="font-medium hover:underline">
         {side.workflow}

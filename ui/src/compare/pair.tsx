@@ -33,7 +33,7 @@ export function PairPanel({ pair, runs, onWhole, onClose }: Props) {
   return (
     <aside
       aria-label="Node in both runs"
-      className="w-full shrink-0 space-y-3 overflow-auto border-t border-line bg-paper p-4 lg:w-[30rem] lg:border-t-0 lg:border-l"
+      className="max-h-[60%] w-full shrink-0 space-y-3 overflow-auto border-t border-line bg-paper p-4 lg:max-h-none lg:w-[26rem] lg:border-t-0 lg:border-l"
     >
       <div className="flex items-start gap-2">
         <h2 className="min-w-0 flex-1 text-[15px] font-semibold break-words">{pair.name}</h2>

@@ -39,8 +39,15 @@ export function Activity() {
       title="Runs in the last 24 hours"
       aside={
         <span className="text-xs text-ink-3 tabular">
-          {exact ? "" : "≥ "}
-          {total.toLocaleString()} started, {bad.toLocaleString()} of them failed
+          <Link to="/runs" search={{ since }} className="text-accent hover:underline">
+            {exact ? "" : "≥ "}
+            {total.toLocaleString()} started
+          </Link>
+          ,{" "}
+          <Link to="/runs" search={{ since, status: ["FAILED"] }} className="text-accent hover:underline">
+            {failed.data?.exact === false ? "≥ " : ""}
+            {bad.toLocaleString()} of them failed
+          </Link>
         </span>
       }
     >
@@ -66,13 +73,15 @@ export function Activity() {
                   className="block bg-[var(--st)]"
                   style={{ height: `${(100 * each.failed) / most}%` }}
                 />
-                <span
-                  data-status="COMPLETED"
-                  className="block bg-[var(--st)]"
-                  style={{
-                    height: each.all ? `${Math.max(2, (100 * (each.all - each.failed)) / most)}%` : "1px",
-                  }}
-                />
+                {each.all === 0 ? (
+                  <span className="block h-px bg-line-strong" />
+                ) : (
+                  <span
+                    data-status="COMPLETED"
+                    className="block bg-[var(--st)]"
+                    style={{ height: `${Math.max(2, (100 * (each.all - each.failed)) / most)}%` }}
+                  />
+                )}
               </Link>
             ))}
           </div>

@@ -1,8 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ServerOff } from "lucide-react";
 import { api, ask, type Schemas } from "@/api/client";
-import { workersQuery, workflowsQuery } from "@/api/queries";
+import { unservedQuery, workflowsQuery } from "@/api/queries";
 import { words } from "@/api/tables";
 import type { Filter } from "@/runs/filter";
 import { Command } from "@/ui/copy";
@@ -10,7 +9,9 @@ import { Card, PageHead } from "@/ui/page";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { Status, StatusBar } from "@/ui/status";
 import { Time } from "@/ui/time";
+import { Unserved } from "@/workers/unserved";
 import { Activity } from "./activity";
+import { Pipelines } from "./pipelines";
 
 type Run = Schemas["RunRecord"];
 
@@ -27,15 +28,14 @@ export function HomePage() {
     queryFn: () => ask(api.GET("/api/v1/runs/counts", { params: { query: { by: "status" } } })),
     refetchInterval: 5_000,
   });
-  const workers = useQuery(workersQuery);
+  const unserved = useQuery(unservedQuery);
   const workflows = useQuery(workflowsQuery);
-  const nobody = workers.data && !workers.data.some((each) => each.alive);
   const none = counts.data && counts.data.total === 0;
   return (
     <>
       <PageHead title="Home" />
       <div className="space-y-4 p-4 pt-1">
-        {nobody && <Nobody />}
+        {unserved.data && <Unserved report={unserved.data} />}
         {counts.error && <Failure error={counts.error} className="m-0!" />}
         {none ? (
           <Card>
@@ -57,7 +57,7 @@ export function HomePage() {
             <Numbers counts={counts.data?.counts ?? []} />
             <div className="grid gap-4 xl:grid-cols-2">
               <RunsCard
-                title="Needs somebody"
+                title="Needs attention"
                 filter={{ status: ["FAILED", "PAUSED"] }}
                 empty="Nothing has failed, and nothing waits for a person."
               />
@@ -67,6 +67,7 @@ export function HomePage() {
                 empty="Nothing runs at the moment."
               />
             </div>
+            <Pipelines />
             <Activity />
           </>
         )}
@@ -75,27 +76,12 @@ export function HomePage() {
   );
 }
 
-function Nobody() {
-  return (
-    <div
-      role="status"
-      className="flex flex-wrap items-center gap-3 rounded-xl border border-warn/40 bg-warn-soft px-4 py-3 text-warn"
-    >
-      <ServerOff size={18} className="shrink-0" />
-      <p className="min-w-52 flex-1 text-[13px] font-medium">
-        No worker is alive: what is started waits until there is one.
-      </p>
-      <Command text="stepwell work MODULE" />
-    </div>
-  );
-}
-
-type Count = { value: string; count: number };
+type Count = Schemas["RunCount"];
 
 function Numbers({ counts }: { counts: readonly Count[] }) {
   const shown = counts.filter((each) => each.count > 0);
   return (
-    <ul className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
+    <ul className="grid grid-cols-[repeat(auto-fit,minmax(6.5rem,1fr))] gap-3">
       {shown.map((each) => (
         <li key={each.value}>
           <Link
@@ -105,6 +91,7 @@ function Numbers({ counts }: { counts: readonly Count[] }) {
             className="block rounded-xl border border-line border-t-[3px] border-t-[var(--st)] bg-paper px-4 py-3 hover:bg-hover"
           >
             <span className="block text-2xl font-semibold tracking-tight tabular">
+              {each.exact ? "" : "≥ "}
               {each.count.toLocaleString()}
             </span>
             <Status status={each.value} plain />
@@ -126,11 +113,10 @@ function RunsCard({ title, filter, empty }: { title: string; filter: Filter; emp
         </Link>
       }
     >
+      {error && <Failure error={error} retry={() => void refetch()} />}
       {isPending ? (
         <Loading rows={4} />
-      ) : error ? (
-        <Failure error={error} retry={() => void refetch()} />
-      ) : data.items.length === 0 ? (
+      ) : !data ? null : data.items.length === 0 ? (
         <p className="px-4 py-8 text-center text-[13px] text-ink-3">{empty}</p>
       ) : (
         <ul className="divide-y divide-line">
@@ -139,14 +125,15 @@ function RunsCard({ title, filter, empty }: { title: string; filter: Filter; emp
               <Link
                 to="/runs/$runId"
                 params={{ runId: run.id }}
-                className="grid grid-cols-[7rem_minmax(0,1fr)_5rem_4rem] items-center gap-3 px-4 py-2 text-[13px] hover:bg-hover"
+                className="grid grid-cols-[6.5rem_minmax(0,1fr)_4rem] items-center gap-3 px-4 py-2 text-[13px] hover:bg-hover sm:grid-cols-[6.5rem_minmax(0,1fr)_5rem_4rem]"
               >
-                <Status status={run.status} />
+                <Status status={run.status} className="justify-self-start" />
                 <span className="min-w-0 truncate font-medium">
                   {run.workflow}
                   {run.reason && <span className="ml-2 font-normal text-ink-3">{words(run.reason)}</span>}
                 </span>
                 <StatusBar
+                  className="hidden! sm:flex!"
                   counts={{
                     COMPLETED: run.nodes_total - run.nodes_open - run.nodes_failed,
                     FAILED: run.nodes_failed,

@@ -21,7 +21,7 @@ export function RunsPage() {
     void navigate({ search: (now) => asked({ ...now, ...part }), replace: true });
   const [ticked, setTicked] = useState<string[]>([]);
   const listed = useRuns(filter);
-  const rows = listed.data?.pages.flatMap((page) => page.items) ?? [];
+  const rows = listed.runs ?? [];
   const tick = (id: string) =>
     setTicked((now) => (now.includes(id) ? now.filter((each) => each !== id) : [...now, id].slice(-2)));
   const isFiltered = Object.keys(asked({ ...filter, order: undefined })).length > 0;
@@ -42,44 +42,31 @@ export function RunsPage() {
         <Bulk filter={filter} />
       </PageHead>
       <FilterBar filter={filter} change={change} />
-      {listed.isPending ? (
-        <Loading rows={10} />
-      ) : listed.isError && rows.length === 0 ? (
-        <Failure error={listed.error} retry={() => void listed.refetch()} />
+      {listed.error && <Failure error={listed.error} retry={listed.retry} />}
+      {!listed.runs || listed.isSearching ? (
+        !listed.error && <Loading rows={10} label={listed.isSearching ? "Searching older runs" : undefined} />
       ) : rows.length === 0 ? (
         <NoRuns isFiltered={isFiltered} clear={() => void navigate({ search: {} })} />
       ) : (
-        <>
-          {listed.isError && (
-            <Failure
-              error={listed.error}
-              retry={() => void (listed.isFetchNextPageError ? listed.fetchNextPage() : listed.refetch())}
-            />
-          )}
-          <Rows
-            rows={rows}
-            columns={columns(ticked, tick)}
-            keyOf={(run) => run.id}
-            label="Runs"
-            height={44}
-            onOpen={(run) => void navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
-            onTick={(run) => tick(run.id)}
-            onEnd={
-              listed.hasNextPage && !listed.isFetching && !listed.isError
-                ? () => void listed.fetchNextPage()
-                : undefined
-            }
-            footer={
-              <p className="px-4 py-3 text-xs text-ink-3">
-                {listed.isFetchingNextPage
-                  ? "Loading more…"
-                  : listed.hasNextPage
-                    ? `${rows.length.toLocaleString()} shown, there are more`
-                    : `${rows.length.toLocaleString()} ${rows.length === 1 ? "run" : "runs"}, all of them`}
-              </p>
-            }
-          />
-        </>
+        <Rows
+          rows={rows}
+          columns={columns(ticked, tick)}
+          keyOf={(run) => run.id}
+          label="Runs"
+          height={44}
+          onOpen={(run) => void navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
+          onTick={(run) => tick(run.id)}
+          onEnd={listed.fetchMore}
+          footer={
+            <p className="px-4 py-3 text-xs text-ink-3">
+              {listed.isFetchingMore
+                ? "Loading more…"
+                : listed.hasMore
+                  ? `${rows.length.toLocaleString()} shown, there are more`
+                  : `${rows.length.toLocaleString()} ${rows.length === 1 ? "run" : "runs"}, all of them`}
+            </p>
+          }
+        />
       )}
     </>
   );

@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { api, ask } from "@/api/client";
 import { useStream } from "@/api/live";
 import { type Change, type Page, withChanges, withFirstPage } from "./changes";
@@ -24,6 +24,15 @@ export function useRuns(filter: Filter) {
     getNextPageParam: (page) => page.next ?? undefined,
   });
   const hash = JSON.stringify(key);
+  // Kept here: what the stream changes makes the query forget that its last request was refused.
+  const [refusal, setRefusal] = useState<{ of: string; error: Error } | null>(null);
+  const refused = refusal?.of === hash ? refusal.error : null;
+  const fetchMore = () => {
+    setRefusal(null);
+    void listed.fetchNextPage().then(({ isFetchNextPageError, error }) => {
+      if (isFetchNextPageError && error) setRefusal({ of: hash, error });
+    });
+  };
   const refresh = useThrottled(hash, () => {
     // In another order a new run may belong to any page.
     if (filter.order) return queries.invalidateQueries({ queryKey: key });
@@ -46,10 +55,28 @@ export function useRuns(filter: Filter) {
     const now = queries.getQueryData<Pages>(key);
     if (!now) return;
     const { pages, isIncomplete } = withChanges(now.pages, changes, filter);
-    queries.setQueryData<Pages>(key, { ...now, pages });
+    if (pages.some((page, index) => page !== now.pages[index]))
+      queries.setQueryData<Pages>(key, { ...now, pages });
     if (isIncomplete) refresh();
   });
-  return listed;
+  const error = refused ?? listed.error;
+  const runs = listed.data?.pages.flatMap((page) => page.items);
+  const canFetchMore = listed.hasNextPage && !listed.isFetching && !error;
+  // A page of a search may be empty although older runs match.
+  const isSearching = runs?.length === 0 && listed.hasNextPage;
+  useEffect(() => {
+    if (isSearching && canFetchMore) fetchMore();
+  });
+  return {
+    runs,
+    isSearching,
+    error,
+    retry: () => (refused ? fetchMore() : void listed.refetch()),
+    hasMore: listed.hasNextPage,
+    isFetchingMore: listed.isFetchingNextPage,
+    /** Undefined as long as nothing more can be asked for. */
+    fetchMore: canFetchMore ? fetchMore : undefined,
+  };
 }
 
 /** At most one call in each interval, the last one included; none for a list that is no longer shown. */

@@ -79,7 +79,11 @@ export function SavedViews({ filter, onChoose }: { filter: Filter; onChoose: (fi
         }
       >
         <Field label="Name">
-          <TextField value={naming ?? ""} onChange={(event) => setNaming(event.target.value)} />
+          <TextField
+            data-autofocus
+            value={naming ?? ""}
+            onChange={(event) => setNaming(event.target.value)}
+          />
         </Field>
       </Dialog>
     </>

@@ -18,8 +18,9 @@ const KEYS: Section[] = [
     "Lists",
     [
       ["↑ ↓ or j k", "Move"],
+      ["Home End", "The first and last row"],
       ["Enter", "Open"],
-      ["x", "Tick"],
+      ["x", "Tick to compare"],
     ],
   ],
   [

@@ -9,7 +9,7 @@ export const withMod = (key: string) => (isMac ? `⌘${key}` : `Ctrl ${key}`);
 
 const PREFIX_TIME = 900;
 let prefix = "";
-let prefixTimer = 0;
+let prefixAt = 0;
 
 const writes = (target: EventTarget | null) =>
   target instanceof HTMLElement &&
@@ -35,16 +35,9 @@ export function useKeys(keys: Keys) {
   }, []);
 }
 
+// This listener is the first: what it sets counts for all others that see the same key.
 window.addEventListener("keydown", (event) => {
+  prefix = Date.now() - prefixAt < PREFIX_TIME ? "g" : "";
   const name = writes(event.target) ? null : keyName(event, isMac);
-  if (name?.length !== 1) return;
-  const next = name === "g" && !prefix ? "g" : "";
-  // Every other listener sees the key before the prefix changes.
-  setTimeout(() => {
-    prefix = next;
-    clearTimeout(prefixTimer);
-    prefixTimer = window.setTimeout(() => {
-      prefix = "";
-    }, PREFIX_TIME);
-  });
+  prefixAt = name === "g" && !prefix ? Date.now() : 0;
 });

@@ -71,6 +71,8 @@ export function SearchField({ value, onChange, placeholder, label, wait = 250 }:
         placeholder={placeholder}
         className={clsx(fieldClass, "pr-7 pl-8")}
         onChange={(event) => change(event.target.value)}
+        // Whoever goes on to a link goes there after this, and not back from there.
+        onBlur={() => typed !== said.current && change(typed, true)}
         onKeyDown={(event) => {
           if (event.key === "Enter") change(typed, true);
           if (event.key === "Escape" && typed) {

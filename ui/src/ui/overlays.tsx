@@ -16,6 +16,13 @@ type DialogProps = {
   wide?: boolean;
 };
 
+/** The field that wants the focus, or the dialog itself: not its first button, which closes it. */
+function focusDialog(event: Event) {
+  event.preventDefault();
+  const dialog = event.currentTarget as HTMLElement;
+  (dialog.querySelector<HTMLElement>("[data-autofocus]") ?? dialog).focus();
+}
+
 export function Dialog({ open, onClose, title, description, children, footer, wide }: DialogProps) {
   const opener = useRef<Element | null>(null);
   return (
@@ -24,13 +31,14 @@ export function Dialog({ open, onClose, title, description, children, footer, wi
         <D.Overlay className="fixed inset-0 z-40 bg-black/45" />
         <D.Content
           className={clsx(
-            "fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-1.5rem)] -translate-x-1/2 flex-col rounded-xl border border-line bg-raised shadow-pop",
+            "fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[calc(100vw-1.5rem)] -translate-x-1/2 flex-col rounded-xl border border-line bg-raised shadow-pop outline-none",
             wide ? "max-w-4xl" : "max-w-xl",
           )}
           {...(description ? {} : { "aria-describedby": undefined })}
           // Radix gives the focus back only to a trigger of its own, and these open by what the page keeps.
-          onOpenAutoFocus={() => {
+          onOpenAutoFocus={(event) => {
             opener.current = document.activeElement;
+            focusDialog(event);
           }}
           onCloseAutoFocus={(event) => {
             event.preventDefault();

@@ -3,17 +3,19 @@ import { Link } from "@tanstack/react-router";
 import clsx from "clsx";
 import { Server } from "lucide-react";
 import type { Schemas } from "@/api/client";
-import { workersQuery } from "@/api/queries";
+import { unservedQuery, workersQuery } from "@/api/queries";
 import { Command } from "@/ui/copy";
 import { Card, PageHead } from "@/ui/page";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { duration, Time } from "@/ui/time";
+import { Unserved } from "./unserved";
 
 type Worker = Schemas["WorkerRecord"];
 
 /** Who works, what each has the code of, and what it is running: why something waits is often here. */
 export function WorkersPage() {
   const { data, error, isPending, refetch } = useQuery({ ...workersQuery, refetchInterval: 3_000 });
+  const unserved = useQuery(unservedQuery);
   if (isPending) return <Loading />;
   if (!data) return <Failure error={error} retry={() => void refetch()} />;
   const workers = data;
@@ -23,12 +25,21 @@ export function WorkersPage() {
       <PageHead title="Workers" note={`${alive.length} alive`} />
       {error && <Failure error={error} retry={() => void refetch()} />}
       {workers.length === 0 ? (
-        <Empty title="No workers" icon={<Server size={26} strokeWidth={1.5} />}>
-          <p className="mb-3">Nothing runs until there is one: in this process, or in others.</p>
-          <Command text="stepwell work MODULE" />
-        </Empty>
+        <>
+          {unserved.data && (
+            <div className="p-4">
+              <Unserved report={unserved.data} />
+            </div>
+          )}
+          <Empty title="No workers" icon={<Server size={26} strokeWidth={1.5} />}>
+            <p className="mb-3">Nothing runs until there is one, here or on another machine.</p>
+            <Command text="stepwell work MODULE" />
+          </Empty>
+        </>
       ) : (
         <div className="space-y-4 p-4">
+          {unserved.error && <Failure error={unserved.error} className="m-0!" />}
+          {unserved.data && <Unserved report={unserved.data} />}
           <Served workers={alive} />
           <div className="grid gap-4 xl:grid-cols-2">
             {[...workers]
@@ -43,52 +54,68 @@ export function WorkersPage() {
   );
 }
 
-/** Which versions of which workflows are served where. */
+/** Which versions of which workflows are served where, and who takes nodes from which queues. */
 function Served({ workers }: { workers: Worker[] }) {
-  const byWorkflow = new Map<string, Map<string, number>>();
+  const byWorkflow = new Map<string, Map<string, Worker[]>>();
   for (const worker of workers) {
     for (const { workflow, digest } of worker.serves) {
-      const digests = byWorkflow.get(workflow) ?? new Map<string, number>();
-      digests.set(digest, (digests.get(digest) ?? 0) + 1);
+      const digests = byWorkflow.get(workflow) ?? new Map<string, Worker[]>();
+      digests.set(digest, [...(digests.get(digest) ?? []), worker]);
       byWorkflow.set(workflow, digests);
     }
   }
-  const queues = new Set(workers.flatMap((each) => each.queues ?? ["every queue"]));
   return (
-    <Card
-      title="What is served"
-      aside={<span className="text-xs text-ink-3">queues: {[...queues].join(", ") || "none"}</span>}
-    >
+    <Card title="What is served" aside={<Queues workers={workers} />}>
       {byWorkflow.size === 0 ? (
         <p className="p-4 text-[13px] text-ink-2">
           No worker has the code of a class. Documents and registered jobs need none.
         </p>
       ) : (
         <ul className="divide-y divide-line">
-          {[...byWorkflow].map(([workflow, digests]) => (
-            <li key={workflow} className="flex flex-wrap items-center gap-3 px-4 py-2 text-[13px]">
+          {[...byWorkflow].sort().map(([workflow, digests]) => (
+            <li
+              key={workflow}
+              className="grid gap-x-4 gap-y-1 px-4 py-2 text-[13px] sm:grid-cols-[10rem_minmax(0,1fr)]"
+            >
               <Link
                 to="/workflows/$name"
                 params={{ name: workflow }}
-                className="min-w-40 font-medium hover:underline"
+                className="truncate font-medium hover:underline"
               >
                 {workflow}
               </Link>
-              {[...digests].map(([digest, count]) => (
-                <span key={digest} className="font-mono text-xs text-ink-2">
-                  {digest.slice(0, 12)} <span className="text-ink-3">× {count}</span>
-                </span>
-              ))}
-              {digests.size > 1 && (
-                <span className="text-xs text-warn">
-                  workers have different versions of it: a deploy is under way
-                </span>
-              )}
+              <div className="min-w-0 space-y-0.5">
+                {[...digests].map(([digest, own]) => (
+                  <p key={digest} className="flex gap-2 text-xs">
+                    <span className="font-mono text-ink-2">{digest.slice(0, 12)}</span>
+                    <span className="min-w-0 truncate text-ink-3" title={own.map(placeOf).join("\n")}>
+                      {own.length} × {own.slice(0, 3).map(placeOf).join(", ")}
+                      {own.length > 3 && ` and ${(own.length - 3).toLocaleString()} more`}
+                    </span>
+                  </p>
+                ))}
+                {digests.size > 1 && (
+                  <p className="text-xs text-warn">Workers have different versions of it.</p>
+                )}
+              </div>
             </li>
           ))}
         </ul>
       )}
     </Card>
+  );
+}
+
+const placeOf = (worker: Worker) => `${worker.host ?? "unknown machine"} (${worker.pid ?? "?"})`;
+
+function Queues({ workers }: { workers: Worker[] }) {
+  const counts = new Map<string, number>();
+  for (const name of workers.flatMap((worker) => worker.queues ?? ["all"]))
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  return (
+    <span className="text-xs text-ink-3">
+      queues: {[...counts].map(([name, count]) => `${name} × ${count}`).join(", ") || "none"}
+    </span>
   );
 }
 

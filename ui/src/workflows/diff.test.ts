@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diffLines } from "./diff";
+import { diffLines, stretches } from "./diff";
 
 const apply = (lines: ReturnType<typeof diffLines>, dropped: "gone" | "come") =>
   lines.filter((line) => line.kind !== dropped).map((line) => line.text);
@@ -16,4 +16,16 @@ test.each([
   const lines = diffLines(one, other);
   expect(apply(lines, "come")).toEqual(one);
   expect(apply(lines, "gone")).toEqual(other);
+});
+
+test("what is far from every change is folded, and no line is lost", () => {
+  const before = Array.from({ length: 20 }, (_, index) => `line ${index}`);
+  const lines = diffLines(before, before.with(10, "other"));
+  const parts = stretches(lines, 2);
+  expect(parts.map((part) => [part.kind, part.lines.length])).toEqual([
+    ["folded", 8],
+    ["lines", 6],
+    ["folded", 7],
+  ]);
+  expect(parts.flatMap((part) => part.lines)).toEqual(lines);
 });

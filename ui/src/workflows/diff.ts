@@ -47,3 +47,23 @@ function common(a: readonly string[], b: readonly string[]): DiffLine[] {
   }
   return lines;
 }
+
+export type Stretch = { kind: "lines" | "folded"; lines: DiffLine[] };
+
+/** The lines in stretches: what changed with some lines around it, and what may be folded between. */
+export function stretches(lines: readonly DiffLine[], around = 3): Stretch[] {
+  const isNear = lines.map(() => false);
+  lines.forEach((line, index) => {
+    if (line.kind === "same") return;
+    for (let at = Math.max(0, index - around); at <= index + around && at < lines.length; at++)
+      isNear[at] = true;
+  });
+  const found: Stretch[] = [];
+  lines.forEach((line, index) => {
+    const kind = isNear[index] ? "lines" : "folded";
+    const last = found.at(-1);
+    if (last?.kind === kind) last.lines.push(line);
+    else found.push({ kind, lines: [line] });
+  });
+  return found;
+}

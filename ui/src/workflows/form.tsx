@@ -35,7 +35,7 @@ function FieldTemplate({
           {required && <span className="text-danger"> *</span>}
         </label>
       )}
-      {displayLabel && description}
+      {displayLabel && description && <div className="text-xs text-ink-3">{description}</div>}
       {children}
       <div className="text-xs text-danger">{errors}</div>
     </div>

@@ -67,11 +67,10 @@ export function WorkflowsPage() {
           wait={80}
         />
       </div>
+      {error && <Failure error={error} retry={() => void refetch()} />}
       {isPending ? (
         <Loading />
-      ) : error ? (
-        <Failure error={error} retry={() => void refetch()} />
-      ) : rows.length === 0 ? (
+      ) : !data ? null : rows.length === 0 ? (
         <Empty
           title={q ? "No workflow is called so" : "No workflows yet"}
           icon={<Icon size={26} strokeWidth={1.5} />}

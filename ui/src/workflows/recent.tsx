@@ -16,7 +16,7 @@ export function Recent({ name }: { name: string }) {
     refetchInterval: 5_000,
   });
   if (isPending) return <Loading />;
-  if (error) return <Failure error={error} retry={() => void refetch()} />;
+  if (!data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.items.length === 0) return <Empty title="It has never run" />;
   return (
     <div className="grid items-start gap-4 p-4 xl:grid-cols-2">

@@ -6,7 +6,7 @@ import { Button } from "@/ui/button";
 import { notify } from "@/ui/overlays";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { Time } from "@/ui/time";
-import { diffLines } from "./diff";
+import { diffLines, type Stretch, stretches } from "./diff";
 
 type Workflow = Schemas["WorkflowDetail"];
 
@@ -117,15 +117,40 @@ function Difference({ name, older, newer }: { name: string; older: number; newer
   const same = lines.every((line) => line.kind === "same");
   if (same) return <Empty title="They are the same" />;
   return (
-    <pre className="h-fit overflow-auto rounded-xl border border-line bg-paper p-3 font-mono text-xs leading-5">
-      {lines.map((line, index) => (
-        <div key={`${index} ${line.kind}`} className={STYLE[line.kind]}>
-          {{ same: "  ", gone: "- ", come: "+ " }[line.kind]}
-          {line.text}
-        </div>
+    <section
+      aria-label={`From version ${older} to version ${newer}`}
+      className="h-fit min-w-0 rounded-xl border border-line bg-paper p-3 font-mono text-xs leading-5"
+    >
+      {stretches(lines).map((stretch, index) => (
+        <Part key={`${older} ${newer} ${index}`} stretch={stretch} />
       ))}
-    </pre>
+    </section>
   );
 }
 
-const STYLE = { same: "text-ink-2", gone: "bg-danger-soft text-danger", come: "bg-accent-soft text-accent" };
+function Part({ stretch: { kind, lines } }: { stretch: Stretch }) {
+  const [isOpen, setOpen] = useState(kind === "lines" || lines.length < 3);
+  if (!isOpen) {
+    return (
+      <button
+        type="button"
+        className="my-0.5 block w-full rounded bg-canvas px-2 py-0.5 text-left text-2xs text-ink-3 hover:bg-hover"
+        onClick={() => setOpen(true)}
+      >
+        {lines.length.toLocaleString()} lines that are the same
+      </button>
+    );
+  }
+  return lines.map((line, index) => (
+    <div key={`${index} ${line.kind}`} className={`break-words whitespace-pre-wrap ${STYLE[line.kind]}`}>
+      {{ same: "  ", gone: "- ", come: "+ " }[line.kind]}
+      {line.text}
+    </div>
+  ));
+}
+
+const STYLE = {
+  same: "text-ink-2",
+  gone: "bg-danger-soft text-danger",
+  come: "bg-[color-mix(in_srgb,var(--ok)_12%,transparent)] text-ok",
+};

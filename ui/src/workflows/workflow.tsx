@@ -13,6 +13,7 @@ import { PageHead } from "@/ui/page";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { Recent } from "./recent";
 import { Start } from "./start";
+import { Starters } from "./starters";
 import { Versions } from "./versions";
 
 const TABS = [
@@ -79,6 +80,7 @@ export function WorkflowPage() {
       {data.description && (
         <p className="border-b border-line bg-paper px-4 py-2 text-[13px] text-ink-2">{data.description}</p>
       )}
+      <Starters name={name} />
       {tab === "graph" && <WorkflowGraph name={name} version={search.version} />}
       {tab === "start" && <Start workflow={data} from={search.from} />}
       {tab === "runs" && <Recent name={name} />}
