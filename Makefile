@@ -51,9 +51,10 @@ docs: ## Build the pages and the reference of every public name into build/site,
 	$(BIN)/mkdocs build --quiet --strict
 	@echo build/site/index.html
 
-bench: ## Run the benchmarks
+bench: ## Run the benchmarks (WHAT=ui for one)
 	@scripts/setup dev
-	$(BIN)/python -m bench
+	@scripts/ui build
+	$(BIN)/python -m bench $(WHAT)
 
 prove: ## Check the promises in simulated worlds (about 10 minutes); WHAT=help lists longer proofs, such as WHAT=chaos MINUTES=10
 	@scripts/prove $(or $(WHAT),simulation)

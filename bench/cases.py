@@ -41,6 +41,7 @@ from .shapes import (
     waiting,
 )
 from .slow_store import SlowStore
+from .ui import ui
 
 Body: TypeAlias = Callable[..., None]
 
@@ -308,4 +309,5 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "redis": on_redis,
     "fleet": fleet,
     "http": on_http,
+    "ui": ui,
 }

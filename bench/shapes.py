@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,16 @@ def nothing() -> None:
 
 def one(item: int) -> int:
     return item
+
+
+def moment(item: int) -> int:
+    """Of so many that about 500 end in a second."""
+    time.sleep(0.014)
+    return item
+
+
+def pause() -> None:
+    time.sleep(0.7)
 
 
 async def wait_ten_milliseconds(item: int) -> None:
