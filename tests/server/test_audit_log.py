@@ -279,6 +279,9 @@ def test_the_log_is_filtered_and_paged(server: Serving, token: str, engine: Engi
         assert len(log_of(api)) == 12
     assert len(engine.audit_log(since=timedelta(hours=1))) == 12
     assert engine.audit_log(since=timedelta(seconds=-60)) == []
+    for wrong in ({"limit": 0}, {"who": 7}, {"action": b"cancel"}, {"run": 7}, {"since": "yesterday"}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}="):
+            engine.audit_log(**wrong)  # type: ignore[arg-type]
 
 
 def test_definitions_triggers_and_tokens_are_in_the_log(server: Serving, token: str) -> None:

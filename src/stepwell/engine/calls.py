@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..base.clock import Duration
 from ..base.ids import RunId
-from ..base.words import shown
 from ..core.model import ListRuns, RunOrder
 from ..core.store import Store, reader
 from ..define.document import Document
-from ..errors import InputError
 from ..history.audit_log import AuditEntry, AuditFilter
 from ..history.comparing import Comparison
-from .checking import check_page, checked_choice, checked_limit, checked_time
+from .checking import check_name, check_page, checked_choice, checked_limit, checked_time
 from .documents import SavedDocument, StoredWorkflow
 from .finding import WhichRuns, which_runs
 from .following import Event
@@ -206,9 +204,11 @@ class Calls(ABC):
 
         What a person, a token or a trigger asks for is there, and every request to a run; not what a program starts.
         """
-        if type(limit) is not int or limit < 1:
-            raise InputError(f"limit={shown(limit)}: expected a whole number of at least 1")
+        check_page(limit)
+        check_name("who", who, "the name of a token or trigger, or the id of a token")
+        check_name("action", action, "what was asked for, as in cancel")
         run_id = run.id if isinstance(run, Run) else run
+        check_name("run", run_id, "a Run or the id of one")
         wanted = AuditFilter(run_id, who, action, checked_time("since", since))
         return list(islice(self._audit_entries(wanted), limit))
 
