@@ -113,6 +113,8 @@ def test_a_class_is_run_and_looked_at(engine: Any) -> None:
     assert run.graph.nodes["charge"].depends_on == ("validate",)
     assert engine.compare(run, engine.run(Order(order_id=7))).same_outputs
     assert run.id in [each.id for each in engine.runs(workflow="Order", status="COMPLETED")]
+    assert run.id in [each.id for each in engine.runs(order="duration", search="ORDER", limit=1).all()]
+    assert engine.count_runs("workflow", prefix=run.id)["counts"] == [{"value": "Order", "count": 1, "exact": True}]
     assert engine.get(run.id).id == run.id
 
 
