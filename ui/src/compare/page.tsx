@@ -167,7 +167,7 @@ function Side({ side, label, than }: SideProps) {
       <span className="min-w-0 truncate font-mono text-xs text-ink-3">{side.run}</span>
       <span className="flex-1" />
       <Status status={side.status} />
-      {side.seconds !== null && <span className="tabular">{duration(side.seconds)}</span>}
+      {side.seconds !== null && <span className="tabular whitespace-nowrap">{duration(side.seconds)}</span>}
       {side.seconds !== null && than != null && <More seconds={side.seconds - than} />}
     </div>
   );
@@ -177,7 +177,7 @@ function Side({ side, label, than }: SideProps) {
 function More({ seconds }: { seconds: number }) {
   if (Math.abs(seconds) < 0.0005) return <span className="text-ink-3">as long</span>;
   return (
-    <span className={seconds > 0 ? "text-danger tabular" : "text-ok tabular"}>
+    <span className={clsx("whitespace-nowrap tabular", seconds > 0 ? "text-danger" : "text-ok")}>
       {duration(Math.abs(seconds))} {seconds > 0 ? "longer" : "less"}
     </span>
   );
