@@ -8,6 +8,8 @@ from collections import defaultdict
 
 from tests.test_imports import modules, statements
 
+PARTICIPLES = {"found", "told", "taken", "kept"}
+
 
 def test_a_class_name_stands_for_one_class() -> None:
     homes = defaultdict(set)
@@ -28,3 +30,16 @@ def test_messages_say_what_was_expected() -> None:
         if re.search(r"\b(is|are) needed\b", line)
     ]
     assert not lines, "\n".join(lines)
+
+
+def test_variables_have_nouns_for_names() -> None:
+    """`rows` or `match`, and not `found`. Lower the number; it must become 0."""
+    rooms = tuple(f"stepwell.{room}." for room in ("base", "define", "handlers", "pipeline", "triggers"))
+    named = [
+        f"{name}:{node.lineno} {node.id}"
+        for name, path in modules().items()
+        if name.startswith(rooms)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in PARTICIPLES
+    ]
+    assert len(named) <= 66, "\n".join(named)

@@ -122,8 +122,8 @@ class Secrets:
         if allowed is None or service in allowed or ANY_SERVICE in (service, *allowed):
             return  # ANY_SERVICE: the service is not known yet, so this is checked again later
         asked = "no service" if service is None else f"service {service!r}"
-        told = ", ".join(sorted(allowed)) or "none"
-        problem = f"{PREFIX}{name} may not be used for {asked}: it is for {told}"
+        names = ", ".join(sorted(allowed)) or "none"
+        problem = f"{PREFIX}{name} may not be used for {asked}: it is for {names}"
         raise MissingSecret(name, f"{problem}; `services` of its entry in [secrets] says so")
 
     def _of_source(self, name: str, source: SecretSource) -> str:

@@ -105,8 +105,8 @@ def _full_name(kind: type) -> str:
 
 def error_line(kind: str, message: str) -> str:
     """An error in one line, without the advice about a missing job, which `ways_out` has."""
-    told = message.partition("\n")[0] if kind.endswith("MissingJob") else message
-    return one_line(f"{kind}: {told}" if told else kind)
+    text = message.partition("\n")[0] if kind.endswith("MissingJob") else message
+    return one_line(f"{kind}: {text}" if text else kind)
 
 
 def ways_out(kind: str, message: str) -> list[str]:

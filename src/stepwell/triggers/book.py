@@ -219,13 +219,13 @@ class Triggers:
         `input` takes the place of the trigger's own, which what a webhook or an ended run brings cannot be made without.
         """
         now = self._now()
-        found = self._stored(name, TriggerState.decoded(self._row(name).value), now)
-        trigger = found.trigger
+        stored = self._stored(name, TriggerState.decoded(self._row(name).value), now)
+        trigger = stored.trigger
         run_id = f"{name}:{'manual-' + time_ordered() if key is None else checked_key(key)}"
         if input is not None:
             start = Start(run_id, trigger.workflow, dict(input), trigger.priority, tags_of(trigger, now))
         else:
-            start = make_start(trigger, found.state, run_id, now)
+            start = make_start(trigger, stored.state, run_id, now)
         self._start(start)
         if trigger.scheduled is not None:
             self._change(name, lambda state, _: state.changed(last_run=run_id))
@@ -236,8 +236,8 @@ class Triggers:
 
         A time that has a run keeps it. With overlap `skip` or `queue` they follow one another.
         """
-        found = self.get(name)
-        schedule = found.trigger.schedule(found.state.added_at)
+        stored = self.get(name)
+        schedule = stored.trigger.schedule(stored.state.added_at)
         if schedule is None:
             raise InputError(f"trigger {name!r} is no schedule: only cron and every have times that can be filled in")
         if not 0 <= start < end <= self._now():

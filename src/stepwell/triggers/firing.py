@@ -50,8 +50,8 @@ class EndedRun(NamedTuple):
 
     def start_id(self, trigger: str) -> str:
         """The id of the run that follows this end of a run; one that is retried may end again."""
-        told = hashlib.sha256(f"{self.row.id}\0{self.at}".encode()).hexdigest()[:32]
-        return f"{trigger}:after-{told}"
+        digest = hashlib.sha256(f"{self.row.id}\0{self.at}".encode()).hexdigest()[:32]
+        return f"{trigger}:after-{digest}"
 
     def names(self, trigger: Trigger) -> dict[str, Any]:
         """What templates may name of it. Outputs are read only if one does."""
@@ -266,10 +266,10 @@ class Firing:
             except StoreError:
                 raise
             except StepwellError as error:
-                told = self._failed(trigger, "after", f"run {ended.row.id}", error)
+                message = self._failed(trigger, "after", f"run {ended.row.id}", error)
                 if self._store.now() - ended.at < GIVE_UP_AFTER:
                     self._ended.hold(row.key, ended)
-                    problem = problem or told
+                    problem = problem or message
                 else:
                     made = made.changed(left_out=made.left_out + 1)
                 continue
@@ -285,8 +285,8 @@ class Firing:
 
     def _failed(self, trigger: Trigger, when: str, what: str, error: StepwellError) -> str:
         """Log that a start did not succeed; what went wrong."""
-        told = f"trigger {trigger.name} could not start a run {when} {what}: {one_line(str(error))}"
-        self._tell(trigger.name, f"{told}; it is tried again")
+        message = f"trigger {trigger.name} could not start a run {when} {what}: {one_line(str(error))}"
+        self._tell(trigger.name, f"{message}; it is tried again")
         return one_line(f"{what}: {error.public_message}")
 
     def _explain(self, trigger: Trigger, decision: Decision) -> None:

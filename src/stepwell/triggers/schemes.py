@@ -146,8 +146,8 @@ SCHEMES: Mapping[str, Scheme] = {
 
 def same(offered: tuple[str, ...], expected: tuple[str, ...]) -> bool:
     """Whether an offered value is an expected one, compared in constant time."""
-    found = False
+    matches = False
     for each in offered[:10]:
         for right in expected:
-            found |= hmac.compare_digest(each.encode("utf-8", "replace"), right.encode("utf-8"))
-    return found
+            matches |= hmac.compare_digest(each.encode("utf-8", "replace"), right.encode("utf-8"))
+    return matches

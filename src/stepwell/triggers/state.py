@@ -53,9 +53,9 @@ class TriggerState:
     """Fields of a newer Stepwell, left as they are."""
 
     def encoded(self) -> bytes:
-        found = asdict(self)
-        extra = found.pop("extra")
-        return encode_checked({**extra, **{name: value for name, value in found.items() if value is not None}})
+        fields = asdict(self)
+        extra = fields.pop("extra")
+        return encode_checked({**extra, **{name: value for name, value in fields.items() if value is not None}})
 
     @classmethod
     def decoded(cls, value: bytes) -> TriggerState:

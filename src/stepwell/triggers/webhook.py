@@ -147,8 +147,8 @@ def _json(text: str) -> Any:
         found = parse(text, problems) if text.strip() else {}
         encode(found)
     except (GraphError, InputError) as error:
-        told = error.problems[0] if isinstance(error, GraphError) else error
-        raise HookRefused(400, f"the body is refused: {told}") from None
+        problem = error.problems[0] if isinstance(error, GraphError) else error
+        raise HookRefused(400, f"the body is refused: {problem}") from None
     if problems:
         raise HookRefused(400, f"the body is refused: {problems[0]}")
     return found
@@ -172,13 +172,13 @@ def _delivery(when: Webhook, request: WebhookRequest, names: Mapping[str, Any], 
             if when.delivery is not None:
                 raise HookRefused(422, f"the delivery is told apart by {when.delivery}, which is missing") from None
     if found not in (None, ""):
-        told = b"id\0" + json.dumps(found, sort_keys=True).encode()
+        identity = b"id\0" + json.dumps(found, sort_keys=True).encode()
     elif scheme.signed:
         # The same bytes under the same signature are the same delivery, or a copy that cannot be told from it.
-        told = f"body\0{sent_at}\0".encode() + request.body
+        identity = f"body\0{sent_at}\0".encode() + request.body
     else:
         return time_ordered()
-    return "hook-" + hashlib.sha256(told).hexdigest()[:32]
+    return "hook-" + hashlib.sha256(identity).hexdigest()[:32]
 
 
 class RateLimit:

@@ -61,7 +61,7 @@ def shaped(text: str, column: int = 1) -> Shaped | None:
     names: dict[str, str] = {}
     places: dict[str, int] = {}
     before = ""
-    tokens = [(found.group(), found.group(1), found.start()) for found in _TOKEN.finditer(text)]
+    tokens = [(match.group(), match.group(1), match.start()) for match in _TOKEN.finditer(text)]
     for place, (token, word, start) in enumerate(tokens):
         if (
             word is not None

@@ -136,8 +136,8 @@ def _class(annotation: Any, seen: Mapping[Any, Kind]) -> Kind:
             try:
                 examine(field.annotation, inside)
             except Unsupported as error:
-                told = str(error)
-                raise Unsupported(f"{shown(annotation)}: its field {field.name!r} cannot be {told}") from None
+                message = str(error)
+                raise Unsupported(f"{shown(annotation)}: its field {field.name!r} cannot be {message}") from None
     return kind
 
 
@@ -173,8 +173,8 @@ def _enum(cls: type[Enum]) -> Kind:
     values = [member.value for member in cls]
     wrong = next((value for value in values if not isinstance(value, str | int | float | NoneType)), None)
     if wrong is not None:
-        kept = "its members are kept by their values"
-        raise Unsupported(f"{cls.__qualname__}: {kept}, and {wrong!r} is no JSON: use texts or numbers")
+        reason = "its members are kept by their values"
+        raise Unsupported(f"{cls.__qualname__}: {reason}, and {wrong!r} is no JSON: use texts or numbers")
     kinds = {base for value in values for base in (bool, int, float, str, NoneType) if isinstance(value, base)}
     if bool in kinds and not any(type(value) is int for value in values):
         kinds -= {int}

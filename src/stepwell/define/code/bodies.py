@@ -224,8 +224,10 @@ class Bodies:
                         continue  # it is called what it is called
                     known[name] = self._finder.find_exception(name)
                 except DefinitionError as error:
-                    told = str(error)
-                    raise _missing(spec, told if told.startswith("retry_on=") else f"retry_on={told}") from error
+                    message = str(error)
+                    raise _missing(
+                        spec, message if message.startswith("retry_on=") else f"retry_on={message}"
+                    ) from error
 
 
 def _missing(spec: NodeSpec, reason: str, *, lacking: bool = False) -> MissingJob:

@@ -130,13 +130,13 @@ def shown_headers(response: httpx.Response) -> dict[str, str]:
 
 def retry_after(headers: httpx.Headers, now: float) -> float | None:
     """How many seconds the other side asks us to wait, as a number or until a date; None if it does not say."""
-    told = headers.get("retry-after", "").strip()
-    if not told:
+    text = headers.get("retry-after", "").strip()
+    if not text:
         return None
-    if told.isascii() and told.isdigit():
-        return min(float(told[:9]), MAX_RETRY_AFTER)
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), MAX_RETRY_AFTER)
     try:
-        until = parsedate_to_datetime(told).timestamp()
+        until = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
     return min(max(0.0, until - _its_time(headers, now)), MAX_RETRY_AFTER)

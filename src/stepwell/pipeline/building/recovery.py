@@ -65,8 +65,8 @@ class Recovery:
 
     def _find(self, status: str, **tags: str) -> Sequence[Run]:
         tag = {**self._runs.own_tag, **tags}
-        found = self._runs.engine.runs(workflow=self._runs.workflow, status=status, tag=tag, limit=1_000)
-        return [run for run in found if is_own_run(run)]
+        runs = self._runs.engine.runs(workflow=self._runs.workflow, status=status, tag=tag, limit=1_000)
+        return [run for run in runs if is_own_run(run)]
 
     def _publish(self, run_id: str, drafts: Sequence[str]) -> None:
         """Publish what a run settled, unless it was published, or nobody knows the run any more. Its other drafts are of
@@ -110,9 +110,9 @@ class Recovery:
             return
         notes: dict[str, StageFailure | None] = {}
         for unit in view.model.all_units():
-            found = self._failed.get(unit.id)
-            if found is not None and self._counts(unit, view, found[1]):
-                notes[unit.id] = self._runs.failure(unit, view, found[0], found[1].id)
+            failure = self._failed.get(unit.id)
+            if failure is not None and self._counts(unit, view, failure[1]):
+                notes[unit.id] = self._runs.failure(unit, view, failure[0], failure[1].id)
         self._failed.clear()
         self._runs.note(notes, view)
         view.model.touch(

@@ -80,9 +80,9 @@ def save_verdict(
     to be fired.
     """
     status = view.status()
-    told = status.to_dict()
+    record = status.to_dict()
     if view.snapshot.is_partial:
-        told = _with_rest(pipeline.store.cache.read().verdict["status"], told)
+        record = _with_rest(pipeline.store.cache.read().verdict["status"], record)
     due = [each.standing.due_at for each in status.states if each.standing.due_at is not None]
     pipeline.store.cache.save(
         view.snapshot,
@@ -90,7 +90,7 @@ def save_verdict(
             "fingerprint": pipeline.code.fingerprint(),
             "stale": status.counts.get("stale", 0),
             "due_at": min(due, default=None),
-            "status": told,
+            "status": record,
             "code": pipeline.code.stamps(),
             "paused": sorted(set(paused.values())),
             "unfired": sorted(unfired),

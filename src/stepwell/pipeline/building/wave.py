@@ -113,11 +113,11 @@ class Wave:
     def _together(self, stage: str, units: int) -> int:
         """How many units share a node: one, unless hundreds take almost no time each and need nothing of the engine."""
         given, signature = self.pipeline.stages[stage], self.pipeline.signatures[stage]
-        taken = self.runs.body_seconds
+        seconds = self.runs.body_seconds
         if (
             units < MANY
-            or taken is None
-            or taken > FAST_SECONDS
+            or seconds is None
+            or seconds > FAST_SECONDS
             or given.options
             or given.limit
             or self.pipeline.limit
@@ -125,7 +125,7 @@ class Wave:
             or "ctx" in signature.special
         ):
             return 1
-        return int(max(TOGETHER[0], min(TOGETHER[1], TOGETHER_SECONDS / max(taken, 0.000_1))))
+        return int(max(TOGETHER[0], min(TOGETHER[1], TOGETHER_SECONDS / max(seconds, 0.000_1))))
 
     def _adapt(self, units: int) -> None:
         """The size of the next run: what was done in the time that one should take.

@@ -131,15 +131,15 @@ class StageCodes:
         """The cached hash of a stage, if none of its files has changed since."""
         if stage.name in self._code or not _function_name(stage):
             return None
-        found = self._cached(stage.name)
-        if found is None or found[0] != _function_name(stage):
+        entry = self._cached(stage.name)
+        if entry is None or entry[0] != _function_name(stage):
             return None
         now = time.time_ns()
-        for file, stamp in found[2]:
+        for file, stamp in entry[2]:
             seen = stamp_of(file)
             if seen is None or list(seen) != stamp or is_recent(seen, now):
                 return None
-        return str(found[1])
+        return str(entry[1])
 
     def refresh(self) -> None:
         """Forget the code of stages whose modules were reloaded. A change in a file alone does not run in this process."""
@@ -156,8 +156,8 @@ class StageCodes:
 
     def _is_outdated(self, stage: Stage) -> bool:
         """Whether a file behind the cached hash of a stage changed after this process had imported it."""
-        found = self._cached(stage.name)
-        return found is not None and bool(loaded.changed([file for file, _ in found[2]]))
+        entry = self._cached(stage.name)
+        return entry is not None and bool(loaded.changed([file for file, _ in entry[2]]))
 
 
 def _function_name(stage: Stage) -> str:

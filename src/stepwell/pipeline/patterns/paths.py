@@ -38,9 +38,9 @@ def name_problem(name: str) -> str | None:
         return "it begins with a dot"
     if name[-1] in " ." or name[0] == " ":
         return "it begins or ends with a space, or ends with a dot"
-    found = _FORBIDDEN.search(name)
-    if found:
-        return f"it contains {found[0]!r}"
+    match = _FORBIDDEN.search(name)
+    if match:
+        return f"it contains {match[0]!r}"
     if not name.isascii() and unicodedata.normalize("NFC", name) != name:
         return "it is not in the composed form of Unicode (NFC), so other systems would take it for another name"
     if len(name.encode()) > MAX_NAME_BYTES:

@@ -169,10 +169,10 @@ class Pattern:
                 if component.literal != name:
                     return None
                 continue
-            found = component.match(name)
-            if found is None:
+            match = component.match(name)
+            if match is None:
                 return None
-            for variable, value in found.items():
+            for variable, value in match.items():
                 if values.setdefault(variable, value) != value:
                     return None
         return None if pairs is None else values

@@ -65,13 +65,13 @@ def list_folder(open_folder: OpenFolder, path: str) -> Folder | None:
                         manifest[MANIFEST_FILES.index(name)] = _stamp(entry.stat(follow_symlinks=False))
                     continue
                 try:
-                    found = entry.stat(follow_symlinks=False)
+                    status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                kind = found.st_mode & 0o170000
+                kind = status.st_mode & 0o170000
                 if kind == S_IFREG:
                     add(name)
-                    add_stamp((found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+                    add_stamp((status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino))
                 elif kind == S_IFDIR:
                     folders.append(name)
                 elif kind == S_IFLNK:

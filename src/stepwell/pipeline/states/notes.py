@@ -26,8 +26,8 @@ def change_failures(notes: Notes, pipeline: str, changes: Mapping[str, StageFail
 
 def known_code(notes: Notes, code_hash: str) -> Mapping[str, Any] | None:
     """What a stage of this hash was made of."""
-    found = notes.read("code").get(code_hash)
-    return found if isinstance(found, dict) else None
+    note = notes.read("code").get(code_hash)
+    return note if isinstance(note, dict) else None
 
 
 def keep_code(notes: Notes, code_hash: str, parts: Mapping[str, str]) -> None:

@@ -22,12 +22,12 @@ SLOW_TICK_NS = 2_000_000_000
 def stamp_of(file: str, folder: int | None = None) -> Stamp | None:
     """The stamp of one file; None if there is none."""
     try:
-        found = os.lstat(file, dir_fd=folder)
+        status = os.lstat(file, dir_fd=folder)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def is_recent(stamp: Stamp, now_ns: int) -> bool:
@@ -50,16 +50,16 @@ def read_file(file: str, folder: int | None = None) -> Read:
     """Read a file with as few system calls as possible. Does not follow links."""
     descriptor = open_file(file, os.O_RDONLY, folder)
     try:
-        found = os.fstat(descriptor)
-        content = os.read(descriptor, found.st_size + 1)
-        if len(content) > found.st_size:  # it has grown
+        status = os.fstat(descriptor)
+        content = os.read(descriptor, status.st_size + 1)
+        if len(content) > status.st_size:  # it has grown
             parts = [content]
             while part := os.read(descriptor, 1 << 20):
                 parts.append(part)
             content = b"".join(parts)
     finally:
         os.close(descriptor)
-    stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     return content, stamp, sha256(content).hexdigest()
 
 

@@ -49,30 +49,30 @@ class DatabaseFiles:
         return self.read_stamped(path)[0]
 
     def read_stamped(self, path: str) -> Read:
-        found = self._database.rows(
+        rows = self._database.rows(
             "SELECT body, size, changed, version, content FROM states JOIN state_contents ON hash = content "
             f"WHERE path = ? AND {FILES}",
             (checked_path(path),),
         )
-        if not found:
+        if not rows:
             raise FileNotFoundError(path)
-        body, size, changed, version, digest = found[0]
+        body, size, changed, version, digest = rows[0]
         return bytes(body), (size, changed, version, 0), str(digest)
 
     def still_is(self, path: str, stamp: Stamp, digest: str) -> bool:
         return self.hash_of(path) == digest
 
     def hash_of(self, path: str) -> str | None:
-        found = self._database.rows(f"SELECT content FROM states WHERE path = ? AND {FILES}", (path,))
-        return str(found[0][0]) if found else None
+        rows = self._database.rows(f"SELECT content FROM states WHERE path = ? AND {FILES}", (path,))
+        return str(rows[0][0]) if rows else None
 
     def find_hash(self, path: str, stamp: Stamp) -> tuple[str, Stamp] | None:
         digest = self.hash_of(path)
         return None if digest is None else (digest, self.stamp(path) or stamp)
 
     def stamp(self, path: str) -> Stamp | None:
-        found = self._database.rows(f"SELECT size, changed, version FROM states WHERE path = ? AND {FILES}", (path,))
-        return (*found[0], 0) if found else None
+        rows = self._database.rows(f"SELECT size, changed, version FROM states WHERE path = ? AND {FILES}", (path,))
+        return (*rows[0], 0) if rows else None
 
     def stamps(self, paths: Sequence[str]) -> list[Stamp | None]:
         return [self.stamp(path) for path in paths]

@@ -60,9 +60,9 @@ class DatabaseRecords:
 
     def change(self, changes: Mapping[str, Record | None]) -> None:
         with self._database.changing() as change:
-            kept = [(address, record) for address, record in changes.items() if record is not None]
+            rows = [(address, record) for address, record in changes.items() if record is not None]
             forgotten = [(address,) for address, record in changes.items() if record is None]
-            change.run_many(WRITE_RECORD, [(path, each.content_hash, *record_values(each)) for path, each in kept])
+            change.run_many(WRITE_RECORD, [(path, each.content_hash, *record_values(each)) for path, each in rows])
             change.run_many(FORGET_RECORD, forgotten)
             change.run_many("DELETE FROM states WHERE path = ? AND version IS NULL", forgotten)
 
@@ -114,16 +114,16 @@ class DatabaseNotes:
         return {key: json.loads(value) for key, value in rows}
 
     def change(self, kind: NoteKind, changes: Mapping[str, Any]) -> None:
-        kept = [(key, value) for key, value in changes.items() if value is not None]
+        rows = [(key, value) for key, value in changes.items() if value is not None]
         forgotten = [key for key, value in changes.items() if value is None]
         with self._database.changing() as change:
             if kind == "failures":
-                failures = {key: failure for key, value in kept if (failure := failure_from(value)) is not None}
+                failures = {key: failure for key, value in rows if (failure := failure_from(value)) is not None}
                 change.run_many(WRITE_FAILURE, [(*_failure_key(key), *failure) for key, failure in failures.items()])
                 delete = "DELETE FROM state_failures WHERE pipeline = ? AND state_type = ? AND entity_id = ?"
                 change.run_many(delete, [_failure_key(key) for key in forgotten])
             else:
-                change.run_many(WRITE_NOTE, [(kind, key, written(value)) for key, value in kept])
+                change.run_many(WRITE_NOTE, [(kind, key, written(value)) for key, value in rows])
                 change.run_many(
                     "DELETE FROM state_notes WHERE kind = ? AND key = ?", [(kind, key) for key in forgotten]
                 )

@@ -133,8 +133,8 @@ class PostgresDatabase:
             time.sleep(_LOOK_EVERY)
 
     def lease_number(self, name: str) -> int:
-        found = self.rows("SELECT number FROM state_leases WHERE name = ?", (name,))
-        return int(found[0][0]) if found else 0
+        rows = self.rows("SELECT number FROM state_leases WHERE name = ?", (name,))
+        return int(rows[0][0]) if rows else 0
 
 
 class _PostgresChange:

@@ -46,15 +46,15 @@ class DatabaseStates:
     @property
     def root_id(self) -> str:
         ask = "SELECT value FROM state_notes WHERE kind = 'root' AND key = 'id'"
-        found = self._database.rows(ask)
-        if not found:
+        rows = self._database.rows(ask)
+        if not rows:
             with self._database.changing() as change:
                 change.run(
                     "INSERT INTO state_notes (kind, key, value) VALUES ('root', 'id', ?) ON CONFLICT DO NOTHING",
                     (time_ordered(),),
                 )
-            found = self._database.rows(ask)
-        return str(found[0][0])
+            rows = self._database.rows(ask)
+        return str(rows[0][0])
 
     def lease(self, name: str, patience: float) -> AbstractContextManager[Callable[[], bool]]:
         return self._database.lease(checked_path(name), patience)
@@ -142,8 +142,8 @@ def contents_at(change: Change, paths: Iterable[str]) -> dict[str, str]:
 def _keep_aside(change: Change, contents: Mapping[str, str]) -> None:
     """Keep what nobody recorded and is about to be replaced or removed."""
     now = time.time_ns()
-    kept = [(path, content, now) for path, content in contents.items()]
-    change.run_many("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", kept)
+    rows = [(path, content, now) for path, content in contents.items()]
+    change.run_many("INSERT INTO state_aside (path, content, at) VALUES (?, ?, ?)", rows)
 
 
 class _DatabaseBatch:

@@ -134,8 +134,8 @@ def _open_to_write(root: Root, path: str) -> int:
 
 
 def _inode(root: Root, path: str) -> int | None:
-    found = root.stat(path)
-    return None if found is None else found.st_ino
+    status = root.stat(path)
+    return None if status is None else status.st_ino
 
 
 def _sign(descriptor: int, *, change: int = 0) -> None:

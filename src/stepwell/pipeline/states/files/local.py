@@ -35,10 +35,10 @@ class LocalFiles:
 
     def is_directory(self, path: str) -> bool:
         try:
-            found = self.root.stat(path)
+            status = self.root.stat(path)
         except UnsafePath:
             return False
-        return found is not None and S_ISDIR(found.st_mode)
+        return status is not None and S_ISDIR(status.st_mode)
 
     def read(self, path: str) -> bytes:
         return self.read_stamped(path)[0]
