@@ -40,6 +40,19 @@ class Order(Workflow):
         return self.order_id
 
 
+starters: list[Engine] = []
+
+
+class Starts(Workflow):
+    @step
+    async def on_the_loop(self) -> str:
+        return starters[0].start(Order(order_id=1)).id
+
+    @step
+    def in_a_thread(self) -> str:
+        return starters[0].start(Order(order_id=2)).id
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/log.db"
@@ -173,6 +186,14 @@ def test_a_program_that_starts_runs_leaves_nothing_and_one_that_steers_them_does
     with acting_as(Actor("alice", "python"), "by request"):
         other = engine.start(Order(order_id=8))
     assert [(entry.who, entry.reason) for entry in engine.audit_log(other)] == [("alice", "by request")]
+
+
+def test_bodies_act_for_nobody_whoever_had_their_run_begin(url: str, engine: Engine) -> None:
+    starters[:] = [engine]
+    with Engine(url) as worker, acting_as(Actor("alice", "cli")):
+        run = worker.run(Starts())
+    assert [(entry.action, entry.target) for entry in engine.audit_log()] == [("start", run.id)]
+    assert len(engine.runs(workflow="Order")) == 2
 
 
 def test_what_is_asked_for_twice_is_there_once(server: Serving, token: str, engine: Engine) -> None:
