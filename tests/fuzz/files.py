@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from stepwell.errors import StepwellError
 
 @contextmanager
 def built_pipeline() -> Iterator[tuple[Path, Pipeline]]:
-    with tempfile.TemporaryDirectory() as folder:
+    """In a directory of its own, where the runs of its builds are kept, too."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
         root = Path(folder) / "root"
         (root / "in").mkdir(parents=True)
         (root / "in/a.txt").write_text("one", "utf-8")
