@@ -68,7 +68,7 @@ def test_the_first_load_asks_for_little(engine: Engine, open_page: Open) -> None
     page = open_page("about:blank")
     requests = recorded(page)
     page.goto("/")
-    expect(page.get_by_text("Needs somebody")).to_be_visible()
+    expect(page.get_by_text("Needs attention")).to_be_visible()
     expect(page.get_by_role("link", name="Order").first).to_be_visible()
     page.evaluate("document.fonts.ready")
     loaded = sum(requests.sizes.values())

@@ -15,6 +15,8 @@ STORE_KEYS = {
     "lane_texts": "names of queues, a few whatever runs there were; their numbers are in use for ever",
     "records:workflow": "what workers register of their classes, for servers that do not have the code",
     "record_keys:workflow": "their names",
+    "records:audit(_run)?": "the audit log, which outlives its runs; `stepwell gc` forgets entries older than a year",
+    "record_keys:audit(_run)?": "their keys",
 }
 BROKER_KEYS = {
     r"_kombu\.binding\.stepwell\.\w+": "kombu's list of queues; one for each queue that was ever used",
@@ -27,7 +29,7 @@ STORE_TABLES = {
     "schema_version": "one number",
     "lane": "names of queues, a few whatever runs there were",
     "swept": "when somebody last swept: one row",
-    "record": "what workers register of their classes",
+    "record": "what workers register of their classes; the audit log",
 }
 MOST_HINTS = 20
 
