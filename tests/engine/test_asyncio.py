@@ -201,6 +201,8 @@ def test_what_was_not_awaited_is_neither_equal_nor_true(opened: Open, name: str)
                 lambda: getattr(run, name) == "COMPLETED",
                 lambda: getattr(run, name) != "FAILED",
                 lambda: getattr(run, name) in ("COMPLETED", "FAILED"),
+                lambda: getattr(run, name) in {"COMPLETED", "FAILED"},
+                lambda: {"COMPLETED": "done"}.get(getattr(run, name)),
                 lambda: bool(getattr(run, name)),
             ):
                 with pytest.raises(TypeError, match=f"AsyncRun.{name} must be awaited .*: `await run.{name}`"):
@@ -208,6 +210,37 @@ def test_what_was_not_awaited_is_neither_equal_nor_true(opened: Open, name: str)
             assert await getattr(run, name) == getattr(run.sync, name)
             assert await asyncio.create_task(getattr(run, name)) == getattr(run.sync, name)
             assert await asyncio.gather(run.status, run.status) == ["COMPLETED", "COMPLETED"]
+            assert await asyncio.wait_for(run.status, SECONDS) == "COMPLETED"
+            assert [await each for each in asyncio.as_completed([run.status, run.status])] == ["COMPLETED"] * 2
+
+    run_main(main())
+
+
+def test_what_a_method_reads_is_not_compared_before_it_is_awaited(opened: Open) -> None:
+    async def main() -> None:
+        async with opened() as engine:
+            run = await engine.run(Order(order_id=7))
+            reads: dict[str, Callable[[], Awaitable[Any]]] = {
+                "run.output": lambda: run.output("ship"),
+                "run.why": run.why,
+                "run.audit": run.audit,
+                "run.forks": run.forks,
+                "engine.count_runs": engine.count_runs,
+                "engine.compare": lambda: engine.compare(run, run),
+                "triggers.all": engine.triggers.all,
+            }
+            for name, read in reads.items():
+                for compare in (
+                    lambda read=read: read() == "shipped 7",
+                    lambda read=read: read() in {"shipped 7", "shipped 8"},
+                    lambda read=read: bool(read()),
+                ):
+                    with pytest.raises(TypeError, match=rf"must be awaited .*: `await {name}\(\.\.\.\)`"):
+                        compare()
+                await read()
+            output, counts, _ = await asyncio.gather(run.output("ship"), engine.count_runs(), run.wait())
+            assert (output, counts["total"]) == ("shipped 7", 1)
+            assert await asyncio.create_task(run.output(Order.ship)) == "shipped 7"
 
     run_main(main())
 

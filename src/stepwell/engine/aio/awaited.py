@@ -6,6 +6,7 @@ Nothing is written twice: an awaited method is made from the blocking one, with 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
@@ -41,7 +42,7 @@ def awaited_as(
         call = self._pool.read if reads else self._pool.call
         return make(await call(getattr(self.sync, method.__name__), *args, **keywords), self._pool)
 
-    return call
+    return refused_unawaited(call) if reads else call
 
 
 def awaited(
@@ -51,12 +52,28 @@ def awaited(
     return awaited_as(method, lambda found, _: found, reads=reads)
 
 
+def refused_unawaited(method: Callable[P, Awaited[T]]) -> Callable[P, Awaited[T]]:
+    """A method that reads, whose result cannot be compared before it is awaited: `run.output("ship") == "shipped"` raises.
+
+    Methods that wait or commit give plain coroutines, because some libraries start only those as tasks.
+    """
+
+    @functools.wraps(method)
+    def call(*args: P.args, **keywords: P.kwargs) -> Awaited[T]:
+        kind = type(args[0]).__name__
+        expression = f"{kind.removeprefix('Async').lower()}.{method.__name__}(...)"
+        return Unawaited(method(*args, **keywords), f"{kind}.{method.__name__}", expression)
+
+    return call
+
+
 class Unawaited(Coroutine[Any, Any, T]):
     """What `run.status` of an `AsyncRun` is until it is awaited. Comparing it raises: the result would always be False."""
 
-    def __init__(self, coroutine: Awaited[T], name: str) -> None:
+    def __init__(self, coroutine: Awaited[T], name: str, expression: str) -> None:
         self._coroutine = coroutine
         self._name = name
+        self._expression = expression
 
     def __repr__(self) -> str:
         return f"<{self._name}, not awaited>"
@@ -79,13 +96,15 @@ class Unawaited(Coroutine[Any, Any, T]):
     def __bool__(self) -> bool:
         raise self._refused()
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        # `asyncio.gather` keeps what it is given as keys of a dict. In any other set or dict it would be looked for in vain.
+        if sys._getframe(1).f_globals.get("__name__") == "asyncio.tasks":
+            return id(self)
+        raise self._refused()
 
     def _refused(self) -> TypeError:
         self._coroutine.close()  # the warning that it was never awaited would say the same again
-        return TypeError(
-            f"{self._name} must be awaited before it is compared: `await run.{self._name.rpartition('.')[2]}`"
-        )
+        return TypeError(f"{self._name} must be awaited before it is compared: `await {self._expression}`")
 
 
 class reading(Generic[T]):
@@ -108,4 +127,4 @@ class reading(Generic[T]):
             return self
         awaited = owner._pool.read(self._read, owner.sync)
         setattr(awaited, "__qualname__", self._name)  # noqa: B010  # for the warning when nobody awaits it
-        return Unawaited(awaited, self._name)
+        return Unawaited(awaited, self._name, f"run.{self._name.rpartition('.')[2]}")

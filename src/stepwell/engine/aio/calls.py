@@ -13,7 +13,7 @@ from ...triggers.book import Triggers
 from ..calls import Calls, RunList
 from ..checking import checked_limit
 from ..runs.run import Run, as_run
-from .awaited import Awaited, Wrapper, awaited, awaited_as
+from .awaited import Awaited, Wrapper, awaited, awaited_as, refused_unawaited
 from .pool import Pool
 from .run import AsyncRun, behind
 
@@ -109,6 +109,7 @@ class AsyncCalls(Wrapper[Any]):
         """Wait until a run has ended, or has paused because a person must decide; see `AsyncRun.wait`."""
         return await AsyncRun(as_run(self.sync.parts, behind(run)), self._pool).wait(timeout)
 
+    @refused_unawaited
     async def compare(self, first: AsyncRun | Run | str, second: AsyncRun | Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""
         found: Comparison = await self._pool.read(self.sync.compare, behind(first), behind(second))

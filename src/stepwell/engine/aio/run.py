@@ -15,7 +15,7 @@ from ...history.comparing import Comparison
 from ...history.measuring import RunMetrics
 from ..runs.run import Run
 from ..runs.views import RunProgress
-from .awaited import Awaited, Wrapper, awaited, awaited_as, reading
+from .awaited import Awaited, Wrapper, awaited, awaited_as, reading, refused_unawaited
 
 P = ParamSpec("P")
 Output = TypeVar("Output")
@@ -56,6 +56,7 @@ class AsyncRun(Wrapper[Run]):
         await self.sync._parts.waiting.wait_on_loop(self.id, timeout)
         return self
 
+    @refused_unawaited
     async def diff(self, other: AsyncRun | Run | str) -> Comparison:
         """This run and another side by side; see `Run.diff`."""
         return await self._pool.read(self.sync.diff, behind(other))
@@ -70,10 +71,12 @@ class AsyncRun(Wrapper[Run]):
     async def output(self, node: Callable[..., Output]) -> Output: ...
     @overload
     async def output(self, node: str) -> Any: ...
+    @refused_unawaited
     async def output(self, node: Any) -> Any:
         """The output of one node; see `Run.output`."""
         return await self._pool.read(self.sync.output, node)
 
+    @refused_unawaited
     async def forks(self) -> list[AsyncRun]:
         """The runs that were forked from this one, newest first."""
         return [AsyncRun(run, self._pool) for run in await self._pool.read(self.sync.forks)]
