@@ -58,6 +58,7 @@ RUN: Mapping[str, Callable[[Run, str], Any]] = {
     "repr(run)": lambda run, _: repr(run),
     "run.progress": lambda run, _: run.progress,
     "run.node(name)": lambda run, last: run.node(last),
+    "attempt.ancestry": lambda run, last: run.node(last).attempts[-1].ancestry,
     "run.output(name)": lambda run, last: run.output(last),
     "run.result": lambda run, _: run.result,
     "run.why()": lambda run, _: run.why(),
@@ -86,9 +87,9 @@ WHOLE = {
         "run.checkpoint()",
         "run.checkpoints()",
     ),
-    *("run.export_graph()", "run.show()", "run.diff(itself)", "run.audit()", "run.node(name)"),
+    *("run.export_graph()", "run.show()", "run.diff(itself)", "run.audit()", "attempt.ancestry"),
 }
-"""Their answer is made of the whole run. `run.node` gives the ancestry hash of each attempt, which covers all ancestors."""
+"""Their answer is made of the whole run: an ancestry hash covers all ancestors."""
 
 COMMANDS = {
     "stepwell show": ("show", "r"),

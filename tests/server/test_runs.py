@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from stepwell import Builder, Context, Engine
-from stepwell.core.model import ListLines
+from stepwell.core.model import ListLines, ListNodes
 from stepwell.history.replay.checkpoint import effect_data
 from stepwell.server import paging
 from stepwell.server.serving import Serving
@@ -364,6 +364,36 @@ def test_a_page_of_effects_is_read_alone_with_what_is_large_of_it(tmp_path: Path
     assert sorted(found, key=str) == sorted(json.loads(json.dumps(expected)), key=str)
     if at_once == 100:
         assert found == json.loads(json.dumps(expected))
+
+
+def same(item: int) -> int:
+    return item
+
+
+def test_a_node_is_read_without_its_ancestors_and_its_attempts_have_ancestry_hashes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/chain.db"
+    builder = Builder("chain")
+    for number in range(50):
+        builder.node(f"s{number}", job=same, args={"item": number})
+    with Engine(url) as engine:
+        run = engine.run(builder)
+        expected = run.node("s49").attempts[0].ancestry
+    with running(url) as serving, client(serving) as api:
+        rows = 0
+        read = serving.service.store.read
+
+        def counted(queries: Any) -> Any:
+            nonlocal rows
+            answers = read(queries)
+            nodes = (each for asked, each in zip(queries, answers, strict=True) if isinstance(asked, ListNodes))
+            rows += sum(map(len, nodes))
+            return answers
+
+        serving.service.store.read = counted  # type: ignore[method-assign]
+        node = api.get(f"{RUNS}/{run.id}/nodes/s49").json()
+        assert (node["status"], node["attempts"], rows) == ("COMPLETED", 1, 1)
+        (attempt,) = api.get(f"{RUNS}/{run.id}/nodes/s49/attempts").json()
+        assert attempt == node["attempt_list"][0] | {"ancestry": expected}
 
 
 def test_effects_are_pages_and_tell_what_was_raised(tmp_path: Path) -> None:

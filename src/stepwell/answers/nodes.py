@@ -109,14 +109,19 @@ class AttemptRecord(TypedDict):
     """When it was settled."""
     seconds: float | None
     """The time between."""
-    ancestry: str | None
-    """A hash of its node, its number, and the attempts with which its parents completed; null if it was not computed."""
     config: Any
     """Of a document: the config as its templates were rendered for this attempt."""
     outcome: dict[str, Any]
     """What its handler noted about it, such as the status of an HTTP response."""
     error: ErrorRecord | None
     """Why it did not complete."""
+
+
+class AttemptDetail(AttemptRecord):
+    """One try at a node, and what it depended on."""
+
+    ancestry: str | None
+    """A hash of its node, its number, and the attempts with which its parents completed; null while a parent has not."""
 
 
 class OutputRecord(TypedDict):

@@ -15,6 +15,17 @@ export function ProofTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
     queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/audit", { params: { path: { run_id: run.id } } })),
     enabled: false,
   });
+  // Their ancestry hashes, for which the server reads all ancestors: not part of the node.
+  const attempts = useQuery({
+    queryKey: ["node", run.id, node.id, "attempts"],
+    queryFn: () =>
+      ask(
+        api.GET("/api/v1/runs/{run_id}/nodes/{node}/attempts", {
+          params: { path: { run_id: run.id, node: node.id } },
+        }),
+      ),
+  });
+  const ancestry = new Map(attempts.data?.map((attempt) => [attempt.id, attempt.ancestry]));
   const sound = audit.data && audit.data.problems.length === 0;
   return (
     <div className="space-y-4 p-4 text-xs">
@@ -40,16 +51,19 @@ export function ProofTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
               <dd className="font-mono break-all">{attempt.worker}</dd>
               <dt className="text-ink-3">Ancestry</dt>
               <dd>
-                {attempt.ancestry ? (
-                  <Id text={attempt.ancestry} />
+                {ancestry.get(attempt.id) ? (
+                  <Id text={ancestry.get(attempt.id)!} />
                 ) : (
-                  <span className="text-ink-3">not computed</span>
+                  <span className="text-ink-3">
+                    {attempts.isSuccess ? "a parent has not completed" : "…"}
+                  </span>
                 )}
               </dd>
             </dl>
           </li>
         ))}
       </ol>
+      {attempts.error && <Failure error={attempts.error} className="m-0!" />}
       <dl className="grid grid-cols-[8rem_1fr] gap-y-1">
         <dt className="text-ink-3">Graph of the run</dt>
         <dd>

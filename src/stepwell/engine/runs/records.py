@@ -134,7 +134,7 @@ def _error_record(error: NodeError | None, *, traceback: bool) -> nodes.ErrorRec
 
 def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) -> nodes.NodeDetail:
     """One node. `inline_bytes`: leave out an output that is larger."""
-    (view,) = run.nodes(index, ancestry=True)
+    (view,) = run.nodes(index)
     spec = run.graph.in_order[index]
     return {
         **node_summary(run, view, tracebacks=True),
@@ -149,6 +149,10 @@ def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) 
     }
 
 
+def attempt_detail(attempt: AttemptView) -> nodes.AttemptDetail:
+    return {**attempt_record(attempt), "ancestry": attempt.ancestry}
+
+
 def attempt_record(attempt: AttemptView) -> nodes.AttemptRecord:
     outcome = attempt.outcome
     return {
@@ -159,7 +163,6 @@ def attempt_record(attempt: AttemptView) -> nodes.AttemptRecord:
         "started_at": iso(attempt.row.started_at),
         "ended_at": iso(attempt.row.ended_at),
         "seconds": attempt.seconds,
-        "ancestry": attempt.ancestry,
         "config": outcome.pop("config", None),
         "outcome": outcome,
         "error": _error_record(attempt.error, traceback=True),

@@ -193,12 +193,12 @@ class Run(Controls):
     def nodes(self, *, removed: bool = False) -> list[NodeView]:
         """Every node, in order, with its attempts; with `removed`, also nodes that only earlier versions had."""
         stored = self._stored
-        found = stored.nodes(ancestry=True)
+        found = stored.nodes()
         return [node for node in found if removed or node.row.index not in stored.graph.removed]
 
     def node(self, name: str) -> NodeView:
         """One node, named by id or name, with its attempts."""
-        (view,) = self._stored.nodes(self._index_of(name), ancestry=True)
+        (view,) = self._stored.nodes(self._index_of(name))
         return view
 
     def logs(self, node: str | None = None, attempt: int | None = None) -> list[LogRecord]:

@@ -11,14 +11,13 @@ from ...base.codec import decode
 from ...base.ids import Digest, NodeId
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
-from ...core.graph.order import reachable
-from ...core.kernel.ancestry import STANDING, AncestryHashes
 from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
 from ...core.model.lines import LatestProgress, Progress, latest_progress
 from ...core.store import Store, reader, versions
-from ...errors import NodeNotFound, RunNotFound
+from ...errors import NodeNotFound
 from ...history.measuring import RunMetrics, measure
 from ..code.graphs import Graphs, load_outline
+from .ancestries import Ancestries
 from .overview import Overview, columns_of
 from .views import AttemptView, NodeView, RunProgress
 
@@ -133,45 +132,24 @@ class StoredRun:
         unique = len({specs[index].name for index in last}) == len(last)
         return {specs[index].name if unique else specs[index].id: found.get(index) for index in last}
 
-    def nodes(self, only: int | None = None, *, ancestry: bool = False) -> list[NodeView]:
+    def nodes(self, only: int | None = None) -> list[NodeView]:
         """Every node, or one, with its attempts, in order; also nodes that only earlier versions of the graph had.
 
         All of it is read at one moment. If the run has switched to another graph, `row` and `graph` become those.
         """
-        while True:
-            above = reachable([only], self.graph.parents) if ancestry and only is not None else ()
-            own = None if only is None else (only, *above)
-            run, rows, attempts, lines, journal = self._read(only, own, ancestry=ancestry)
-            same = run.digest == self.row.digest
-            self._follow(run)
-            if same:
-                break
-        known, marks, ranks = {row.index: row for row in rows}, latest_progress(lines), self.graph.ranks
-        hashes = AncestryHashes(self.graph, known, journal) if ancestry else None
+        run_id, own = self.row.id, None if only is None else (only,)
+        rows, attempts, lines = self.read(
+            queries.ListNodes(run_id, limit=_ALL, indexes=own),
+            queries.ListAttempts(run_id, only, limit=_ALL),
+            queries.ListMarks(run_id, own),
+        )
+        marks, ranks, specs = latest_progress(lines), self.graph.ranks, self.graph.in_order
+        hash_of = Ancestries(self.store, run_id, self.load, only).of
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
-        wanted = rows if only is None else [known[only]]
-        ordered = sorted(wanted, key=lambda row: ranks[row.index])
-        specs = self.graph.in_order
-        return [self._view(row, specs[row.index].name, tries.get(row.index, ()), marks, hashes) for row in ordered]
-
-    def _read(self, only: int | None, own: tuple[int, ...] | None, *, ancestry: bool) -> Sequence[Any]:
-        """The run, nodes, attempts, progress marks, and the journal where ancestry hashes depend on it."""
-        run_id = self.row.id
-        asked: list[Query] = [
-            queries.GetRun(run_id),
-            queries.ListNodes(run_id, limit=_ALL, indexes=own),
-            queries.ListAttempts(run_id, only, limit=_ALL),
-            queries.ListMarks(run_id, None if only is None else (only,)),
-        ]
-        found = [*self.store.read(asked), ()]
-        if ancestry and any(node.generation for node in found[1]):
-            history = queries.ListJournal(run_id, limit=_ALL, kinds=STANDING, indexes=own)
-            found = self.store.read([*asked, history])
-        if found[0] is None:
-            raise RunNotFound(run_id, store=self.store.url)
-        return found
+        ordered = sorted(rows, key=lambda row: ranks[row.index])
+        return [_view(row, specs[row.index].name, tries.get(row.index, ()), marks, hash_of) for row in ordered]
 
     def overview(self, limit: int | None = None) -> Overview:
         """All nodes, in columns. With `limit`, of a run with more nodes only those that failed or are at work, this many."""
@@ -185,13 +163,14 @@ class StoredRun:
     def some_nodes(self, indexes: Sequence[int]) -> list[NodeView]:
         """These nodes, with their attempts."""
         found: list[NodeView] = []
+        hash_of = Ancestries(self.store, self.row.id, self.load).of
         for start in range(0, len(indexes), _AT_ONCE):
             some = tuple(indexes[start : start + _AT_ONCE])
             asked = (queries.ListAttempts(self.row.id, index, limit=_ALL) for index in some)
             rows, *attempts = self.store.read([queries.ListNodes(self.row.id, indexes=some), *asked])
             tries = dict(zip(some, attempts, strict=True))
             marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
-            found += [self._view(row, self.outline.name(row.id), tries[row.index], marks) for row in rows]
+            found += [_view(row, self.outline.name(row.id), tries[row.index], marks, hash_of) for row in rows]
         return found
 
     def running_progress(self, limit: int) -> dict[NodeId, Progress]:
@@ -200,8 +179,8 @@ class StoredRun:
         if not rows:
             return {}
         marks = latest_progress(reader.list_marks(self.store, self.row.id, tuple(row.index for row in rows)))
-        views = [self._view(row, row.id, (), marks) for row in rows]
-        return {view.id: view.progress for view in views if view.progress is not None}
+        progress = {row.id: _progress(row, marks) for row in rows}
+        return {node: reported for node, reported in progress.items() if reported is not None}
 
     def read(self, *asked: Query) -> list[Any]:
         """The answers to queries about it, and the run as it was at that moment."""
@@ -253,20 +232,20 @@ class StoredRun:
                 self.__dict__.pop(known, None)
         self.row = row
 
-    @staticmethod
-    def _view(
-        row: NodeRow,
-        name: str,
-        attempts: Iterable[AttemptRow],
-        marks: Mapping[int, LatestProgress],
-        hashes: AncestryHashes | None = None,
-    ) -> NodeView:
-        mark = marks.get(row.index)
-        progress = mark.progress if mark is not None and mark.attempt == row.attempt else None
-        views = tuple(
-            AttemptView(each, None if hashes is None else hashes.of(each.index, each.number)) for each in attempts
-        )
-        return NodeView(row, name, views, progress)
+
+def _view(
+    row: NodeRow,
+    name: str,
+    attempts: Iterable[AttemptRow],
+    marks: Mapping[int, LatestProgress],
+    hash_of: Callable[[int, int], str | None],
+) -> NodeView:
+    return NodeView(row, name, tuple(AttemptView(each, hash_of) for each in attempts), _progress(row, marks))
+
+
+def _progress(row: NodeRow, marks: Mapping[int, LatestProgress]) -> Progress | None:
+    mark = marks.get(row.index)
+    return mark.progress if mark is not None and mark.attempt == row.attempt else None
 
 
 SLACK = 10 * SECOND

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -29,8 +30,7 @@ class AttemptView:
 
     row: AttemptRow
     """As the store has it, for code that builds on it."""
-    ancestry: str | None = None
-    """A hash of its node, its number, and the attempts with which its parents completed."""
+    _hash_of: Callable[[int, int], str | None] = field(compare=False)
 
     def __repr__(self) -> str:
         failed = f" {self.error.type}" if self.error else ""
@@ -70,6 +70,14 @@ class AttemptView:
             return None
         record = decode(self.row.error)
         return NodeError(record["type"], record["message"], record.get("traceback"))
+
+    @property
+    def ancestry(self) -> str | None:
+        """A hash of its node, its number, and the attempts with which its parents completed; None while a parent has not.
+
+        All ancestors are read for it, once for the nodes that were read together.
+        """
+        return self._hash_of(self.row.index, self.row.number)
 
     @property
     def outcome(self) -> dict[str, Any]:

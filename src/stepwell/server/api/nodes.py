@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from ...answers.attempts import AttemptTable
 from ...answers.graphs import GraphRecord
 from ...answers.nodes import (
-    AttemptRecord,
+    AttemptDetail,
     FrozenGraph,
     JournalRecord,
     LinePage,
@@ -36,7 +36,7 @@ from ...engine.runs.log_search import Level, LogSearch, safe_since
 from ...engine.runs.node_list import NodeFilter
 from ...engine.runs.records import (
     INLINE_BYTES,
-    attempt_record,
+    attempt_detail,
     journal_record,
     line_record,
     node_detail,
@@ -115,11 +115,11 @@ def list_inputs(
 
 
 @routes.get("/runs/{run_id}/nodes/{node}/attempts", "read")
-def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptRecord]:
-    """All attempts of a node, the first one first."""
+def list_attempts(run_id: str, node: Node, service: Given) -> list[AttemptDetail]:
+    """All attempts of a node, the first one first, with their ancestry hashes, for which all ancestors are read."""
     run = service.stored(run_id)
-    (view,) = run.nodes(service.index_of(run, node), ancestry=True)
-    return [attempt_record(attempt) for attempt in view.attempts]
+    (view,) = run.nodes(service.index_of(run, node))
+    return [attempt_detail(attempt) for attempt in view.attempts]
 
 
 @routes.get("/runs/{run_id}/attempts", "read", threads="view")
