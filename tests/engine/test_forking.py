@@ -201,6 +201,36 @@ def test_the_same_fork_again_is_the_same_run(origin: tuple[Engine, Run]) -> None
         once.fork(run_id=run.id)
 
 
+def test_a_fork_of_all_is_the_same_while_its_origin_goes_on(open_engine: OpenEngine) -> None:
+    """The first answer was lost: who asks again gets what was shared then."""
+    engine = open_engine()
+    started, go = threading.Event(), threading.Event()
+
+    class Long(Workflow):
+        @step
+        def first(self) -> int:
+            return 1
+
+        @step
+        def second(self, first: int) -> int:
+            started.set()
+            assert go.wait(30)
+            return first + 1
+
+    run = engine.start(Long())
+    assert started.wait(30)
+    once, named = run.fork(idempotency_key="once"), run.fork(run_id="named")
+    go.set()
+    run.wait(30)
+    assert run.fork(idempotency_key="once").id == once.id
+    assert run.fork(run_id="named").id == named.id
+    assert len(run.forks()) == 2
+    with pytest.raises(RunConflict, match="not from where it was asked for"):
+        run.fork(run.row.seq, run_id="named")
+    for fork in (once, named):
+        fork.wait(30).check()
+
+
 def test_a_fork_that_nobody_finished_is_finished_by_who_works(open_engine: OpenEngine) -> None:
     """Its maker died after the first commit: what it left is found by the sweeper."""
     engine = open_engine(workflows=[Trip])

@@ -239,12 +239,13 @@ CHANGES: dict[str, tuple[Callable[[Client], Any], bool]] = {
     "trigger.backfill": (lambda remote: remote.triggers.backfill("daily", int(DAY), int(DAY + 24 * HOURS)), True),
     "trigger.fire with a key": (lambda remote: remote.triggers.fire("daily", key="once"), True),
     "trigger.remove": (lambda remote: remote.triggers.remove("gone"), True),
-    "trigger.fire": (lambda remote: remote.triggers.fire("daily"), False),
+    "trigger.fire": (lambda remote: remote.triggers.fire("daily"), True),
     "pause": (lambda remote: remote.get("paused").pause(), False),
     "resume": (lambda remote: remote.get("resumed").resume(), False),
     "cancel": (lambda remote: remote.get("cancelled").cancel(), False),
     "freeze": (lambda remote: remote.get("frozen").freeze(), False),
-    "fork": (lambda remote: remote.get("forked").fork(at="y"), False),
+    "fork": (lambda remote: remote.get("forked").fork(at="y"), True),
+    "fork with a key": (lambda remote: remote.get("forked").fork(at="y", idempotency_key="fork"), True),
 }
 
 

@@ -215,13 +215,27 @@ class RemoteRequests:
             form = to_frozen(new, row.created_at / SECOND)
             self._transport.ask("PUT", path_of("runs", row.id, "graph", "frozen"), body=form)
 
-    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
+    def fork(
+        self,
+        row: RunRow,
+        arguments: bytes,
+        input: dict[str, Any],
+        *,
+        run_id: str | None,
+        idempotency_key: str | None,
+        of_all: bool,
+    ) -> RunId:
         given = decode(arguments)
         before = given["before"]
-        at = given["seq"] if before is None else self._code.graphs.of(row).order[before]
-        chosen = new_run_id() if run_id is None else run_id
-        made = self._post(row.id, "fork", at=at, run_id=chosen, **({"input": input} if input else {}))
-        return RunId(made["id"])
+        at = None if of_all else given["seq"] if before is None else self._code.graphs.of(row).order[before]
+        # An id of our own makes it safe to ask again when the answer is lost.
+        chosen = run_id if run_id is not None or idempotency_key is not None else new_run_id()
+        wanted: dict[str, Any] = {"at": at, "run_id": chosen, "input": input or None}
+        body = {name: value for name, value in wanted.items() if value is not None}
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        path = path_of("runs", row.id, "fork")
+        record = self._transport.ask("POST", path, body=body, headers=headers, repeatable=True)
+        return RunId(record["id"])
 
     def delete(self, run_id: RunId) -> None:
         self._transport.ask("DELETE", path_of("runs", run_id))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base.clock import SECOND
-from ..triggers.book import STATUS_FIELDS
+from ..triggers.book import STATUS_FIELDS, manual_key
 from ..triggers.definition import Trigger
 from ..triggers.times import moment, time_text
 from .transport import Transport, path_of
@@ -67,8 +67,9 @@ class RemoteTriggers:
         self._transport.ask("DELETE", path_of("triggers", name))
 
     def fire(self, name: str, input: Mapping[str, Any] | None = None, *, key: str | None = None) -> str:
-        asked = {"input": None if input is None else dict(input), "key": key}
-        return str(self._transport.post(path_of("triggers", name, "fire"), asked, repeatable=key is not None)["run"])
+        # A key of our own makes it safe to ask again when the answer is lost.
+        asked = {"input": None if input is None else dict(input), "key": manual_key() if key is None else key}
+        return str(self._transport.post(path_of("triggers", name, "fire"), asked, repeatable=True)["run"])
 
     def backfill(self, name: str, start: int, end: int, *, dry_run: bool = False) -> list[int]:
         asked = {"start": time_text(start), "end": time_text(end), "dry_run": dry_run}

@@ -31,7 +31,16 @@ class RequestPort(Protocol):
 
     def change_graph(self, row: RunRow, new: Graph, purpose: Literal["import", "freeze"]) -> None: ...
 
-    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId: ...
+    def fork(
+        self,
+        row: RunRow,
+        arguments: bytes,
+        input: dict[str, Any],
+        *,
+        run_id: str | None,
+        idempotency_key: str | None,
+        of_all: bool,
+    ) -> RunId: ...
 
     def delete(self, run_id: RunId) -> None: ...
 

@@ -221,7 +221,7 @@ class Triggers:
         now = self._now()
         stored = self._stored(name, TriggerState.decoded(self._row(name).value), now)
         trigger = stored.trigger
-        run_id = f"{name}:{'manual-' + time_ordered() if key is None else checked_key(key)}"
+        run_id = f"{name}:{manual_key() if key is None else checked_key(key)}"
         if input is not None:
             start = Start(run_id, trigger.workflow, dict(input), trigger.priority, tags_of(trigger, now))
         else:
@@ -287,6 +287,11 @@ class Triggers:
 
 
 _TRIES = 100
+
+
+def manual_key() -> str:
+    """The key of a fire for which the caller has none."""
+    return f"manual-{time_ordered()}"
 
 
 def checked_key(text: str) -> str:

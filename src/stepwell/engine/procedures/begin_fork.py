@@ -19,10 +19,10 @@ from .procedure import Commit, Procedure, Read, carry_out
 _LOADING = ("load", "fork")
 
 
-def create_fork(create: Create, entries: Sequence[PutRecord] = ()) -> Procedure[RunId]:
+def create_fork(create: Create, entries: Sequence[PutRecord] = (), *, of_all: bool = False) -> Procedure[RunId]:
     """Create a fork and share what its origin has done, unless somebody else is doing so. Repeating it gives the same run.
 
-    `entries`: what the audit log gets of it.
+    `entries`: what the audit log gets of it. `of_all`: it was asked for with all that the origin has done.
     """
     receipt, *_ = yield Commit([create, *entries])
     if isinstance(receipt, Refused):
@@ -31,7 +31,7 @@ def create_fork(create: Create, entries: Sequence[PutRecord] = ()) -> Procedure[
     arguments = create.fork
     if receipt.existed:
         (row,) = yield Read([GetRun(receipt.run_id)])
-        _check_same(row, create)
+        _check_same(row, create, of_all=of_all)
         arguments = row.fork
     if receipt.loaded < receipt.total:
         yield from load(receipt.run_id, receipt.loaded)
@@ -40,9 +40,9 @@ def create_fork(create: Create, entries: Sequence[PutRecord] = ()) -> Procedure[
     return receipt.run_id
 
 
-def begin_fork(store: Store, create: Create, entries: Sequence[PutRecord] = ()) -> RunId:
+def begin_fork(store: Store, create: Create, entries: Sequence[PutRecord] = (), *, of_all: bool = False) -> RunId:
     """The same, but wait for somebody else who is doing it; if they died, finish it when their lease is over."""
-    run_id = carry_out(store, create_fork(create, entries))
+    run_id = carry_out(store, create_fork(create, entries, of_all=of_all))
     deadline = time.monotonic() + GATE_LEASE / SECOND + 5
     while True:
         row = reader.require_run(store, run_id)
@@ -58,13 +58,14 @@ def begin_fork(store: Store, create: Create, entries: Sequence[PutRecord] = ()) 
     return run_id
 
 
-def _check_same(row: RunRow, create: Create) -> None:
+def _check_same(row: RunRow, create: Create, *, of_all: bool) -> None:
     wanted, found = origin_of(row._replace(fork=create.fork)), origin_of(row)
     if found is None:
         raise RunConflict(f"run {row.id} exists already and is no fork", run_id=row.id)
     assert wanted is not None
-    # While the origin goes on, more may have been done before the node than when the fork was first asked for.
-    same_place = found == (wanted if wanted.before is None else wanted._replace(seq=found.seq))
+    # While the origin goes on, more may have been done by now than when the fork was first asked for.
+    any_seq = of_all or wanted.before is not None
+    same_place = found == (wanted._replace(seq=found.seq) if any_seq else wanted)
     if not same_place:
         raise RunConflict(
             f"run {row.id} exists already: forked from {found}, and not from where it was asked for", run_id=row.id

@@ -187,6 +187,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = ...,
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         reason: str | None = ...,
         dry_run: Literal[False] = ...,
     ) -> Self: ...
@@ -197,6 +198,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = ...,
         run_id: str | None = ...,
+        idempotency_key: str | None = ...,
         reason: str | None = ...,
         dry_run: Literal[True],
     ) -> list[Touched]: ...
@@ -206,6 +208,7 @@ class Controls:
         *,
         input: Mapping[str, Any] | None = None,
         run_id: str | None = None,
+        idempotency_key: str | None = None,
         reason: str | None = None,
         dry_run: bool = False,
     ) -> Self | list[Touched]:
@@ -213,7 +216,7 @@ class Controls:
         before this node and everything below it. A label goes before a node of the same name.
 
         What is shared is not done again; `input` changes the input of the rest, which runs with the code as it is now.
-        `dry_run=True` only lists that rest.
+        The same `run_id`, or the same `idempotency_key`, is the same fork. `dry_run=True` only lists that rest.
 
             again = run.fork("charge", input={"express": True})
         """
@@ -236,7 +239,14 @@ class Controls:
             nodes = {node.index: node.status for node in reader.all_nodes(self._parts.store, self.id)}
             return _touched(graph, {index: (nodes[index], NodeStatus.PENDING) for index in runs})
         with asking(reason):
-            made = self._parts.requests.fork(row, fork_arguments(row, seq, before), changes, run_id)
+            made = self._parts.requests.fork(
+                row,
+                fork_arguments(row, seq, before),
+                changes,
+                run_id=run_id,
+                idempotency_key=idempotency_key,
+                of_all=at is None,
+            )
         return type(self)(self._parts, made)  # type: ignore[call-arg]
 
     @property

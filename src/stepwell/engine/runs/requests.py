@@ -16,6 +16,7 @@ from ...core.store import Store, reader
 from ...errors import DefinitionError, RunConflict
 from ...history.audit_log import noted, withdrawn
 from ..bodies.held import RunFacts
+from ..checking import check_text
 from ..code.code import Code
 from ..code.versions import Versions, unfit
 from ..procedures.begin_fork import begin_fork
@@ -125,21 +126,35 @@ class Requests:
         if news is None and after.digest == row.digest and self._code.graphs.of(row).follows is not None:
             raise RunConflict(f"run {row.id} is {after.status}: its graph cannot be changed", run_id=row.id)
 
-    def fork(self, row: RunRow, arguments: bytes, input: dict[str, Any], run_id: str | None) -> RunId:
-        """Create a fork of a run, share what the run has done, and work on it if this engine works."""
+    def fork(
+        self,
+        row: RunRow,
+        arguments: bytes,
+        input: dict[str, Any],
+        *,
+        run_id: str | None,
+        idempotency_key: str | None,
+        of_all: bool,
+    ) -> RunId:
+        """Create a fork of a run, share what the run has done, and work on it if this engine works.
+
+        The same id or key is the same fork. `of_all`: it is of all that the run has done, even if that is more by now.
+        """
         chosen = new_run_id() if run_id is None else checked_run_id(run_id)
+        if idempotency_key is not None:
+            check_text("idempotency_key", idempotency_key)
         given = kept_input(self._code.input_for(row, input)) if input else row.input
-        own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=None)
+        own = Create.like(row)._replace(run_id=chosen, input=given, timeout=None, idempotency_key=idempotency_key)
         options = self._options_of_fork(row, arguments, input)
         create = own._replace(fork=arguments, origin=row.id)
         entries = noted("fork", "run", chosen, **options)
-        made = begin_fork(self._store, create, entries)
+        made = begin_fork(self._store, create, entries, of_all=of_all)
         self._tell_workers(row)
         if self._works:
             try:
                 self.adopt(made)
             except DefinitionError:
-                if run_id is None:  # its code is not here, and nobody knows of the fork yet
+                if run_id is None and idempotency_key is None:  # its code is not here, and nobody knows of the fork yet
                     self._enact(ask(made, "cancel", grace=0))
                     carry_out(self._store, delete(made, withdrawn(entries)))
                 raise

@@ -10,6 +10,7 @@ from fastapi import Path, Response
 from pydantic import Field, create_model
 
 from ...answers.runs import BulkOutcome, BulkRecord, RunRecord, SteeredRun
+from ...base.ids import checked_run_id, new_run_id
 from ...base.words import iso
 from ...core.model import RUN_VERBS, RunPage, RunRow, RunStatus
 from ...core.store import reader
@@ -22,7 +23,7 @@ from ..problems import HttpProblem, problem_of
 from ..routes import Routes
 from ..service import Given, ServerProcess
 from .nodes import Node
-from .runs import RunFilter, listed
+from .runs import IdempotencyKey, RunFilter, listed
 
 routes = Routes("steering")
 
@@ -67,7 +68,7 @@ class ForkRequest(_options_of("fork")):  # type: ignore[misc]
     """The options of fork."""
 
     run_id: str | None = Field(default=None, max_length=200)
-    """The id of the new run; by default one is made."""
+    """An id of your choice for the new run; the same id is the same run. By default one is made."""
 
 
 class RunOfPreview(Body):
@@ -139,10 +140,21 @@ def reattempt_node(run_id: str, node: Node, service: Given, body: ReattemptOptio
     "run",
     status_code=201,
     response_model=RunRecord,
-    responses={200: {"model": SteeredRun, "description": "With dry_run: the nodes that it would run."}},
+    responses={
+        200: {
+            "model": SteeredRun | RunRecord,
+            "description": "With dry_run: the nodes that it would run. Otherwise it was there: the run.",
+        }
+    },
 )
-def fork_run(run_id: str, service: Given, response: Response, body: ForkRequest | None = None) -> Any:
-    """A new run that begins with what this one has done."""
+def fork_run(
+    run_id: str,
+    service: Given,
+    response: Response,
+    body: ForkRequest | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Any:
+    """A new run that begins with what this one has done. 200: the fork that this key, or this id, has made before."""
     options = (body or ForkRequest()).model_dump()
     run = service.run(run_id)
     if isinstance(options["at"], str) and run._step_of(options["at"]) is None:
@@ -150,7 +162,10 @@ def fork_run(run_id: str, service: Given, response: Response, body: ForkRequest 
     if options["dry_run"]:
         response.status_code = 200
         return _request(service, run_id, "fork", options)
-    fork = run.fork(options["at"], input=options["input"], run_id=options["run_id"])
+    chosen = new_run_id() if options["run_id"] is None else checked_run_id(options["run_id"])
+    known = options["run_id"] is not None and reader.get_run(service.store, chosen) is not None
+    fork = run.fork(options["at"], input=options["input"], run_id=chosen, idempotency_key=idempotency_key)
+    response.status_code = 201 if fork.id == chosen and not known else 200
     response.headers["Location"] = f"/api/v1/runs/{fork.id}"
     return listed(service, fork.row)
 

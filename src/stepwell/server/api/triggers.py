@@ -29,6 +29,7 @@ from ..hooks import start_by
 from ..problems import HttpProblem
 from ..routes import Routes, described_body
 from ..service import Given, ServerProcess
+from .runs import IdempotencyKey
 
 routes = Routes("triggers")
 hooks = Routes("webhooks", prefix="")
@@ -147,9 +148,18 @@ def resume_trigger(name: Name, service: Given) -> TriggerRecord:
     status_code=201,
     responses={200: {"model": FiredRecord, "description": "This key came before: the run that it started then."}},
 )
-def fire_trigger(name: Name, service: Given, response: Response, body: FireRequest | None = None) -> FiredRecord:
-    """Start a run now, whether it is due or not."""
+def fire_trigger(
+    name: Name,
+    service: Given,
+    response: Response,
+    body: FireRequest | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> FiredRecord:
+    """Start a run now, whether it is due or not. The same key, in the header or the body, is the same run."""
     given = body or FireRequest()
+    key = given.key if idempotency_key is None else idempotency_key
+    if given.key not in (None, key):
+        raise InputError("expected one key, in the Idempotency-Key header or in the body: they differ")
     _triggers(service, name)
     is_new = True
 
@@ -158,7 +168,7 @@ def fire_trigger(name: Name, service: Given, response: Response, body: FireReque
         is_new = start_by(service.worker, service.engine, start)
         return is_new
 
-    run_id = Triggers(service.store, begin).fire(name, given.input, key=given.key)
+    run_id = Triggers(service.store, begin).fire(name, given.input, key=key)
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{run_id}"
     return {"run": run_id, "new": is_new}
