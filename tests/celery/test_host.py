@@ -58,6 +58,13 @@ def test_it_works_off_what_there_is_when_a_hint_comes_and_only_then(fleet: Fleet
         assert host.work() == "worked off", "a hint for nothing, or a second copy, is harmless"
 
 
+def test_a_process_can_end_though_nobody_closes_its_host(host: WorkerHost) -> None:
+    assert host._opened.is_set()
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("stepwell")]
+    assert ours, "it has threads"
+    assert [thread.name for thread in ours if not thread.daemon] == []
+
+
 def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
     fleet: Fleet, host: WorkerHost, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -172,16 +179,32 @@ def test_it_looks_now_and_then_and_goes_on_when_a_look_fails(
     assert "test@here: the store is away" in caplog.text
 
 
+def test_between_looks_it_rests(plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has nothing more to do asks for one look, not for looks without end."""
+    looks: list[float] = []
+    monkeypatch.setattr(home, "LOOK_SECONDS", 600.0)
+    monkeypatch.setattr(home.WorkerHost, "_look", lambda host, lookout: looks.append(time.monotonic()))
+    with closing(WorkerHost(plan, "test@here", 1, replaceable=False)) as host:
+        assert host._opened.wait(30)
+        host._look_now.set()
+        eventually(lambda: looks)
+        time.sleep(0.5)
+        assert len(looks) <= 3
+
+
 def test_a_process_that_loses_a_thread_to_a_body_is_replaced(fleet: Fleet, plan: WorkerPlan, tmp_path: Path) -> None:
     go_on = tmp_path / "go_on"
     with closing(WorkerHost(plan, "test@here", 1, replaceable=True)) as host, fleet.engine() as engine:
         assert host._opened.wait(30)
         run = engine.start(work.Overruns(go_on=str(go_on)))
+        others = engine.start(work.naps(str(tmp_path / "ledger"), 12))
         try:
             assert host.work() == "passed on: this process is replaced"
         finally:
             go_on.touch()
         assert run.wait(30).status == "FAILED"
+        assert len(noted(tmp_path / "ledger")) < 12, "it begins nothing more"
+        assert others.status != "COMPLETED"
 
 
 def test_a_worker_in_threads_whose_store_was_flushed_asks_to_end(
@@ -266,9 +289,19 @@ def test_a_store_that_is_away_at_first_is_opened_later(plan: WorkerPlan, tmp_pat
 
 def test_a_process_that_ends_before_its_store_was_there_leaves_nothing(plan: WorkerPlan, tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    host = WorkerHost(
-        replace(plan, url=f"sqlite:///{tmp_path}/never/deeper/runs.db"), "test@here", 1, replaceable=False
-    )
+    plan = replace(plan, url=f"sqlite:///{tmp_path}/never/deeper/runs.db", slice_seconds=25)
+    host = WorkerHost(plan, "test@here", 1, replaceable=False)
     host.close()
+    closed_at = time.monotonic()
     assert host.work() == "passed on: this process is not open"
+    assert time.monotonic() - closed_at < 20, "a hint waits for a store that opens, not for one that is closed"
+    eventually(lambda: set(threading.enumerate()) <= before, "its threads go on", show=threading.enumerate)
+
+
+def test_a_host_that_is_closed_leaves_no_thread(plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even until its next look."""
+    monkeypatch.setattr(home, "LOOK_SECONDS", 600.0)
+    before = set(threading.enumerate())
+    with closing(WorkerHost(plan, "test@here", 1, replaceable=False)) as host:
+        assert host._opened.wait(30)
     eventually(lambda: set(threading.enumerate()) <= before, "its threads go on", show=threading.enumerate)

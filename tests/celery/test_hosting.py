@@ -75,6 +75,15 @@ def test_a_worker_declares_queues_as_those_do_who_send_hints() -> None:
         assert wanted.name in app.amqp.queues.consume_from
 
 
+def test_a_worker_of_another_application_gets_no_queue_of_ours() -> None:
+    shop, other = Celery("shop", broker="memory://"), Celery("other", broker="memory://")
+    install(shop, "memory://")
+    before = {app: dict(app.amqp.queues) for app in (shop, other)}
+    for instance in (SimpleNamespace(app=other), None):
+        signals.celeryd_init.send("other@here", instance=instance)
+    assert {app: dict(app.amqp.queues) for app in (shop, other)} == before
+
+
 @pytest.mark.parametrize(
     ("consumed", "pool", "limit", "hosted"),
     [
@@ -116,6 +125,7 @@ def test_a_worker_hosts_what_its_queues_and_its_pool_say(
     installed._begin(SimpleNamespace(app=Celery("other"), pool_cls=pool_class, hostname="o", concurrency=1))
     assert len(opened) == (1 if hosted or forked else 0), "a worker of another application"
     installed._ends_soon()
+    assert installed.exit_code is None, "no process asked for the end"
     if "stepwell." not in consumed:
         assert "runs no workflows; name one with -Q: stepwell.default" in caplog.text
 
@@ -124,7 +134,7 @@ def test_a_worker_hosts_what_its_queues_and_its_pool_say(
 def test_a_process_that_ends_closes_its_host_before_it_is_gone(ends: Signal) -> None:
     """The lifeline closes it in a thread that nobody waits for."""
     installed = install(Celery("shop", broker="memory://"), "memory://")
-    ends.send(None)
+    assert [error for _, error in ends.send(None) if isinstance(error, Exception)] == [], "it may have no host"
     closed: list[str] = []
     installed.host = SimpleNamespace(close=lambda: closed.append("closed"))  # type: ignore[assignment]
     ends.send(None)
@@ -194,6 +204,7 @@ def test_two_workers_of_one_machine_have_two_names(
         monkeypatch.setattr("os.getpid", lambda pid=pid: pid)
         installed = SimpleNamespace(plan=SimpleNamespace(app=SimpleNamespace(Worker=worker), queues=[]), exit_code=0)
         run_worker(installed, concurrency=1, pool="solo", name=name, log_level="INFO")  # type: ignore[arg-type]
+        assert opened[-1]["without_mingle"], "no other worker is asked what it knows of tasks"
         assert str(opened[-1]["hostname"]).startswith(expected.format(pid=pid))
         assert "%" not in str(opened[-1]["hostname"])
 
