@@ -27,7 +27,7 @@ from .pipelines import pipelines
 from .postgres import postgres
 from .processes import SMALLEST
 from .redis import on_redis
-from .rows import Row, timed
+from .rows import Row, measure, timed
 from .shapes import (
     Diamond,
     ask_recorded,
@@ -210,6 +210,31 @@ def _shared(folder: Path, workers: int) -> tuple[float, list[int]]:
     return 1_000 / seconds, settled
 
 
+def outputs(folder: Path) -> list[Row]:
+    """Jobs of a `Builder` that read the output of their parent by its name."""
+    costs = [*measure("outputs", f"sqlite:///{folder}/outputs.db").values()]
+    ratio = costs[-1] / costs[0]
+    shown = f"{ratio:.2f} x ({', '.join(f'{cost:.0f} us' for cost in costs)} of processor time)"
+    work = "cost a node, chain of 200 -> 10,000 that reads an output by its name"
+    return [Row(work, "grows <= 1.5 x", shown, ratio <= 1.5)]
+
+
+def commands(folder: Path) -> list[Row]:
+    show, show_memory, why, _ = measure("show", f"sqlite:///{folder}/commands.db").values()
+    shown = f"{show:.2f} s of processor time, {show_memory:.0f} MB"
+    return [
+        Row("`stepwell show` of a fan of 100,000", "<= 1 s, <= 150 MB", shown, show <= 1 and show_memory <= 150),
+        Row("`stepwell why` of the same run", "<= 0.5 s", f"{why:.2f} s of processor time", why <= 0.5),
+    ]
+
+
+def memory(folder: Path) -> list[Row]:
+    blocks, size = measure("memory", f"sqlite:///{folder}/memory.db").values()
+    shown = f"{size:.0f} bytes, {blocks:.2f} blocks of Python's"
+    work = "memory that a run of one node by start_many leaves, SQLite's own held at 4 MB"
+    return [Row(work, "<= 100 bytes", shown, size <= 100)]
+
+
 def asynchronous(folder: Path) -> list[Row]:
     overs = []
     with Engine(f"sqlite:///{folder}/async.db") as engine:
@@ -294,6 +319,9 @@ CASES: dict[str, Callable[[Path], list[Row]]] = {
     "fan": fans,
     "growth": growth,
     "diamonds": diamonds,
+    "outputs": outputs,
+    "commands": commands,
+    "memory": memory,
     "sharing": sharing,
     "async": asynchronous,
     "import": importing,

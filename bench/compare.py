@@ -7,10 +7,7 @@ machine does hits both. Both run on the packages of this environment. The exit c
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,12 +24,14 @@ from .floors import bare_commits
 from .one_case import CASES, ON
 from .postgres import bare_commit
 from .redis import bare_calls
+from .rows import HERE, measure
 
-HERE = Path(__file__).parents[1]
 FLOORS = {("sqlite", "chain"): 3.0, ("postgres", "chain"): 5.0, ("redis", "chain"): 5.0}
 """How many times a bare commit or call one of these may take, by store and case."""
-RATIOS = {"fan": 0.8, "diamonds": 0.8, "diamond": 1 / 1.3}
+RATIOS = {"fan": 0.8, "diamonds": 0.8, "diamond": 1 / 1.3, "outputs": 0.8, "show": 0.8, "close": 0.8, "wait": 0.8}
 """The least ratio of before to now, by case."""
+LIMITS = {"memory": 100.0}
+"""The most that it may be now: of what is nearly nothing a ratio says little."""
 
 
 def main() -> int:
@@ -55,21 +54,13 @@ def main() -> int:
         for number, store, case in track(work, "in turn", console=Console(stderr=True)):
             new_url, floor = stores[store]
             checkouts = [asked.old.resolve(), HERE]
-            numbers = {path: _measure(path, case, new_url()) for path in checkouts[:: 1 if number % 2 else -1]}
+            numbers = {path: measure(case, new_url(), path) for path in checkouts[:: 1 if number % 2 else -1]}
             bare = floor() * 1e6
             for label, now in numbers[HERE].items():
                 measured.setdefault((store, case, label), []).append((numbers[checkouts[0]][label], now, bare))
     lines, missed = _table(measured)
     print("\n".join(lines))
     return 1 if missed else 0
-
-
-def _measure(checkout: Path, case: str, url: str) -> dict[str, float]:
-    command = [sys.executable, Path(__file__).with_name("one_case.py"), case, url]
-    environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}"}
-    told = subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.PIPE).stdout
-    numbers: dict[str, float] = json.loads(told)
-    return numbers
 
 
 Measured = dict[tuple[str, str, str], list[tuple[float, float, float]]]
@@ -90,15 +81,24 @@ def _table(measured: Measured) -> tuple[list[str], bool]:
         spread = f"{ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
         unit, _, what = label.partition(" ")
         floors = f"{now / floor:.1f}" if unit == "µs" else ""
-        verdict = ""
-        if (store, case) in FLOORS or case in RATIOS:
-            most, least = FLOORS.get((store, case)), RATIOS.get(case)
-            bar = f"≤ {most:g} x the floor" if most is not None else f"≥ {least:.2g} x before"
-            met = now <= most * floor if most is not None else ratio >= (least or 0)
-            missed, verdict = missed or not met, f"{bar}: {'met' if met else '**not met**'}"
+        bar, met = _judged(store, case, now, floor, ratio)
+        missed = missed or not met
+        verdict = f"{bar}: {'met' if met else '**not met**'}" if bar else ""
         cells = (store, what, f"{_rounded(old)} {unit}", f"{_rounded(now)} {unit}", spread, floors, verdict)
         lines.append(f"| {' | '.join(cells)} |")
     return lines, missed
+
+
+def _judged(store: str, case: str, now: float, floor: float, ratio: float) -> tuple[str, bool]:
+    """The bar, empty if there is none, and whether it is met."""
+    if (store, case) in FLOORS:
+        most = FLOORS[store, case]
+        return f"≤ {most:g} x the floor", now <= most * floor
+    if case in LIMITS:
+        return f"≤ {LIMITS[case]:g}", now <= LIMITS[case]
+    if case in RATIOS:
+        return f"≥ {RATIOS[case]:.2g} x before", ratio >= RATIOS[case]
+    return "", True
 
 
 def _rounded(number: float) -> str:

@@ -49,7 +49,7 @@ def read_parent(ctx: Context) -> int:
 def outputs(engine: Engine, url: str) -> Numbers:
     """Jobs of a `Builder` that read an output by its name: processor time, which others on the machine disturb less."""
     found = {}
-    for nodes in (200, 1_000, 3_000):
+    for nodes in (200, 1_000, 10_000):
         builder = Builder("reading")
         builder.node("node_0", job=one)
         for number in range(1, nodes):

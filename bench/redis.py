@@ -16,7 +16,7 @@ from stepwell.stores.redis.store import RedisStore
 from tests.conformance import ops
 from tests.servers.redis_server import RedisServer
 
-from .rows import Row
+from .rows import Row, measure
 from .shapes import chain, fan
 
 ROUNDS = 3
@@ -36,7 +36,14 @@ def serve(url: str) -> None:
 def on_redis(folder: Path) -> list[Row]:
     server = RedisServer("--auto-aof-rewrite-percentage", "0")
     try:
-        return [*chains(server), *fans(server, folder), *memory(server), *claims(server), *starts(server, folder)]
+        return [
+            *chains(server),
+            *fans(server, folder),
+            *memory(server),
+            *claims(server),
+            *starts(server, folder),
+            *closes(server),
+        ]
     finally:
         server.stop()
 
@@ -143,3 +150,9 @@ def starts(server: RedisServer, folder: Path) -> list[Row]:
         worker.join()
     median = statistics.median(times[10:]) * 1_000
     return [Row("Redis: start to first body elsewhere", "≤ 10 ms median", f"{median:.1f} ms", median <= 10)]
+
+
+def closes(server: RedisServer) -> list[Row]:
+    (microseconds,) = measure("close", f"{server.url}?namespace=closes").values()
+    milliseconds = microseconds / 1_000
+    return [Row("Redis: `engine.close()`", "≤ 20 ms", f"{milliseconds:.1f} ms median", milliseconds <= 20)]
