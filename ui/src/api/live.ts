@@ -5,6 +5,7 @@
 
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { API, api } from "./client";
+import { pace } from "./pace";
 
 export type LiveState = "idle" | "connecting" | "live" | "away" | "signed out";
 
@@ -104,13 +105,13 @@ export const live = new Live();
 
 export const useLiveState = () => useSyncExternalStore(live.watch, () => live.state);
 
-/** Milliseconds between two batches, of which each is a rendering; and what a batch waits for others that come with it. */
+/** Milliseconds between two batches; and what a batch waits for others that come with it. */
 const BATCH = 300;
 const TOGETHER = 20;
 
 /**
- * Receive the events of a stream, in batches: at once where nothing happened before, otherwise thrice a second, so that a busy
- * run, whose numbers are read anew besides, costs no more than ten renderings. `after` is where it begins; null `path`: no stream.
+ * Receive the events of a stream, in batches: at once where nothing happened before, otherwise thrice a second, together with the
+ * answers that come then. `after` is where it begins; null `path`: no stream.
  */
 export function useStream(
   path: string | null,
@@ -126,7 +127,9 @@ export function useStream(
     let waiting: { kind: string; data: unknown }[] = [];
     let timer = 0;
     let last = 0;
+    let isOver = false;
     const flush = () => {
+      if (isOver) return;
       timer = 0;
       last = performance.now();
       const batch = waiting;
@@ -139,11 +142,12 @@ export function useStream(
       place: after === null ? null : String(after),
       receive: (kind, data) => {
         waiting.push({ kind, data });
-        timer ||= window.setTimeout(flush, Math.max(TOGETHER, last + BATCH - performance.now()));
+        timer ||= window.setTimeout(() => pace(flush), Math.max(TOGETHER, last + BATCH - performance.now()));
       },
     });
     return () => {
       stop();
+      isOver = true;
       clearTimeout(timer);
     };
   }, [path, named]);

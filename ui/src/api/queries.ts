@@ -1,7 +1,10 @@
 /** What is asked, under which key it is kept, and for how long. */
 
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { notifyManager, QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiError, api, ask, askAll } from "./client";
+import { pace } from "./pace";
+
+notifyManager.setScheduler(pace);
 
 export const queries = new QueryClient({
   defaultOptions: {

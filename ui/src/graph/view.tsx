@@ -73,6 +73,7 @@ export function GraphView(props: Props) {
   const layer = useRef<HTMLDivElement>(null);
   const theme = useTheme();
   const [shown, setShown] = useState<GraphItem[]>([]);
+  const shownIds = useRef("");
   const scene = useRef<Scene | null>(null);
   const frameTimer = useRef(0);
   const statusOf = useCallback(
@@ -100,11 +101,10 @@ export function GraphView(props: Props) {
               const place = now.layout.places.get(item.key);
               return place && visible(place, at, width, height, MARGIN);
             });
-      setShown((before) =>
-        before.length === items.length && before.every((item, index) => item === items[index])
-          ? before
-          : items,
-      );
+      // Records of the same items come with every answer: only other items are a reason to render.
+      const ids = items.map((item) => item.id).join("\n");
+      if (ids !== shownIds.current) setShown(items);
+      shownIds.current = ids;
     });
     latest.current = camera;
   }, []);

@@ -9,7 +9,7 @@ export const withMod = (key: string) => (isMac ? `⌘${key}` : `Ctrl ${key}`);
 
 const PREFIX_TIME = 900;
 let prefix = "";
-let prefixAt = 0;
+let prefixAt = Number.NEGATIVE_INFINITY;
 
 const writes = (target: EventTarget | null) =>
   target instanceof HTMLElement &&
@@ -35,9 +35,10 @@ export function useKeys(keys: Keys) {
   }, []);
 }
 
-// This listener is the first: what it sets counts for all others that see the same key.
+// This listener is the first: what it sets counts for all others that see the same key. The second key counts from when it was
+// pressed, and not from when a busy page came to it.
 window.addEventListener("keydown", (event) => {
-  prefix = Date.now() - prefixAt < PREFIX_TIME ? "g" : "";
+  prefix = event.timeStamp - prefixAt < PREFIX_TIME ? "g" : "";
   const name = writes(event.target) ? null : keyName(event, isMac);
-  prefixAt = name === "g" && !prefix ? Date.now() : 0;
+  prefixAt = name === "g" && !prefix ? performance.now() : Number.NEGATIVE_INFINITY;
 });

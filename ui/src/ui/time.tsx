@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { pace } from "@/api/pace";
 
 const units: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
@@ -42,7 +43,7 @@ export function useNow(milliseconds: number | null): number {
   useEffect(() => {
     if (milliseconds === null) return;
     setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), milliseconds);
+    const timer = setInterval(() => pace(() => setNow(Date.now())), milliseconds);
     return () => clearInterval(timer);
   }, [milliseconds]);
   return now;
