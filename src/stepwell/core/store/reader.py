@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from typing import Any, NamedTuple, cast
 
 from ...base.ids import Digest, RunId
@@ -211,17 +210,19 @@ def get_columns(store: Store, run_id: str, limit: int = 10_000) -> tuple[RunRow,
     asked = RunId(run_id)
     for _ in range(SETTLED_AFTER):
         row = require_run(store, run_id)
-        nodes = list(_columns(store, GetNodeColumns(asked, limit=limit)))
-        attempts = list(_columns(store, GetAttemptColumns(asked, limit=limit)))
-        if all(page.seq == row.seq for page in (*nodes, *attempts)):
+        moments: set[int] = set()
+        nodes = joined(_columns(store, GetNodeColumns(asked, limit=limit), moments))
+        attempts = joined(_columns(store, GetAttemptColumns(asked, limit=limit), moments))
+        if moments == {row.seq}:
             break
-    return row, joined(nodes), joined(attempts)
+    return row, nodes, attempts
 
 
-def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterator[Any]:
-    """The pages."""
+def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns, moments: set[int]) -> Iterator[Any]:
+    """The pages; adds the moments at which they were read."""
     while True:
         (page,) = store.read([query])
+        moments.add(page.seq)
         yield page
         if page.cursor is None:
             return
@@ -231,13 +232,17 @@ def _columns(store: Store, query: GetNodeColumns | GetAttemptColumns) -> Iterato
 _NUMBERS = frozenset({"indexes", "numbers", "started"})
 
 
-def joined(pages: Sequence[Any]) -> Any:
-    """All pages of columns in one; columns of numbers as arrays, which take a fifth of the memory."""
+def joined(pages: Iterable[Any]) -> Any:
+    """All pages of columns in one; columns of numbers as arrays, which take a fifth of the memory. No page is kept."""
     columns: dict[str, Any] = {}
-    for name in pages[0]._fields[1:-1]:
-        values = chain.from_iterable(getattr(page, name) for page in pages)
-        columns[name] = array("q", values) if name in _NUMBERS else tuple(values)
-    return pages[-1]._replace(**columns)
+    page = None
+    for page in pages:
+        for name in page._fields[1:-1]:
+            values = columns.setdefault(name, array("q") if name in _NUMBERS else [])
+            values.extend(getattr(page, name))
+    assert page is not None
+    whole = {name: values if name in _NUMBERS else tuple(values) for name, values in columns.items()}
+    return page._replace(**whole)
 
 
 def get_outputs(store: Store, run_id: str, indexes: tuple[int, ...] | None = None) -> dict[int, bytes]:
