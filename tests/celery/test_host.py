@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +92,35 @@ def test_it_says_so_when_it_hears_of_nothing_while_there_is_work(
         assert "\nstepwell_workers_idle 0\n" in metrics_text(ServerProcess(engine.store))
     time.sleep(0.6)
     assert not end_asked.is_set()
+
+
+def test_it_is_idle_once_work_was_ready_and_no_hint_came_for_that_long(
+    plan: WorkerPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[float] = []
+    with closing(WorkerHost(replace(plan, idle_seconds=30), "test@here", 1, replaceable=False)) as host:
+        assert host._opened.wait(30)
+        clock = SimpleNamespace(now=1_000.0)
+        monkeypatch.setattr(home, "time", SimpleNamespace(monotonic=lambda: clock.now))
+        host._say_idle = lambda idle: reports.append(clock.now)  # type: ignore[method-assign]
+        host._worked_at = clock.now
+
+        def look(*times: float, ready: bool = True) -> None:
+            for clock.now in times:
+                host._judge(ready)
+
+        look(1_000, 1_029.9)
+        assert reports == []
+        look(1_030)
+        assert reports == [1_030]
+        look(1_059.9, 1_060)  # and again as long after it
+        assert reports.pop() == 1_060
+        look(1_080, ready=False)
+        look(1_090, 1_119.9, 1_120)
+        assert reports.pop() == 1_120
+        host._worked_at = 1_140
+        look(1_160, 1_169.9, 1_170)
+        assert reports == [1_030, 1_170]
 
 
 def test_hints_at_once_are_one_to_it(fleet: Fleet, host: WorkerHost, tmp_path: Path) -> None:
@@ -276,11 +306,16 @@ def test_a_process_can_ask_its_worker_to_end() -> None:
     assert not pipe.end_asked, "it is told once"
 
 
-def test_a_store_that_is_away_at_first_is_opened_later(plan: WorkerPlan, tmp_path: Path) -> None:
+def test_a_store_that_is_away_at_first_is_opened_later(
+    plan: WorkerPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(home, "OPEN_AGAIN_SECONDS", 0.1)
     folder = tmp_path / "later"
     host = WorkerHost(WorkerPlan(plan.app, f"sqlite:///{folder}/deeper/runs.db"), "test@here", 1, replaceable=False)
     try:
         assert not host._opened.wait(0.5)
+        tries = sum("is not open yet" in message for message in caplog.messages)
+        assert 2 <= tries <= 6, "it tries again, and not without a pause"
         folder.mkdir()
         eventually(host._opened.is_set, "it was not opened again")
     finally:

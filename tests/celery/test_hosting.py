@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import signal
 import sys
 import time
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from celery import Celery, signals
@@ -207,6 +210,22 @@ def test_two_workers_of_one_machine_have_two_names(
         assert opened[-1]["without_mingle"], "no other worker is asked what it knows of tasks"
         assert str(opened[-1]["hostname"]).startswith(expected.format(pid=pid))
         assert "%" not in str(opened[-1]["hostname"])
+
+
+@pytest.mark.parametrize(
+    ("log_level", "hidden_below"), [("INFO", "WARNING"), ("error", "WARNING"), ("debug", "NOTSET")]
+)
+def test_what_celery_logs_of_every_hint_is_hidden_but_its_warnings_are_not(
+    log_level: str, hidden_below: str, request: pytest.FixtureRequest
+) -> None:
+    loggers = [logging.getLogger(name) for name in ("celery.worker.strategy", "celery.app.trace")]
+    for logger in loggers:
+        request.addfinalizer(functools.partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.NOTSET)
+    app = SimpleNamespace(Worker=lambda **_: SimpleNamespace(start=lambda: None, exitcode=0))
+    installed: Any = SimpleNamespace(plan=SimpleNamespace(app=app, queues=[]), exit_code=0)
+    run_worker(installed, concurrency=1, pool="solo", name=None, log_level=log_level)
+    assert [logging.getLevelName(logger.level) for logger in loggers] == [hidden_below] * 2
 
 
 @pytest.mark.parametrize("pool", ["celery.concurrency.gevent:TaskPool", "eventlet", "custom"])

@@ -43,6 +43,8 @@ def test_runs_are_worked_off_by_the_processes_of_a_worker_and_nothing_is_left(
         flaky.wait(60).check()
         assert flaky.output("flaky") == 3, "retries come due without anybody else"
         audit(engine.store)  # once all have ended: it reads rows of one run at several moments
+        listened = [key for key in keys(fleet, redis_server)[1] if key.startswith("_kombu.binding.")]
+        assert listened == [], "neither to commands nor to what other workers report"
         assert worker.end() == 0
         assert fleet.workers() == set(), "who drains signs off"
         for run in (*runs, flaky):
@@ -51,6 +53,10 @@ def test_runs_are_worked_off_by_the_processes_of_a_worker_and_nothing_is_left(
     stored, sent = keys(fleet, redis_server)
     assert unnamed(stored, STORE_KEYS) == []
     assert unnamed(sent, BROKER_KEYS) == []
+    of_others = [key for key in sent if "pidbox" in key or "celeryev" in key]
+    assert of_others == [], (
+        "a worker of ours listens to hints, and neither to commands nor to what other workers report"
+    )
     with redis.Redis.from_url(fleet.broker) as broker:
         assert broker.llen("stepwell.default") <= MOST_HINTS
 

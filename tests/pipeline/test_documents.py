@@ -7,6 +7,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stepwell import Engine, Handlers
 from stepwell.define.document.problems import Unreadable
@@ -92,6 +94,19 @@ def test_comments_are_read_over_in_the_json_of_a_pipeline_and_nowhere_else(tmp_p
     assert read_text(text.replace(",]", "]")).data["url"] == "http://a//b"
     with pytest.raises(Unreadable, match="it is not JSON"):
         read_text('{"name": "no pipeline", // here\n "nodes": []}')
+
+
+_COMMENTS = st.one_of(
+    st.text('*/ a"{}[],:\n', max_size=5).filter(lambda text: "*/" not in text).map(lambda text: f"/*{text}*/"),
+    st.text('*/ a"{}[],:', max_size=5).map(lambda text: f"//{text}\n"),
+)
+
+
+@given(st.lists(_COMMENTS | st.just(" "), min_size=7, max_size=7))
+def test_a_comment_is_read_over_wherever_a_blank_may_be(blanks: list[str]) -> None:
+    a, b, c, d, e, f, g = blanks
+    text = f'{a}{{{b}"mode": "pipeline"{c},{d}"nodes":{e}[{f}] }}{g}'
+    assert read_text(text, "json").data == {"mode": "pipeline", "nodes": []}
 
 
 def test_the_examples_give_the_same_in_both_forms(

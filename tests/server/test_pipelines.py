@@ -169,6 +169,18 @@ def test_what_becomes_of_states_is_told_without_waiting_for_the_next_look(
     wait_until(lambda: not any(each.name.startswith("stepwell-look-") for each in threading.enumerate()))
 
 
+def test_who_stops_following_leaves_the_others_their_news(tmp_path: Path) -> None:
+    blog = make_blog(tmp_path / "output")
+    with running(f"sqlite:///{tmp_path}/blog.db", pipelines=[blog]) as serving, client(serving) as api:
+        stays = StateEvents(serving)
+        wait_until(lambda: serving.service.state_feed.streams == 1)
+        with api.stream("GET", f"{BLOG}/events"):
+            wait_until(lambda: serving.service.state_feed.streams == 2)
+        wait_until(lambda: serving.service.state_feed.streams == 1)
+        blog.put("daily/2026-01-15/a.txt", b"words")
+        stays.wait("state", "summary", "stale")
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + SECONDS
     while not condition():

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -76,6 +77,15 @@ def test_webhooks_need_no_token_but_their_secret_and_tell_nothing_to_others(api:
     refused = api.post("/hooks/push", **signed({"number": "seven"}, "d-3"))
     assert refused.status_code == 422
     assert "does not fit" in refused.json()["detail"]
+
+
+def test_a_webhook_of_any_name_is_unknown_on_any_store(server_url: str) -> None:
+    """Also one that a database could not keep."""
+    with running(server_url) as serving, client(serving) as api:
+        for name in (*map(chr, range(0x20)), "a\x00b", "\x7f", "é", "\u2028", "💩", "x" * 5_000, "a b", "{}", "%"):
+            answer = api.post(f"/hooks/{quote(name, safe='')}")
+            assert answer.status_code == 401, (name, answer.text)
+            assert answer.json()["detail"] == "there is no such webhook, or its secret or signature is wrong"
 
 
 def test_who_is_refused_too_often_is_not_listened_to_for_a_while(tmp_path_factory: pytest.TempPathFactory) -> None:

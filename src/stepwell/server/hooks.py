@@ -71,7 +71,7 @@ class Hooks:
 
     def _find(self, name: str) -> tuple[Trigger, TriggerState, Webhook] | None:
         store = self._engine.store
-        row = reader.get_record(store, RECORD, name) if name.isascii() and name.isprintable() else None
+        row = reader.get_record(store, RECORD, name)
         if row is None:
             return None
         state = TriggerState.decoded(row.value)
