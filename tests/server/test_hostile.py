@@ -161,6 +161,18 @@ def test_the_same_asked_many_times_is_read_once_and_answered_within_limits(
     assert api.post("/api/v1/read", json={"queries": [names] * 500}).status_code == 413
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/workflows", {"name": "wrong", "nodes": [{"id": f"n{n}", "handler": "none"} for n in range(150)]}),
+        (START, {f"field_{n}": n for n in range(150)}),
+    ],
+)
+def test_problems_are_listed_up_to_a_hundred(api: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    refused = api.post(path, json=body)
+    assert (refused.status_code, len(refused.json()["problems"])) == (422, 100)
+
+
 def test_records_that_are_no_definitions_are_not_sent(api: httpx.Client) -> None:
     """Hashes of tokens, sessions, and what triggers wait for."""
     for kind in ("token", "session", "trigger", "document", ""):
@@ -211,6 +223,7 @@ def test_answers_are_read_in_slices_and_no_further_than_their_limit(
     monkeypatch.setattr(reading, "answer_to_wire", lambda answer: read_rows.append(rows_of(answer)) or to_wire(answer))
     monkeypatch.setattr(reading, "SLICE", 4)
     monkeypatch.setattr(reading, "SLICE_BYTES", 1_000)
+    monkeypatch.setattr(reading, "MAX_ROWS", 100)  # fewer than the limit of the query, more than there are
     assert [
         api.post("/api/v1/read", json={"queries": asked}).json()["answers"] for asked in (contents, runs)
     ] == answers

@@ -82,9 +82,10 @@ def test_what_is_not_there_is_not_found(api: httpx.Client) -> None:
         answer = api.get(path)
         assert answer.status_code == 404, path
         assert answer.json()["status"] == 404
-    close = api.post("/api/v1/workflows/ad/runs", json={})
-    assert close.status_code == 404
-    assert "did you mean 'add'" in close.json()["detail"]
+    for name in ("ad", "ad@3"):
+        close = api.post(f"/api/v1/workflows/{name}/runs", json={})
+        assert (close.status_code, f"no workflow {name!r} is known here" in close.json()["detail"]) == (404, True)
+        assert "did you mean 'add'" in close.json()["detail"] or "@" in name
     none = api.post("/api/v1/workflows/add@99/runs", json={})
     assert none.status_code == 422
     assert "no version 99" in none.json()["detail"]
