@@ -9,6 +9,7 @@ import httpx
 
 from stepwell.server.access.tokens import create_token
 from tests.cli.conftest import Shop
+from tests.server.gift import SERVED, Gift, left_by_the_class_before
 from tests.server.running import running
 
 QUESTIONS = {
@@ -79,3 +80,14 @@ def test_commands_ask_a_server_and_say_the_same(shop: Shop) -> None:
         assert f"--server {serving.url}" in told
     assert "No such option: --server" in shop("work", "shop", "--server", "http://127.0.0.1:9", code=2).err
     assert "cannot be reached" in shop("ls", "--server", "http://127.0.0.1:9", code=4).err
+
+
+def test_a_run_that_needs_an_input_and_a_retry_is_given_both_through_a_server(shop: Shop) -> None:
+    store = f"sqlite:///{shop.folder}/gift.db"
+    run = left_by_the_class_before(store)
+    with running(store, worker={"workflows": [Gift]}, **SERVED) as serving:
+        assert shop("retry", run, "--input", "ribbons=3", "--server", serving.url).json == 3
+        fork = shop("fork", run, "--at", "pack", "--input", "ribbons=4", "--server", serving.url)
+        assert fork.json == 4
+        shown = shop("show", run, "--json", "--server", serving.url).json
+        assert (shown["status"], shown["input"]) == ("COMPLETED", {"ribbons": 3})

@@ -38,6 +38,7 @@ from stepwell.errors import NotAllowed, ServerError, StoreError
 from stepwell.server.access.tokens import create_token
 from stepwell.server.api import events as server_events
 from stepwell.server.serving import Serving
+from tests.server.gift import SERVED, Gift, left_by_the_class_before
 from tests.server.running import ADD, running
 
 
@@ -140,6 +141,28 @@ def test_a_failed_run_is_retried_forked_and_deleted(engine: Any) -> None:
         engine.get(fork.id)
     with pytest.raises(RunConflict, match="cannot be cancelled"):
         run.cancel()
+
+
+def retried_over_http(url: str, run_id: str, **body: Any) -> None:
+    answer = httpx.post(f"{url}/api/v1/runs/{run_id}/retry", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["status"] != "PAUSED"
+
+
+def retried_by_a_client(url: str, run_id: str, **options: Any) -> None:
+    with Client(url) as client:
+        client.get(run_id).retry(**options)
+
+
+@pytest.mark.parametrize("retry", [retried_over_http, retried_by_a_client])
+def test_a_run_that_needs_an_input_and_a_retry_is_given_both_at_once(tmp_path: Path, retry: Any) -> None:
+    store = f"sqlite:///{tmp_path}/gift.db"
+    run_id = left_by_the_class_before(store)
+    with running(store, worker={"workflows": [Gift]}, **SERVED) as serving, Client(serving.url) as client:
+        retry(serving.url, run_id, input={"ribbons": 3})
+        run = client.get(run_id).wait(30).check()
+        assert (run.input, run.output("pack")) == ({"ribbons": 3}, 3)
+        assert [attempt.status for attempt in run.node("pack").attempts] == ["FAILED", "COMPLETED"]
 
 
 def test_what_is_given_has_the_types_of_python(engine: Any) -> None:

@@ -94,7 +94,7 @@ def _class_of_server(connection: Connection, name: str) -> Mapping[str, Any] | N
 def retry(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no_wait: bool) -> None:
     with connection.store() as store:
         row = find_run(store, text)
-        given = _changes(connection.engine(store), row, inputs) if inputs else {}
+        given = _changes(connection, connection.engine(store), row, inputs) if inputs else {}
     _go_on(
         connection, lambda engine: engine.get(row.id).retry(accept=accept, input=given), run_id=row.id, wait=not no_wait
     )
@@ -120,7 +120,7 @@ def fork(
         engine = connection.engine(store)
         run = engine.get(row.id)
         where = find_fork_point(run, at)
-        changes = _changes(engine, row, inputs) if inputs else {}
+        changes = _changes(connection, engine, row, inputs) if inputs else {}
 
     def begin(engine: Engine | Client) -> Run:
         made = engine.get(row.id).fork(where, input=changes, run_id=run_id)
@@ -132,11 +132,14 @@ def fork(
     _go_on(connection, begin, run_id=None, wait=not no_wait, status="{}")
 
 
-def _changes(engine: Engine | Client, row: RunRow, inputs: Pairs) -> dict[str, Any]:
+def _changes(connection: Connection, engine: Engine | Client, row: RunRow, inputs: Pairs) -> dict[str, Any]:
     """The input values that `--input` changes."""
     source = engine.parts.code.graphs.of(row).source
     if source is not None:
         return typed_input(source.input, inputs, None)
+    schema = _class_of_server(connection, row.workflow)
+    if schema is not None:
+        return typed_input(schema, inputs, None)
     return changed_input(row.id, engine.parts.code.target_of(row), inputs)
 
 
@@ -145,7 +148,7 @@ def resume(connection: Connection, text: str, *, inputs: Pairs, accept: bool, no
     """Un-pause a paused run, and work on any that has not ended."""
     with connection.store() as store:
         row = find_run(store, text)
-        given = _changes(connection.engine(store), row, inputs) if inputs else {}
+        given = _changes(connection, connection.engine(store), row, inputs) if inputs else {}
     if row.status.terminal:
         raise RunConflict(f"run {row.id} is {row.status}: there is nothing to resume", run_id=row.id)
     if no_wait and not row.status.paused and not given:
