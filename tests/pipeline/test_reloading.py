@@ -88,6 +88,35 @@ def test_new_code_is_used_as_soon_as_it_is_written(tmp_path: Path, form: str) ->
     assert "Traceback" not in said.read_text()
 
 
+def test_a_document_is_loaded_again_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "document.yaml").write_text(DOCUMENT)
+    (tmp_path / "stepwell.toml").write_text("handlers = ['helper']")
+    (tmp_path / "helper.py").write_text(HANDLER.format(how="upper"))
+    write(tmp_path / "root", "in/a", "Text")
+    said, made, more = tmp_path / "said", tmp_path / "root/out/a", tmp_path / "root/more/a"
+    with said.open("w") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "stepwell", "pipeline", "watch", "-p", "document.yaml"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            stderr=errors,
+            text=True,
+        )
+    try:
+        wait_for(lambda: "watching" in said.read_text() and made.exists(), process)
+        (tmp_path / "document.yaml").write_text(DOCUMENT.replace("nodes:", "nodes: what"))
+        wait_for(lambda: "document.yaml" in said.read_text().partition("watching")[2], process)
+        (tmp_path / "document.yaml").write_text(DOCUMENT.replace('"out/', '"more/'))
+        wait_for(more.exists, process)
+        assert more.read_text() == "TEXT"
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in said.read_text()
+
+
 def test_what_was_written_and_not_loaded_is_never_taken_for_what_ran(
     tmp_path: Path, root: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
