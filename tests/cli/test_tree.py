@@ -29,7 +29,7 @@ def graph_of(**parents: str) -> Graph:
 def attempt(index: int, start: float, end: float | None, status: AttemptStatus, number: int = 1) -> AttemptView:
     ended = None if end is None else int(end * SECOND)
     row = AttemptRow(f"c.{number}", index, number, status, "w", int(start * SECOND), ended, None, None, None)
-    return AttemptView(row, lambda *_: None)
+    return AttemptView(row, lambda *_: None, lambda *_: None)
 
 
 def nodes_of(

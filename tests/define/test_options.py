@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stepwell.core.graph import NodeSpec, Retry
+from stepwell.core.graph import Graph, NodeSpec, Retry
 from stepwell.define import Workflow, step, task
 from stepwell.errors import DefinitionError, GraphError
 from tests.define.lines import place
@@ -39,11 +39,30 @@ def test_side_effects_reach_the_spec_and_at_their_default_change_no_digest() -> 
         def ship(self) -> None: ...
 
     class AttemptOutput(Workflow):
-        @step(side_effects="opaque", idempotency_key=lambda self: "key")
+        @step(side_effects="opaque")
         def ship(self) -> None: ...
 
     assert [spec.side_effects for spec in Order.workflow_graph()] == ["pure", "recordable", "opaque"]
     assert Plain.workflow_graph().digest == AttemptOutput.workflow_graph().digest
+
+
+def test_the_graph_says_which_nodes_make_their_own_idempotency_keys() -> None:
+    """So who has no code knows that such a key is not the one that the engine makes. What the function says is not in it."""
+
+    class First(Workflow):
+        @step(idempotency_key=lambda self: "key")
+        def charge(self) -> None: ...
+        @step
+        def ship(self) -> None: ...
+
+    class Second(Workflow):
+        @step(idempotency_key=lambda self: "another")
+        def charge(self) -> None: ...
+        @step(idempotency_key=None)
+        def ship(self) -> None: ...
+
+    assert [spec.own_key for spec in Graph.load(First.workflow_graph().document)] == [True, False]
+    assert First.workflow_graph().digest == Second.workflow_graph().digest
 
 
 def test_where_a_body_runs_follows_from_how_it_is_written() -> None:

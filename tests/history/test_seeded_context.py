@@ -159,11 +159,20 @@ def test_a_key_that_is_no_text_fails_the_node(engine: Engine, key: Any) -> None:
     assert f"the idempotency_key of node 'charge' gave {key!r}: expected a text that is not empty" in error.message
 
 
-def test_a_key_is_not_part_of_the_graph() -> None:
-    class Plain(Workflow, name="Broken"):
+def test_what_makes_a_key_is_not_part_of_the_graph() -> None:
+    """That a function makes it is: without the code nobody could tell whose key it is."""
+
+    class Other(Workflow):
+        key: Any
+
+        @step(idempotency_key=lambda self: "another")
+        def charge(self) -> None: ...
+
+    class Plain(Workflow):
         key: Any
 
         @step
         def charge(self) -> None: ...
 
-    assert Plain.workflow_graph().digest == Broken.workflow_graph().digest
+    assert Other.workflow_graph().digest == Broken.workflow_graph().digest
+    assert Plain.workflow_graph().digest != Broken.workflow_graph().digest

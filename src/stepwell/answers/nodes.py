@@ -109,6 +109,9 @@ class AttemptRecord(TypedDict):
     """When it was settled."""
     seconds: float | None
     """The time between."""
+    idempotency_key: str | None
+    """What `ctx.idempotency_key` gave its body; null if a function of the node made it, and of an attempt that a fork
+    shares with the run in which it was made."""
     config: Any
     """Of a document: the config as its templates were rendered for this attempt."""
     outcome: dict[str, Any]
@@ -158,6 +161,10 @@ class NodeDetail(NodeSummary):
     """The length of the longest path to it from a node without parents."""
     config: dict[str, Any]
     """Its arguments; of a document, the config as it is written."""
+    idempotency_key: str | None
+    """What `ctx.idempotency_key` gives its body now; null if a function of the node makes it."""
+    own_idempotency_key: bool
+    """Whether a function of the node makes its key, `idempotency_key=`. Only attempts call it, so the key is not known here."""
     attempt_list: list[AttemptRecord]
     """Its attempts, the first one first."""
     output: OutputRecord | None

@@ -47,6 +47,18 @@ def _80_random_bits() -> str:
     return digits[:20]
 
 
+def idempotency_key(run_id: RunId, node: str, generation: int, own: str | None = None) -> str:
+    """What services are given to recognise another attempt at a node: the same for all until a completion is superseded.
+
+    `node` is the first id that the node had; `own` is what a function of the node has made instead.
+
+    >>> idempotency_key(RunId("order-7"), "charge", 0), idempotency_key(RunId("order-7"), "charge", 1)
+    ('order-7:charge', 'order-7:charge:1')
+    """
+    key = own or f"{run_id}:{node}"
+    return f"{key}:{generation}" if generation else key
+
+
 def new_run_id() -> RunId:
     return RunId(time_ordered())
 

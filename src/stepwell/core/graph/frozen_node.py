@@ -155,6 +155,7 @@ FIELDS: Mapping[str, Check] = {
     "kind": _text,
     "body": _text,
     "templated": _is("true or false", lambda value: isinstance(value, bool)),
+    "own_key": _is("true or false", lambda value: isinstance(value, bool)),
     **{option.name: _is(option.expected, option.fits) for option in NODE_OPTIONS if option.name in NodeSpec._fields},
     "retry": _retry,
     "was": _names,

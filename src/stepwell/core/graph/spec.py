@@ -217,6 +217,8 @@ class NodeSpec(NamedTuple):
     """Its args hold templates, as in a document. They are rendered before the body begins, with the outputs it `needs`."""
     transaction: bool = False
     """Its body gets `ctx.db`, a transaction on the server of the store, with which its completion is committed."""
+    own_key: bool = False
+    """A function of its method, `idempotency_key=`, makes what `ctx.idempotency_key` gives."""
 
     @property
     def lane(self) -> Lane:

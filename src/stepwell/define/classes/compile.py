@@ -194,6 +194,7 @@ def _specs(
                 args=NO_ARGS,
                 needs=_needs(node, function, depends, inputs, report, has_state=has_state),
                 kind=node.declaration.kind,
+                own_key=node.declaration.options.idempotency_key is not None,
                 **node.declaration.options.under(defaults).of_spec(inspect.iscoroutinefunction(function)),
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...base.ids import NodeId, RunId
+from ...base.ids import NodeId, RunId, idempotency_key
 from ...define import check_unchanged
 from ...define.code.invoke import copied_values
 from ...errors import DefinitionError, InputError, StateError, Stopped
@@ -85,8 +85,7 @@ class Context(Repeatable):
         `@step(idempotency_key=lambda self: f"order-{self.order_id}")`.
         """
         info = self._host.info
-        key = self._key or f"{info.run_id}:{info.identity}"
-        return f"{key}:{info.generation}" if info.generation else key
+        return idempotency_key(info.run_id, info.identity, info.generation, self._key)
 
     def _use_key(self, key: object) -> None:
         """Use the key that the node declares."""

@@ -135,7 +135,7 @@ def _error_record(error: NodeError | None, *, traceback: bool) -> nodes.ErrorRec
 def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) -> nodes.NodeDetail:
     """One node. `inline_bytes`: leave out an output that is larger."""
     (view,) = run.nodes(index)
-    spec = run.graph.in_order[index]
+    spec, keys = run.graph.in_order[index], run.idempotency_keys
     return {
         **node_summary(run, view, tracebacks=True),
         "run": run.row.id,
@@ -144,6 +144,8 @@ def node_detail(run: StoredRun, index: int, *, inline_bytes: int | None = None) 
         "depends_on": [*spec.depends_on],
         "level": run.graph.level(spec.id),
         "config": dict(spec.args),
+        "idempotency_key": keys.of_node(index, view.row.generation),
+        "own_idempotency_key": keys.is_own(index),
         "attempt_list": [attempt_record(attempt) for attempt in view.attempts],
         "output": next(iter(output_records(run, (index,), inline_bytes=inline_bytes)), None),
     }
@@ -163,6 +165,7 @@ def attempt_record(attempt: AttemptView) -> nodes.AttemptRecord:
         "started_at": iso(attempt.row.started_at),
         "ended_at": iso(attempt.row.ended_at),
         "seconds": attempt.seconds,
+        "idempotency_key": attempt.idempotency_key,
         "config": outcome.pop("config", None),
         "outcome": outcome,
         "error": _error_record(attempt.error, traceback=True),

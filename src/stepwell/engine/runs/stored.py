@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.clock import SECOND
 from ...base.codec import decode
 from ...base.ids import Digest, NodeId
 from ...base.words import shown
 from ...core.graph import Graph, NodeSpec, Outline
-from ...core.model import AttemptColumns, AttemptRow, NodeColumns, NodeRow, NodeStatus, Query, RunRow, queries
+from ...core.model import (
+    AttemptColumns,
+    AttemptRow,
+    AttemptStatus,
+    NodeColumns,
+    NodeRow,
+    NodeStatus,
+    Query,
+    RunRow,
+    queries,
+)
 from ...core.model.lines import LatestProgress, Progress, latest_progress
 from ...core.store import Store, reader, versions
 from ...errors import NodeNotFound
 from ...history.measuring import RunMetrics, measure
 from ..code.graphs import Graphs, load_outline
 from .ancestries import Ancestries
+from .idempotency_keys import IdempotencyKeys
 from .overview import Overview, columns_of
 from .views import AttemptView, NodeView, RunProgress
 
@@ -144,12 +155,12 @@ class StoredRun:
             queries.ListMarks(run_id, own),
         )
         marks, ranks, specs = latest_progress(lines), self.graph.ranks, self.graph.in_order
-        hash_of = Ancestries(self.store, run_id, self.load, only).of
+        asked_later = self._asked_later(only)
         tries: dict[int, list[AttemptRow]] = {}
         for attempt in attempts:
             tries.setdefault(attempt.index, []).append(attempt)
         ordered = sorted(rows, key=lambda row: ranks[row.index])
-        return [_view(row, specs[row.index].name, tries.get(row.index, ()), marks, hash_of) for row in ordered]
+        return [_view(row, specs[row.index].name, tries.get(row.index, ()), marks, asked_later) for row in ordered]
 
     def overview(self, limit: int | None = None) -> Overview:
         """All nodes, in columns. With `limit`, of a run with more nodes only those that failed or are at work, this many."""
@@ -163,15 +174,24 @@ class StoredRun:
     def some_nodes(self, indexes: Sequence[int]) -> list[NodeView]:
         """These nodes, with their attempts."""
         found: list[NodeView] = []
-        hash_of = Ancestries(self.store, self.row.id, self.load).of
+        asked_later = self._asked_later()
         for start in range(0, len(indexes), _AT_ONCE):
             some = tuple(indexes[start : start + _AT_ONCE])
             asked = (queries.ListAttempts(self.row.id, index, limit=_ALL) for index in some)
             rows, *attempts = self.store.read([queries.ListNodes(self.row.id, indexes=some), *asked])
             tries = dict(zip(some, attempts, strict=True))
             marks = latest_progress(reader.list_marks(self.store, self.row.id, some))
-            found += [_view(row, self.outline.name(row.id), tries[row.index], marks, hash_of) for row in rows]
+            found += [_view(row, self.outline.name(row.id), tries[row.index], marks, asked_later) for row in rows]
         return found
+
+    @property
+    def idempotency_keys(self) -> IdempotencyKeys:
+        """What `ctx.idempotency_key` gives its nodes."""
+        return IdempotencyKeys(self.store, self.row, self.load)
+
+    def _asked_later(self, only: int | None = None) -> _AskedLater:
+        ancestries = Ancestries(self.store, self.row.id, self.load, only)
+        return _AskedLater(ancestries.of, self.idempotency_keys.of_attempt)
 
     def running_progress(self, limit: int) -> dict[NodeId, Progress]:
         """How far RUNNING nodes are, at most so many, of those whose attempts have reported it."""
@@ -233,14 +253,26 @@ class StoredRun:
         self.row = row
 
 
+class _AskedLater(NamedTuple):
+    """What views of attempts read when they are asked for it."""
+
+    hash_of: Callable[[int, int], str | None]
+    key_of: Callable[[AttemptRow, int], str | None]
+
+
 def _view(
     row: NodeRow,
     name: str,
     attempts: Iterable[AttemptRow],
     marks: Mapping[int, LatestProgress],
-    hash_of: Callable[[int, int], str | None],
+    asked_later: _AskedLater,
 ) -> NodeView:
-    return NodeView(row, name, tuple(AttemptView(each, hash_of) for each in attempts), _progress(row, marks))
+    views: list[AttemptView] = []
+    generation = 0
+    for attempt in attempts:
+        views.append(AttemptView(attempt, *asked_later, generation))
+        generation += attempt.status is AttemptStatus.SUPERSEDED
+    return NodeView(row, name, tuple(views), _progress(row, marks))
 
 
 def _progress(row: NodeRow, marks: Mapping[int, LatestProgress]) -> Progress | None:

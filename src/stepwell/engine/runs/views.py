@@ -31,6 +31,9 @@ class AttemptView:
     row: AttemptRow
     """As the store has it, for code that builds on it."""
     _hash_of: Callable[[int, int], str | None] = field(compare=False)
+    _key_of: Callable[[AttemptRow, int], str | None] = field(compare=False)
+    _generation: int = 0
+    """How many completions of its node had been superseded before it."""
 
     def __repr__(self) -> str:
         failed = f" {self.error.type}" if self.error else ""
@@ -78,6 +81,13 @@ class AttemptView:
         All ancestors are read for it, once for the nodes that were read together.
         """
         return self._hash_of(self.row.index, self.row.number)
+
+    @property
+    def idempotency_key(self) -> str | None:
+        """What `ctx.idempotency_key` gave its body; None if a function of the node made it, `idempotency_key=`, or if this is
+        an attempt of another run, which a fork shares.
+        """
+        return self._key_of(self.row, self._generation)
 
     @property
     def outcome(self) -> dict[str, Any]:
