@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,59 @@ def test_the_stream_of_all_runs_takes_it_too_but_for_the_status(api: httpx.Clien
                 if data["status"] == "COMPLETED":
                     break
     assert set(told) == {"live-2"}
+
+
+def told_until(api: httpx.Client, asked: dict[str, str], start: Callable[[], str]) -> list[tuple[str, str, str | None]]:
+    """What a stream tells until the run that `start` gives has ended: runs, their statuses and errors."""
+    with api.stream("GET", "/api/v1/events", params=asked) as stream:
+        lines, told = events_of(stream.iter_lines()), []
+        last = start()
+        for kind, _, data in lines:
+            if kind == "run":
+                told.append((data["id"], data["status"], data["error"]))
+                if data["id"] == last and data["status"] in ("COMPLETED", "FAILED"):
+                    return told
+    raise AssertionError(told)
+
+
+def test_the_stream_of_all_runs_tells_of_the_forks_of_one_run(api: httpx.Client) -> None:
+    def start() -> str:
+        for origin in ("one", "two"):
+            made = api.post(f"{RUNS}/{origin}/fork", json={"at": "y", "run_id": f"{origin}-live"})
+            assert made.status_code == 201
+            ended(api, f"{origin}-live")
+        assert api.post(f"{RUNS}/two/fork", json={"at": "x", "run_id": "two-last"}).status_code == 201
+        return "two-last"
+
+    assert {run for run, _, _ in told_until(api, {"fork_of": "two"}, start)} == {"two-live", "two-last"}
+
+
+def test_the_stream_of_all_runs_tells_of_the_runs_that_fail_with_one_error(api: httpx.Client) -> None:
+    assert api.post("/api/v1/workflows", json=FAILING).status_code in (200, 201)
+    slips = {
+        "name": "slipping",
+        "nodes": [{"id": "bad", "handler": "transform", "config": {"template": "{{ 1 / input.b }}"}}],
+    }
+    assert api.post("/api/v1/workflows", json=slips).status_code == 201
+
+    def fail(workflow: str, run: str, b: Any) -> str:
+        body = {"input": {"b": b}, "run_id": run}
+        assert api.post(f"/api/v1/workflows/{workflow}/runs", json=body).status_code == 201
+        return str(ended(api, run, "FAILED")["error"])
+
+    error, other = fail("failing", "failed-1", {}), fail("slipping", "failed-2", 0)
+    assert error != other
+
+    def start() -> str:
+        api.post("/api/v1/workflows/add/runs", json={"input": {"a": 1}, "run_id": "completes"})
+        ended(api, "completes")
+        fail("slipping", "failed-3", 0)
+        fail("failing", "failed-4", {})
+        return "failed-4"
+
+    told = told_until(api, {"error": error}, start)
+    assert {run for run, _, _ in told} - {"failed-1"} == {"failed-4"}, "failed-1 may be told first: it has just ended"
+    assert {error for _, _, error in told} == {error}
 
 
 FAILING = {

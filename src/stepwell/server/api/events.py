@@ -178,7 +178,8 @@ async def follow_all(
 ) -> EventStream:
     """How runs stand, whenever that changes: all that fit, without a gap. The same may be told twice; runs have no order among
     each other. First come all runs that have not ended. Of the filter, `status` counts for nothing here, so that one hears of
-    a run that no longer has it.
+    a run that no longer has it. A run loses its `error` when its failed nodes are asked for again, which a stream of one
+    `error` does not tell.
 
     `reset`: too much has happened since the client left off; list the runs anew.
     """
