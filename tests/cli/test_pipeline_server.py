@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from stepwell import Pipeline
 from stepwell.cli.commands import pipeline as commands
 from stepwell.cli.connect import Connection
 from stepwell.cli.exits import code_for
+from stepwell.client import pipelines
 from stepwell.client.transport import Transport
 from stepwell.errors import InputError, NotAllowed, PipelineBusy
 from stepwell.server.access.tokens import create_token
@@ -76,8 +78,8 @@ class Asked:
 
 @pytest.fixture
 def asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Asked]:
-    pipelines: list[Pipeline] = commands.find_pipelines(Connection(None), None)
-    with running(f"sqlite:///{folder}/engine.db", worker={}, pipelines=pipelines) as serving:
+    served: list[Pipeline] = commands.find_pipelines(Connection(None), None)
+    with running(f"sqlite:///{folder}/engine.db", worker={}, pipelines=served) as serving:
         asked = Asked(serving, capsys)
         yield asked
         if asked.place.transport is not None:
@@ -149,9 +151,22 @@ def test_a_scan_waits_for_the_one_that_is_running(folder: Path, asked: Asked, mo
         return post(self, path, *args, **options)
 
     monkeypatch.setattr(Transport, "post", refused)
+    monkeypatch.setattr(pipelines, "LOOK_SECONDS", (0.001,))  # the scan takes longer than all of them
     assert "1 produced" in asked("build", (), server=True, **BUILD)
     assert next(busy, None) is None
     assert code_for(PipelineBusy("", pipeline="up")) == 6
+
+
+def test_the_progress_of_a_scan_is_reported_as_that_of_a_build(
+    folder: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "LOOK_SECONDS", (0.01,))
+    write(folder / "root", "in/a.txt", "hello")
+    with closing(Transport(asked.serving.url, None)) as transport:
+        (pipeline,) = pipelines.remote_pipelines(transport, ["up"])
+        reports: list[Mapping[str, int]] = []
+        pipeline.build(progress=reports.append)
+    assert reports[-1] == {"done": 1, "failed": 0, "running": 0, "ready": 0}
 
 
 def test_a_token_is_needed_where_there_are_some(folder: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

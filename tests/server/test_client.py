@@ -31,6 +31,7 @@ from stepwell import (
     Workflow,
     step,
 )
+from stepwell.base.clock import SECOND
 from stepwell.cli.commands import run as commands
 from stepwell.cli.connect import Connection
 from stepwell.client import events as client_events
@@ -69,6 +70,10 @@ class Dated(Workflow):
 def slow() -> str:
     time.sleep(0.3)
     return "done"
+
+
+def nap() -> None:
+    time.sleep(0.05)
 
 
 def wait_for_stop(ctx: Any) -> None:
@@ -342,6 +347,34 @@ def test_who_waits_for_a_quiet_run_is_told_in_time(tmp_path: Path, monkeypatch: 
         run = client.start(Document(ADD), input={"a": 1})  # nobody works
         with pytest.raises(RunStillActive):
             run.wait(0.5)
+        requests = serving.service.requests
+        assert requests is not None
+        before = requests.counts.total()
+        with pytest.raises(RunStillActive):
+            run.wait(0.15)
+        assert requests.counts.total() - before <= 3, "a short wait asks at its beginning and at its end"
+
+
+def test_who_waits_for_a_run_reads_it_when_it_may_have_ended_and_not_for_each_node(serving: Serving) -> None:
+    chain = Builder("chain")
+    for number in range(8):
+        chain.node(f"n{number}", job="tests.server.test_client:nap", depends_on=[f"n{number - 1}"] if number else [])
+    with Client(serving.url) as client:
+        run = client.start(chain)
+        requests = serving.service.requests
+        assert requests is not None
+        before = requests.counts.total()
+        assert run.wait(30).status is RunStatus.COMPLETED
+        assert requests.counts.total() - before <= 8
+
+
+def test_the_time_of_a_client_is_that_of_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the clock of the client's machine says, from the first question on."""
+    with running(f"sqlite:///{tmp_path}/ahead.db") as serving, Client(serving.url) as client:
+        store = serving.service.store
+        monkeypatch.setattr(store, "now", lambda: time.time_ns() // 1_000 + 3_600 * SECOND)
+        now = client.parts.store.now()
+        assert abs(store.now() - now) < 60 * SECOND
 
 
 class Scripted:
@@ -363,10 +396,11 @@ class Scripted:
 
 
 def test_a_stream_is_followed_for_as_long_as_is_said() -> None:
-    transport: Any = Scripted(["event: journal", "id: 1", 'data: {"seq": 1}', ""])
-    assert next(client_events.follow(transport, "path", None, seconds=60)) == ("journal", "1", {"seq": 1})
-    assert list(client_events.follow(transport, "path", None, seconds=0)) == []
-    assert transport.lasts == [None]
+    for seconds in (60, 0.9):
+        transport: Any = Scripted(["event: journal", "id: 1", 'data: {"seq": 1}', ""])
+        assert next(client_events.follow(transport, "path", None, seconds=seconds)) == ("journal", "1", {"seq": 1})
+        assert list(client_events.follow(transport, "path", None, seconds=0)) == []
+        assert transport.lasts == [None]
 
 
 def test_a_stream_that_was_quiet_for_long_goes_on_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:

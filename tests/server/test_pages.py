@@ -1,4 +1,4 @@
-"""Lists that come in pages: whatever the size, the pages joined are the whole list, and the last one says that it is the last."""
+"""Lists that come in pages: joined, pages of any size are the whole list, and the last one says that it is the last."""
 
 from __future__ import annotations
 

@@ -315,6 +315,8 @@ def test_a_trigger_of_a_client_is_that_of_an_engine(open_server: Serving) -> Non
                 assert getattr(asked, name) == getattr(own, name), name
             assert asked.next_fires(3) == own.next_fires(3)
             assert len(asked.to_dict(2)["next"]) == 2
+        many = remote.triggers.get("same", 9)
+        assert [len(many.to_dict(*count)["next"]) for count in ((), (7,))] == [5, 7]
         assert [each["version"] for each in remote.triggers.versions("same")] == [1, 2]
         times = remote.triggers.backfill("same", int(DAY), int(DAY + 48 * HOURS), dry_run=True)
         assert times == [int(DAY + hours * HOURS) for hours in (7, 31)]
