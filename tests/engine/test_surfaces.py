@@ -69,7 +69,7 @@ attempt check checkpoint db effect idempotency_key input node_id node_name now o
 progress random replaying run run_id seed state stopping uuid workflow
 """
 NODE = "attempts due_at error id name progress reason row seconds status"
-ATTEMPT = "ancestry ended_at error id number outcome row seconds started_at status worker"
+ATTEMPT = "ancestry ended_at error id idempotency_key number outcome row seconds started_at status worker"
 TRIGGERS = "add all backfill fire get pause remove resume versions"
 BUILDER = "fan_out graph node workflow_name"
 
