@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from stepwell import Pipeline
 from stepwell.core.store import reader
 from stepwell.errors import InputError
-from stepwell.server.access import callers, sessions, tokens
+from stepwell.server.access import callers, guard, sessions, tokens
 from stepwell.server.access.guard import MAX_BODY, host_name
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
@@ -298,6 +299,56 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(serving: Serving)
         except httpx.TransportError:  # the server has closed the connection while it was being sent
             status = 413
         assert status == 413
+
+
+@pytest.mark.parametrize("path", ["/api/v1/workflows", "/api/v1/workflows/check", "/api/v1/runs", "/hooks/nobody"])
+def test_who_goes_away_while_it_sends_a_body_is_no_error_of_the_server(
+    serving: Serving, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    with sending(serving, path, 1_000) as connection:
+        connection.sendall(b'{"name":')
+        eventually(lambda: serving._server.server_state.tasks)
+    eventually(lambda: not serving._server.server_state.connections and not serving._server.server_state.tasks)
+    assert caplog.messages == []
+
+
+@contextlib.contextmanager
+def sending(serving: Serving, path: str, size: int) -> Iterator[socket.socket]:
+    """A connection on which a request has begun whose body has so many bytes."""
+    address = urlsplit(serving.url)
+    with socket.create_connection((address.hostname, address.port), 30) as connection:
+        kind = "Content-Type: application/json"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\nContent-Length: {size}\r\n\r\n"
+        connection.sendall(head.encode())
+        yield connection
+
+
+def test_all_bodies_together_have_a_limit(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are too many are refused at once, small ones never, and others are taken as soon as there is room."""
+    monkeypatch.setattr(guard, "MAX_BODIES", 4_000_000)
+    document = json.dumps(ADD).encode() + b" " * 1_500_000
+    with client(serving) as api, contextlib.ExitStack() as stack:
+
+        def check() -> httpx.Response:
+            headers = {"Content-Type": "application/json"}
+            return api.post("/api/v1/workflows/check", content=document, headers=headers)
+
+        for _ in range(2):
+            connection = stack.enter_context(sending(serving, "/api/v1/workflows", 2_000_000))
+            connection.sendall(b" " * 1_900_000)
+        bodies = serving._server.config.app._bodies  # type: ignore[union-attr]
+        eventually(lambda: bodies.size > 3_600_000)
+        answer = check()
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        assert "other requests" in answer.json()["detail"]
+        assert api.post("/api/v1/workflows/check", json=ADD).status_code == 200
+        stack.close()
+        eventually(lambda: check().status_code == 200)
+        for _ in range(5):  # what a request has taken is given back, whatever became of it
+            assert check().status_code == 200
+            assert api.post("/api/v1/nothing", content=document).status_code == 404
+            assert api.post("/hooks/nobody", content=document).status_code == 413
+        eventually(lambda: bodies.size == 0)
 
 
 def test_answers_have_the_headers_that_keep_browsers_careful(serving: Serving) -> None:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from .. import errors
@@ -80,6 +80,8 @@ def problem_of(error: BaseException) -> HttpProblem:
     """The problem that an error is reported as."""
     if isinstance(error, HttpProblem):
         return error
+    if isinstance(error, ClientDisconnect):  # whom no answer reaches
+        return HttpProblem(400, "the request ended before its body did")
     if isinstance(error, TriggerError):
         found = [{"path": each.path, "message": clean(each.message)} for each in error.problems]
         return HttpProblem(422, clean(error.public_message), problems=found)
@@ -144,6 +146,7 @@ def add_problems(app: FastAPI) -> None:
 
     app.add_exception_handler(HttpProblem, known)
     app.add_exception_handler(errors.StepwellError, known)
+    app.add_exception_handler(ClientDisconnect, known)
     app.add_exception_handler(HTTPException, by_status)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, known)

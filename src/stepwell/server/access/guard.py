@@ -1,7 +1,7 @@
 """The guard: every request passes it, whatever its route.
 
-It checks, in this order: the host name (against DNS rebinding), the origin (against cross-site requests), the size of the body,
-and the caller. The web UI is served before the caller is looked at.
+It checks, in this order: the host name (against DNS rebinding), the origin (against cross-site requests), the size of the body
+(of one, and of all together), and the caller. The web UI is served before the caller is looked at.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ identify the caller."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_BODY = 33 * 1024 * 1024
 """Bytes of a request: a document may have 32 MiB."""
+MAX_BODIES = 4 * MAX_BODY
+"""Bytes of all requests that are being read or served, beyond the first `SMALL_BODY` of each."""
+SMALL_BODY = 64 * 1024
+"""Bytes that every request may send, so that large requests of others keep nobody from starting a run."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -86,6 +90,7 @@ class Guard:
         self._hosts = {name.lower().rstrip(".") for name in hosts} | LOOPBACK_NAMES
         self._open = frozenset(path for path in open_paths if not path.endswith("/"))
         self._open_below = tuple(path for path in open_paths if path.endswith("/"))
+        self._bodies = _RequestBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -96,7 +101,7 @@ class Guard:
             return
         if self._root and (scope["path"] + "/").startswith(self._root + "/"):
             scope = {**scope, "path": scope["path"][len(self._root) :] or "/"}
-        body = _LimitedBody(receive)
+        body = _LimitedBody(receive, self._bodies)
         answer = _ResponseHeaders(send)
         try:
             headers = Headers(scope=scope)
@@ -118,6 +123,8 @@ class Guard:
             told = closing() if isinstance(error, asyncio.CancelledError) else problem_of(error)
             if not answer.begun:
                 await problem_response(told, scope["path"])(scope, receive, answer.send)
+        finally:
+            body.close()
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -254,11 +261,24 @@ def session_cookie(headers: Headers, cookie: str | None) -> str | None:
     return None
 
 
-class _LimitedBody:
-    """Refuses a body that is too large."""
+class _RequestBodies:
+    """Counts what all requests hold of their bodies."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self) -> None:
+        self.size = 0
+
+    def check_room(self, more: int) -> None:
+        if self.size + more > MAX_BODIES:
+            detail = f"other requests that are being served have nearly {MAX_BODIES:,} bytes together; try again soon"
+            raise HttpProblem(503, detail, headers={"Retry-After": "2"})
+
+
+class _LimitedBody:
+    """Refuses a body that is too large by itself, or together with those of other requests, until it is closed."""
+
+    def __init__(self, receive: Receive, bodies: _RequestBodies) -> None:
         self._receive = receive
+        self._bodies = bodies
         self._size = 0
 
     def check_length(self, headers: Headers) -> None:
@@ -267,13 +287,28 @@ class _LimitedBody:
             raise HttpProblem(400, "Content-Length must be a number")
         if len(length) > 18 or int(length) > MAX_BODY:
             raise _too_large()
+        self._bodies.check_room(_counted(int(length)))
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._size += len(message.get("body", b""))
-        if self._size > MAX_BODY:
+        size = self._size + len(message.get("body", b""))
+        if size > MAX_BODY:
             raise _too_large()
+        more = _counted(size) - _counted(self._size)
+        if more:
+            self._bodies.check_room(more)
+        self._size = size
+        self._bodies.size += more
         return message
+
+    def close(self) -> None:
+        self._bodies.size -= _counted(self._size)
+        self._size = 0
+
+
+def _counted(size: int) -> int:
+    """The bytes of a body that count against the limit of all bodies."""
+    return max(0, size - SMALL_BODY)
 
 
 def _too_large() -> HttpProblem:
