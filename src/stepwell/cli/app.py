@@ -327,7 +327,7 @@ def freeze(run: RunArgument) -> None:
 @declare(app, "steer", "import", jobs=True, changes=True)
 def import_graph(
     run: RunArgument,
-    file: Annotated[str, argument("FILE", "What `graph RUN --frozen` printed, edited; - reads stdin.")],
+    file: Annotated[str, argument("FILE", "What `stepwell graph RUN --frozen` printed, edited; - reads stdin.")],
 ) -> None:
     """Have a run go on with an edited graph; what has completed must stay as it was."""
 
