@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stepwell.core.kernel.healing import POSSIBLE_RENAME, UNFIT
-from stepwell.core.model import LOOKS, RUN_VERBS, NodeStatus, RunStatus
+from stepwell.core.model import LOOKS, NODE_FAILED, RUN_VERBS, NodeStatus, RunStatus
 from stepwell.server.access.tokens import SCOPES
 from stepwell.server.app import make_app
 from stepwell.server.openapi import openapi_document
@@ -41,7 +41,7 @@ def tables() -> dict[str, Any]:
             name: {"allowed": list(verb.allowed), "options": list(verb.options or ()), "summary": verb.summary}
             for name, verb in verbs.items()
         },
-        "pauses": {"rename": POSSIBLE_RENAME, "input": UNFIT},
+        "pauses": {"rename": POSSIBLE_RENAME, "input": UNFIT, "failed": NODE_FAILED},
     }
 
 

@@ -158,6 +158,12 @@ def square(number: int) -> int:
     return number * number
 
 
+def refuse_nine_or_square(number: int) -> int:
+    if number == 9:
+        raise PermissionError("nine is not allowed")
+    return square(number)
+
+
 def nap(item: int) -> int:
     wait_for("nap-over")
     time.sleep(0.02)

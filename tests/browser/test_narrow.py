@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from stepwell import Document, Engine, Trigger
@@ -66,3 +68,35 @@ def test_dialogs_fit_a_phone_and_messages_leave_its_navigation_free(engine: Engi
         expect(page.get_by_role("dialog", name=name)).to_be_visible()
         assert overflow(page) <= 0, name
         page.keyboard.press("Escape")
+
+
+BOXES = """(log) => [...log.parentElement.firstElementChild.children].map((each) => {
+  const { left, right, top, bottom } = (each.querySelector('input') ?? each).getBoundingClientRect();
+  return { name: each.innerText || 'search', left, right, top, bottom };
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("place", ["view=logs", "node=check_fraud&tab=logs&attempt=1"])
+def test_the_tools_of_a_log_do_not_overlap(engine: Engine, open_page: Open, place: str, width: int) -> None:
+    run = engine.start(Order(order_id=3)).wait(20)
+    page = open_page(f"/runs/{run.id}?{place}", viewport={"width": width, "height": 844})
+    expect(page.get_by_role("searchbox", name="Search in all lines")).to_be_visible()
+    tools = page.locator("[data-log]").evaluate(BOXES)
+    assert len(tools) >= 4
+    for one, other in combinations(tools, 2):
+        is_beside = one["right"] <= other["left"] or other["right"] <= one["left"]
+        is_below = one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+        assert is_beside or is_below, (one, other)
+    assert tools[0]["right"] - tools[0]["left"] >= 120
+
+
+def test_a_node_has_the_whole_of_a_phone(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=3)).wait(20)
+    page = open_page(f"/runs/{run.id}?node=validate&tab=logs", viewport={"width": 390, "height": 844})
+    log = page.get_by_role("log")
+    expect(log.get_by_text("validating 3")).to_be_visible()
+    assert log.evaluate("(log) => log.clientHeight") >= 400
+    page.get_by_role("button", name="Close (Esc)").click()
+    expect(page.locator("[data-node=charge]")).to_be_visible()
+    assert "node=" not in page.url

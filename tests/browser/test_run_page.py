@@ -322,7 +322,7 @@ def test_who_waits_for_a_run_is_notified_of_its_end(engine: Engine, open_page: O
     for name in ("one-goes", "two-goes"):
         signals(name)
     expect(node(page, "two", "COMPLETED")).to_be_visible()
-    page.wait_for_function("told.length === 1")
+    page.wait_for_function("() => told.length === 1")
     assert page.evaluate("told") == ["Relay completed"]
 
 

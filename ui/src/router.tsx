@@ -21,6 +21,7 @@ const texts = (value: unknown) =>
   Array.isArray(value) && value.every(text) ? (value as string[]) : undefined;
 const whole = (value: unknown) =>
   Number.isInteger(Number(value)) && Number(value) > 0 ? Number(value) : undefined;
+const flag = (value: unknown) => (value === true ? (true as const) : undefined);
 /** What is chosen, without what is not: all of it may be left out of a link. */
 const chosen = <T extends object>(search: T): Partial<T> =>
   Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as Partial<T>;
@@ -47,6 +48,8 @@ const runs = route({
 });
 
 export const VIEWS = ["graph", "timeline", "table", "logs", "overview"] as const;
+/** Orders of the timeline. */
+export const ORDERS = ["start", "graph", "longest"] as const;
 export const TABS = ["why", "attempts", "input", "output", "config", "effects", "logs", "proof"] as const;
 
 const run = route({
@@ -65,8 +68,18 @@ const run = route({
       show: text(search.show),
       /** The other groups that are open. */
       open: texts(search.open),
+      /** What is searched for in lines of the log, and what in names of nodes. */
       q: text(search.q),
+      find: text(search.find),
+      /** In the table: the status of nodes, and the class of their error. */
       status: text(search.status),
+      error: text(search.error),
+      /** In the graph: whether what succeeded is left out, and whether the critical path is shown. */
+      hide: flag(search.hide),
+      path: flag(search.path),
+      order: oneOf(search.order, ORDERS),
+      /** In the timeline: whether idle time is as long as it was. */
+      even: flag(search.even),
       level: text(search.level),
       line: text(search.line),
     }),
@@ -81,7 +94,7 @@ const compare = route({
       view: oneOf(search.view, ["nodes", "times"] as const),
       node: text(search.node),
       /** Whether the outputs of the node are shown side by side. */
-      outputs: search.outputs === true ? (true as const) : undefined,
+      outputs: flag(search.outputs),
     }),
   component: lazyRouteComponent(() => import("./compare/page"), "ComparePage"),
 });
@@ -102,6 +115,9 @@ const workflow = route({
       version: whole(search.version),
       /** A run whose input the form begins with. */
       from: text(search.from),
+      /** In the graph: the node that is selected, and the groups that are open. */
+      node: text(search.node),
+      open: texts(search.open),
     }),
   component: lazyRouteComponent(() => import("./workflows/workflow"), "WorkflowPage"),
 });

@@ -12,21 +12,31 @@ import {
   Trash2,
 } from "lucide-react";
 import { type ReactNode, useState } from "react";
-import { allows, hasEnded } from "@/api/tables";
+import { allows, hasEnded, PAUSES } from "@/api/tables";
 import { useSession } from "@/shell/session";
 import { Button, IconButton } from "@/ui/button";
 import { Menu } from "@/ui/overlays";
-import type { RunDetail } from "./data";
+import { isBuilt, type RunDetail } from "./data";
 import { Fork } from "./fork";
 import { ReplayDialog } from "./replay";
 import { DeleteDialog, type RunVerb, SteerDialog } from "./steer";
 
-const VERBS: { verb: RunVerb; label: string; icon: ReactNode; look?: "primary" | "danger" }[] = [
-  { verb: "retry", label: "Retry", icon: <RotateCcw size={14} />, look: "primary" },
-  { verb: "resume", label: "Resume", icon: <CirclePlay size={14} />, look: "primary" },
+const VERBS: { verb: RunVerb; label: string; icon: ReactNode; look?: "danger" }[] = [
+  { verb: "retry", label: "Retry", icon: <RotateCcw size={14} /> },
+  { verb: "resume", label: "Resume", icon: <CirclePlay size={14} /> },
   { verb: "pause", label: "Pause", icon: <CirclePause size={14} /> },
   { verb: "cancel", label: "Cancel", icon: <Ban size={14} />, look: "danger" },
 ];
+
+/** Of a run that is paused since a node failed, both may be meant, and do not do the same. */
+const AFTER_FAILURE: Partial<Record<RunVerb, string>> = {
+  retry: "Run again what failed, and go on",
+  resume: "Go on without what failed",
+};
+
+/** The one that one wants most of the time. */
+const goesOn = (run: RunDetail): RunVerb =>
+  run.status === "PAUSED" && run.reason !== PAUSES.failed ? "resume" : "retry";
 
 /** What may be done with a run by whoever looks at it, in its status. */
 export function RunActions({ run }: { run: RunDetail }) {
@@ -38,7 +48,14 @@ export function RunActions({ run }: { run: RunDetail }) {
   return (
     <div className="flex items-center gap-1.5">
       {offered.map((each) => (
-        <Button key={each.verb} small look={each.look} icon={each.icon} onClick={() => setVerb(each.verb)}>
+        <Button
+          key={each.verb}
+          small
+          look={each.verb === goesOn(run) ? "primary" : each.look}
+          icon={each.icon}
+          title={run.reason === PAUSES.failed ? AFTER_FAILURE[each.verb] : undefined}
+          onClick={() => setVerb(each.verb)}
+        >
           {each.label}
         </Button>
       ))}
@@ -55,7 +72,10 @@ export function RunActions({ run }: { run: RunDetail }) {
                 { label: "Fork…", icon: <GitFork size={14} />, onSelect: () => setDialog("fork") },
                 { label: "Replay…", icon: <History size={14} />, onSelect: () => setDialog("replay") },
                 {
-                  label: "Start again with this input…",
+                  label: isBuilt(run)
+                    ? "Start again: from the program that built it"
+                    : "Start again with this input…",
+                  disabled: isBuilt(run),
                   icon: <Copy size={14} />,
                   onSelect: () =>
                     void navigate({

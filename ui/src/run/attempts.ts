@@ -63,3 +63,21 @@ export const attemptsQuery = (run_id: string) =>
       return { since: Date.parse(first!.since), seq: first!.seq, all, whole: !cursor };
     },
   });
+
+/** When the latest attempt of a node ran, and what it failed with. */
+export type NodeTimes = { started: string; ended: string | null; error: string | null; tries: number };
+
+export function timesByNode(attempts: Attempts | undefined): ReadonlyMap<string, NodeTimes> {
+  const times = new Map<string, NodeTimes>();
+  if (!attempts) return times;
+  const at = (milliseconds: number) => new Date(attempts.since + milliseconds).toISOString();
+  const latest = new Map<string, Attempt>();
+  for (const attempt of attempts.all) {
+    const known = latest.get(attempt.node);
+    if (!known || known.number < attempt.number) latest.set(attempt.node, attempt);
+  }
+  for (const [node, { number, started, ended, error }] of latest) {
+    times.set(node, { started: at(started), ended: ended === null ? null : at(ended), error, tries: number });
+  }
+  return times;
+}

@@ -12,6 +12,9 @@ import { changesGraph, changesRun, type Entry, extended, NOTHING, newerThan } fr
 export type RunDetail = Schemas["RunDetail"];
 export type NodeDetail = Schemas["NodeDetail"];
 
+/** Whether its graph was built by a program: then there is no workflow that could be looked at, or started again, from here. */
+export const isBuilt = (run: RunDetail) => run.target === null && !run.document?.version;
+
 const REFRESH = 1_000;
 /** What may change with every entry of the journal. */
 const MOVING = ["run", "graph", "why", "attempts", "nodes", "failures"];

@@ -6,7 +6,7 @@ import { Id } from "@/ui/copy";
 import { Status, StatusBar } from "@/ui/status";
 import { Lasting, Time } from "@/ui/time";
 import { RunActions } from "./actions";
-import type { RunDetail } from "./data";
+import { isBuilt, type RunDetail } from "./data";
 import { Slower } from "./usual";
 import { Watch } from "./watch";
 import { RunWhy } from "./why";
@@ -17,9 +17,15 @@ export function RunHead({ run }: { run: RunDetail }) {
     <header className="space-y-2 bg-paper px-4 pt-3.5 pb-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
         <h1 className="flex min-w-0 items-center gap-2 text-lg font-semibold tracking-tight">
-          <Link to="/workflows/$name" params={{ name: run.workflow }} className="truncate hover:underline">
-            {run.workflow}
-          </Link>
+          {isBuilt(run) ? (
+            <Link to="/runs" search={{ workflow: run.workflow }} className="truncate hover:underline">
+              {run.workflow}
+            </Link>
+          ) : (
+            <Link to="/workflows/$name" params={{ name: run.workflow }} className="truncate hover:underline">
+              {run.workflow}
+            </Link>
+          )}
         </h1>
         <Status status={run.status} />
         {run.reason && <span className="text-xs text-ink-2">{words(run.reason)}</span>}

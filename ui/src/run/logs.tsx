@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
-import { ArrowDownToLine, Download, WrapText } from "lucide-react";
+import { ArrowDownToLine, Download, WrapText, X } from "lucide-react";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { API } from "@/api/client";
 import { hasEnded } from "@/api/tables";
@@ -61,6 +61,17 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
             </option>
           ))}
         </Select>
+        {attempt !== undefined && (
+          <Button
+            small
+            look="primary"
+            icon={<X size={13} />}
+            title="Show the lines of all attempts"
+            onClick={() => change({ attempt: undefined })}
+          >
+            Attempt {attempt} only
+          </Button>
+        )}
         <Button
           small
           look={wrap ? "primary" : "plain"}
@@ -85,29 +96,31 @@ export function LogsView({ run, node }: { run: RunDetail; node?: string }) {
           <Download size={13} /> Download
         </a>
       </div>
-      {error != null && lines.length > 0 && (
-        <Failure error={error} retry={refetch} className="my-2! shrink-0" />
-      )}
-      {isPending && !error ? (
-        <Loading />
-      ) : error && lines.length === 0 ? (
-        <Failure error={error} retry={refetch} />
-      ) : lines.length === 0 && !hasOlder ? (
-        <Empty title={q || level ? "No line matches" : "Nothing was logged"}>
-          {!(q || level) && "What bodies print, and log with logging, is kept here."}
-        </Empty>
-      ) : (
-        <LineRows
-          lines={lines}
-          hasOlder={hasOlder}
-          older={older}
-          follow={follow}
-          onScrollUp={() => setFollow(false)}
-          onEnd={() => setFollow(active)}
-          wrap={wrap}
-          named={node === undefined}
-        />
-      )}
+      <div data-log className="flex min-h-0 flex-1 flex-col">
+        {error != null && lines.length > 0 && (
+          <Failure error={error} retry={refetch} className="my-2! shrink-0" />
+        )}
+        {isPending && !error ? (
+          <Loading />
+        ) : error && lines.length === 0 ? (
+          <Failure error={error} retry={refetch} />
+        ) : lines.length === 0 && !hasOlder ? (
+          <Empty title={q || level ? "No line matches" : "Nothing was logged"}>
+            {!(q || level) && "What bodies print, and log with logging, is kept here."}
+          </Empty>
+        ) : (
+          <LineRows
+            lines={lines}
+            hasOlder={hasOlder}
+            older={older}
+            follow={follow}
+            onScrollUp={() => setFollow(false)}
+            onEnd={() => setFollow(active)}
+            wrap={wrap}
+            named={node === undefined}
+          />
+        )}
+      </div>
     </div>
   );
 }
@@ -186,7 +199,7 @@ function LineRows({ lines, hasOlder, older, follow, onScrollUp, onEnd, wrap, nam
               ref={wrap ? virtual.measureElement : undefined}
               data-index={item.index}
               className={clsx(
-                "absolute flex gap-3 px-4 hover:bg-hover",
+                "absolute flex gap-2 px-2 hover:bg-hover sm:gap-3 sm:px-4",
                 wrap ? "w-full break-all whitespace-pre-wrap" : "w-max min-w-full whitespace-pre",
                 item.index === chosen && "bg-accent-soft",
               )}
@@ -205,7 +218,7 @@ function LineRows({ lines, hasOlder, older, follow, onScrollUp, onEnd, wrap, nam
                 <button
                   type="button"
                   tabIndex={-1}
-                  className="w-32 shrink-0 truncate text-left text-ink-2 select-none hover:text-accent"
+                  className="w-20 shrink-0 truncate sm:w-32 text-left text-ink-2 select-none hover:text-accent"
                   onClick={() => change({ node: line.node_id, tab: "logs" })}
                 >
                   {line.node}

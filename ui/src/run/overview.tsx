@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
 import { api, ask } from "@/api/client";
 import { hasEnded } from "@/api/tables";
 import { Command, Id } from "@/ui/copy";
@@ -7,8 +8,14 @@ import { Json } from "@/ui/json";
 import { Card } from "@/ui/page";
 import { Failure, Loading } from "@/ui/states";
 import { duration, Time } from "@/ui/time";
+import { attemptsQuery } from "./attempts";
 import type { RunDetail } from "./data";
+import { count, failuresQuery } from "./failures";
 import { History } from "./history";
+import { useRunSearch } from "./search";
+
+/** Nodes that are named of each kind of error. */
+const NAMED = 3;
 
 type Props = { run: RunDetail; onSelect: (node: string) => void };
 
@@ -36,10 +43,13 @@ export function Overview({ run, onSelect }: Props) {
 }
 
 function Failures({ run, onSelect }: Props) {
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ["failures", run.id],
-    queryFn: () => ask(api.GET("/api/v1/runs/{run_id}/failures", { params: { path: { run_id: run.id } } })),
-  });
+  const { change } = useRunSearch();
+  const { data, error, isPending, refetch } = useQuery(failuresQuery(run.id));
+  const names = useQuery(attemptsQuery(run.id));
+  const nameOf = useMemo(
+    () => new Map((names.data?.all ?? []).map((attempt) => [attempt.node, attempt.name])),
+    [names.data],
+  );
   return (
     <Card
       className="xl:col-span-2"
@@ -48,7 +58,7 @@ function Failures({ run, onSelect }: Props) {
         data && (
           <span className="text-xs text-ink-3 tabular">
             {data.exact ? "" : "≥ "}
-            {data.count.toLocaleString()} nodes, {data.groups.length.toLocaleString()} kinds of error
+            {count(data.count, "node")}, {count(data.groups.length, "kind")} of error
           </span>
         )
       }
@@ -64,24 +74,42 @@ function Failures({ run, onSelect }: Props) {
               key={`${group.type} ${group.message}`}
               className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2.5 text-[13px]"
             >
-              <span data-status="FAILED" className="w-16 text-right font-semibold text-[var(--st)] tabular">
+              <button
+                type="button"
+                data-status="FAILED"
+                title="Show these nodes in the table"
+                className="w-14 text-right font-semibold text-[var(--st)] tabular hover:underline"
+                onClick={() =>
+                  change({
+                    view: "table",
+                    find: undefined,
+                    status: undefined,
+                    error: group.type ?? undefined,
+                  })
+                }
+              >
                 {group.count.toLocaleString()} ×
-              </span>
-              <span className="min-w-0 flex-1 break-words">
+              </button>
+              <span className="min-w-48 flex-1 break-words">
                 {group.type && <b className="font-semibold">{group.type}: </b>}
                 {group.message.slice(0, 500)}
               </span>
               <span className="flex flex-wrap gap-1.5">
-                {group.nodes.slice(0, 3).map((node) => (
+                {group.nodes.slice(0, NAMED).map((node) => (
                   <button
                     key={node}
                     type="button"
-                    className="max-w-40 truncate rounded bg-hover px-1.5 py-px font-mono text-2xs text-accent hover:underline"
+                    className="max-w-40 truncate rounded bg-hover px-1.5 py-px text-xs text-accent hover:underline"
                     onClick={() => onSelect(node)}
                   >
-                    {node}
+                    {nameOf.get(node) ?? node}
                   </button>
                 ))}
+                {group.count > NAMED && (
+                  <span className="text-xs text-ink-3">
+                    and {(group.count - NAMED).toLocaleString()} more
+                  </span>
+                )}
               </span>
             </li>
           ))}

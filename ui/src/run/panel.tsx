@@ -60,7 +60,8 @@ export function Panel({ run, node, progress, past, onClose }: Props) {
   return (
     <aside
       aria-label="Node"
-      className="flex max-h-[70vh] min-h-0 w-full shrink-0 flex-col border-t border-line bg-paper lg:max-h-none lg:w-[27rem] lg:border-t-0 lg:border-l xl:w-[31rem]"
+      // On narrow screens it is a sheet over the page, which has no room for both.
+      className="fixed inset-x-0 top-12 bottom-14 z-20 flex min-h-0 flex-col bg-paper md:bottom-0 md:left-44 lg:static lg:z-auto lg:w-[27rem] lg:shrink-0 lg:border-l lg:border-line xl:w-[31rem]"
     >
       <header className="flex items-start gap-2 px-4 pt-3 pb-2">
         <div className="min-w-0 flex-1 space-y-1">

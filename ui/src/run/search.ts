@@ -6,7 +6,7 @@ export function useRunSearch() {
   const search = useSearch({ from: "/runs/$runId" });
   const navigate = useNavigate({ from: "/runs/$runId" });
   const change = useCallback(
-    (part: Partial<typeof search>) =>
+    (part: { [key in keyof typeof search]?: (typeof search)[key] | undefined }) =>
       void navigate({
         search: (now) =>
           Object.fromEntries(Object.entries({ ...now, ...part }).filter(([, value]) => value !== undefined)),

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { EyeOff, OctagonX, Route } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo } from "react";
 import { api, ask } from "@/api/client";
 import { isBroken, NODE_STATUSES, type NodeStatus } from "@/api/tables";
 import { type Graph, type GraphItem, without } from "@/graph/model";
@@ -9,6 +9,8 @@ import { SearchField } from "@/ui/fields";
 import { notify } from "@/ui/overlays";
 import { attemptsQuery } from "./attempts";
 import { criticalPath } from "./critical";
+import { natural } from "./natural";
+import { useRunSearch } from "./search";
 
 const NOTHING: ReadonlySet<string> = new Set();
 const BROKEN = NODE_STATUSES.filter(isBroken);
@@ -20,9 +22,8 @@ type Sight = { runId: string; graph: Graph | null; statuses: ReadonlyMap<string,
 
 /** What is shown of the graph beside its statuses: a search, without what succeeded, the critical path, what failed. */
 export function useGraphTools({ runId, graph, statuses, at }: Sight) {
-  const [q, setQ] = useState("");
-  const [hidesDone, setHidesDone] = useState(false);
-  const [showsPath, setShowsPath] = useState(false);
+  const { search, change } = useRunSearch();
+  const { find: q = "", hide: hidesDone = false, path: showsPath = false } = search;
   const attempts = useQuery({ ...attemptsQuery(runId), enabled: showsPath });
   const path = useMemo(
     () => (showsPath && graph && attempts.data ? criticalPath(graph, attempts.data) : NOTHING),
@@ -63,11 +64,11 @@ export function useGraphTools({ runId, graph, statuses, at }: Sight) {
     after(await nodeIds(runId, { status: BROKEN, at }), from);
   return {
     q,
-    setQ,
+    setQ: (next: string) => change({ find: next || undefined }),
     hidesDone,
-    setHidesDone,
+    setHidesDone: (next: boolean) => change({ hide: next || undefined }),
     showsPath,
-    setShowsPath,
+    setShowsPath: (next: boolean) => change({ path: next || undefined }),
     path,
     shown,
     isDim,
@@ -87,10 +88,8 @@ async function nodeIds(run_id: string, filter: NodeFilter, signal?: AbortSignal)
       signal,
     }),
   );
-  return page.items.sort((a, b) => byName.compare(a.name, b.name)).map((node) => node.id);
+  return page.items.sort((a, b) => natural(a.name, b.name)).map((node) => node.id);
 }
-
-const byName = new Intl.Collator("en", { numeric: true });
 
 const after = (ids: readonly string[], from: string | undefined): string | undefined =>
   ids[(from === undefined ? 0 : ids.indexOf(from) + 1) % Math.max(1, ids.length)];

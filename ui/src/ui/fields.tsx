@@ -60,7 +60,7 @@ export function SearchField({ value, onChange, placeholder, label, wait = 250 }:
     else timer.current = window.setTimeout(() => say(text), wait);
   };
   return (
-    <span className="relative block min-w-0 flex-1">
+    <span className="relative block min-w-36 flex-1">
       <Search size={14} className="pointer-events-none absolute top-2.5 left-2.5 text-ink-3" />
       <input
         type="text"

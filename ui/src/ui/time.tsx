@@ -14,9 +14,16 @@ const exact = new Intl.DateTimeFormat(undefined, {
   dateStyle: "medium",
   timeStyle: "medium",
 });
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+  hourCycle: "h23",
+});
 
 export const exactTime = (at: string) => exact.format(new Date(at));
+/** The time of day, to the millisecond: lines of logs are close together. */
 export const clockTime = (at: string) => clock.format(new Date(at));
 
 /** How long ago, or how long until. */

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Play } from "lucide-react";
-import { useMemo, useState } from "react";
-import { api, ask } from "@/api/client";
+import { useMemo } from "react";
+import { ApiError, api, ask } from "@/api/client";
 import { type GraphRecord, readGraph } from "@/graph/model";
 import { GraphView } from "@/graph/view";
 import { useSession } from "@/shell/session";
@@ -39,6 +39,7 @@ export function WorkflowPage() {
       ),
   });
   if (isPending) return <Loading />;
+  if (error instanceof ApiError && error.status === 404) return <Unknown name={name} error={error} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
   const isStartable = may("run") && data.kind !== "pipeline";
   const tabs = TABS.filter(
@@ -89,9 +90,26 @@ export function WorkflowPage() {
   );
 }
 
+/** Runs may be of a workflow that was never stored, or whose code no worker has at the moment. */
+function Unknown({ name, error }: { name: string; error: ApiError }) {
+  return (
+    <>
+      <PageHead title={name} />
+      <Empty title="No worker and no document has this workflow">
+        <p className="mb-3 break-words">{error.message}</p>
+        <Link to="/runs" search={{ workflow: name }} className="text-accent underline">
+          Its runs
+        </Link>
+      </Empty>
+    </>
+  );
+}
+
+const NONE: string[] = [];
+
 function WorkflowGraph({ name, version }: { name: string; version: number | undefined }) {
-  const [open, setOpen] = useState<string[]>([]);
-  const [selected, setSelected] = useState<string | null>(null);
+  const { node = null, open = NONE } = useSearch({ from: "/workflows/$name" });
+  const navigate = useNavigate({ from: "/workflows/$name" });
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ["workflow graph", name, version, open.join(",")],
     queryFn: () =>
@@ -110,12 +128,18 @@ function WorkflowGraph({ name, version }: { name: string; version: number | unde
     <div className="flex min-h-80 flex-1 flex-col">
       <GraphView
         graph={graph}
-        selected={selected}
-        onSelect={setSelected}
-        onToggle={(group) =>
-          setOpen(open.includes(group) ? open.filter((each) => each !== group) : [...open, group])
+        selected={node}
+        onSelect={(next) =>
+          void navigate({ search: (now) => ({ ...now, node: next ?? undefined }), replace: true })
         }
-        noteOf={(node) => data?.nodes.jobs[node.key] ?? null}
+        onToggle={(group) => {
+          const next = open.includes(group) ? open.filter((each) => each !== group) : [...open, group];
+          void navigate({
+            search: (now) => ({ ...now, open: next.length ? next : undefined }),
+            replace: true,
+          });
+        }}
+        noteOf={(each) => data?.nodes.jobs[each.key] ?? null}
         label={`Graph of ${name}`}
       />
     </div>
