@@ -130,7 +130,11 @@ function RunsCard({ title, filter, empty }: { title: string; filter: Filter; emp
                 <Status status={run.status} className="justify-self-start" />
                 <span className="min-w-0 truncate font-medium">
                   {run.workflow}
-                  {run.reason && <span className="ml-2 font-normal text-ink-3">{words(run.reason)}</span>}
+                  {run.error ? (
+                    <span className="ml-2 font-normal text-danger">{run.error}</span>
+                  ) : (
+                    run.reason && <span className="ml-2 font-normal text-ink-3">{words(run.reason)}</span>
+                  )}
                 </span>
                 <StatusBar
                   className="hidden! sm:flex!"

@@ -92,10 +92,31 @@ const columns = (ticked: string[], tick: (id: string) => void): Column<Run>[] =>
     name: "Workflow",
     width: "minmax(0,1.4fr)",
     cell: (run) => (
-      <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
-        {run.workflow}
-      </Link>
+      <>
+        <Link to="/runs/$runId" params={{ runId: run.id }} className="font-medium hover:underline">
+          {run.workflow}
+        </Link>
+        {run.error && (
+          <span className="block truncate text-2xs leading-3.5 text-danger md:hidden">{run.error}</span>
+        )}
+      </>
     ),
+  },
+  {
+    name: "Error",
+    width: "minmax(0,0.9fr)",
+    wideOnly: true,
+    cell: (run) =>
+      run.error && (
+        <Link
+          to="/runs"
+          search={{ error: run.error }}
+          title="All runs that failed with it"
+          className="text-danger hover:underline"
+        >
+          {run.error}
+        </Link>
+      ),
   },
   {
     name: "Run",
