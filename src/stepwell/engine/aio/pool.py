@@ -31,7 +31,7 @@ class Pool:
         self._lock = threading.Lock()
         self._opener = os.getpid()
         self._closed = False
-        self._start(self._serve_with_others)
+        self._start(functools.partial(self._serve_with_others, threads))
 
     async def call(self, function: Callable[P, T], /, *args: P.args, **keywords: P.kwargs) -> T:
         """Make a call. It goes on to its end even if the caller is cancelled."""
@@ -57,11 +57,25 @@ class Pool:
                 for _ in range(self._threads):
                     self._calls.put(None)
 
+    def add_thread(self) -> None:
+        """Start one more thread, as when one is at work for long."""
+        with self._lock:
+            if not self._closed:
+                self._threads += 1
+                self._start(self._serve)
+
+    def remove_thread(self) -> None:
+        """End one thread: the next that is free."""
+        with self._lock:
+            if not self._closed:
+                self._threads -= 1
+                self._calls.put(None)
+
     def _start(self, serve: Callable[[], None]) -> None:
         threading.Thread(target=serve, name=self._name, daemon=True).start()
 
-    def _serve_with_others(self) -> None:
-        for _ in range(self._threads - 1):
+    def _serve_with_others(self, threads: int) -> None:
+        for _ in range(threads - 1):
             self._start(self._serve)
         self._serve()
 

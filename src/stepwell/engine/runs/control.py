@@ -171,8 +171,10 @@ class Controls:
 
         Everything is checked before anything changes: what has completed, runs or was skipped must stay as it was.
         """
+        return self._import_graph(with_templates_read(from_frozen(data), self._parts.code.handlers), reason)
+
+    def _import_graph(self: Self, new: Graph, reason: str | None = None) -> Self:
         row = reader.require_run(self._parts.store, self.id)
-        new = with_templates_read(from_frozen(data), self._parts.code.handlers)
         problems = import_problems(self._parts.code.graphs.of(row), reader.all_nodes(self._parts.store, self.id), new)
         if problems:
             raise GraphError(problems)

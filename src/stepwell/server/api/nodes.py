@@ -26,9 +26,10 @@ from ...answers.page import PageOf
 from ...answers.reports import CheckpointRecord, EffectRecord, LabelRecord
 from ...base.clock import SECOND
 from ...base.codec import encode
-from ...core.graph import Graph, to_frozen
+from ...core.graph import Graph, from_frozen, to_frozen
 from ...core.model import JournalKind, ListJournal, ListNodes, NodeStatus
 from ...core.store import reader
+from ...define.document.checking import with_templates_read
 from ...engine.reports.effects import page_of_effects
 from ...engine.reports.graphs import run_graph
 from ...engine.runs.attempt_table import attempt_table
@@ -308,10 +309,17 @@ def _frozen(graph: Graph, created_at: int) -> Response:
     return Response(encode(to_frozen(graph, created_at / SECOND)), media_type="application/json")
 
 
-@routes.put("/runs/{run_id}/graph/frozen", "author", threads="check", response_class=Response, responses=_FROZEN)
-def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> Response:
+@routes.put("/runs/{run_id}/graph/frozen", "author", response_class=Response, responses=_FROZEN)
+async def put_frozen_graph(run_id: str, body: dict[str, Any], service: Given) -> Response:
     """Have a run go on with an edited graph. Everything is checked first; what has completed must stay as it was."""
     if not body:
         raise InputError("the body is the form that GET gives, edited")
-    run = service.run(run_id).import_graph(body)
-    return _frozen(run.graph, run.row.created_at)
+    run = await service.threads.run("read", service.run, run_id)
+    handlers = service.engine.parts.code.handlers
+    graph = await service.threads.run("check", lambda: with_templates_read(from_frozen(body), handlers))
+
+    def put() -> Response:
+        run._import_graph(graph)
+        return _frozen(run.graph, run.row.created_at)
+
+    return await service.commit(put)
