@@ -373,3 +373,16 @@ def test_a_graph_that_cannot_be_laid_out_says_so_and_is_tried_again(engine: Engi
     failure.get_by_role("button", name="Try again").click()
     expect(node(page, "charge", "FAILED")).to_be_visible()
     expect(failure).to_have_count(0)
+
+
+def test_a_moment_of_the_past_says_so_and_offers_nothing_that_acts_on_now(engine: Engine, open_page: Open) -> None:
+    run = engine.start(Order(order_id=4)).wait(timeout=20)
+    page = open_page(f"/runs/{run.id}")
+    expect(page.get_by_text("5 of 5")).to_be_visible()
+    expect(page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
+    page.get_by_role("slider", name="Moment of the history").fill("3")
+    expect(page.get_by_text("You look at the run as it was after entry 3")).to_be_visible()
+    expect(page.get_by_text("1 of 5 then")).to_be_visible()
+    expect(page.get_by_role("button", name="Retry", exact=True)).to_have_count(0)
+    page.get_by_role("button", name="Back to now").click()
+    expect(page.get_by_text("5 of 5")).to_be_visible()

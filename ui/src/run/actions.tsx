@@ -39,12 +39,12 @@ const goesOn = (run: RunDetail): RunVerb =>
   run.status === "PAUSED" && run.reason !== PAUSES.failed ? "resume" : "retry";
 
 /** What may be done with a run by whoever looks at it, in its status. */
-export function RunActions({ run }: { run: RunDetail }) {
+export function RunActions({ run, isPast }: { run: RunDetail; isPast: boolean }) {
   const { may } = useSession();
   const navigate = useNavigate();
   const [verb, setVerb] = useState<RunVerb | null>(null);
   const [dialog, setDialog] = useState<"fork" | "delete" | "replay" | null>(null);
-  const offered = may("run") ? VERBS.filter((each) => allows(each.verb, run.status)) : [];
+  const offered = may("run") && !isPast ? VERBS.filter((each) => allows(each.verb, run.status)) : [];
   return (
     <div className="flex items-center gap-1.5">
       {offered.map((each) => (

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
-import { GitFork } from "lucide-react";
-import { words } from "@/api/tables";
+import { GitFork, History } from "lucide-react";
+import { type NodeStatus, nodeHasEnded, words } from "@/api/tables";
 import { TraceLink } from "@/shell/environment";
 import { Id } from "@/ui/copy";
 import { Status, StatusBar } from "@/ui/status";
@@ -11,8 +11,22 @@ import { Slower } from "./usual";
 import { Watch } from "./watch";
 import { RunWhy } from "./why";
 
-export function RunHead({ run }: { run: RunDetail }) {
-  const done = run.nodes_total - run.nodes_open;
+export type Counts = Partial<Record<NodeStatus, number>>;
+
+const sumOf = (counts: Counts, has: (status: NodeStatus) => boolean) =>
+  Object.entries(counts).reduce((sum, [status, count]) => sum + (has(status as NodeStatus) ? count : 0), 0);
+
+type Props = {
+  run: RunDetail;
+  /** The moment that is looked at, and how many nodes had which status then. */
+  past: { seq: number; counts: Counts } | null;
+};
+
+/** Of a moment in the past it shows what was done then; what else it says is of now, and says so. */
+export function RunHead({ run, past }: Props) {
+  const counts = past?.counts ?? run.counts;
+  const total = past ? sumOf(past.counts, () => true) : run.nodes_total;
+  const done = past ? sumOf(past.counts, nodeHasEnded) : run.nodes_total - run.nodes_open;
   return (
     <header className="space-y-2 bg-paper px-4 pt-3.5 pb-3">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
@@ -27,11 +41,12 @@ export function RunHead({ run }: { run: RunDetail }) {
             </Link>
           )}
         </h1>
+        {past && <span className="text-xs text-ink-2">now</span>}
         <Status status={run.status} />
         {run.reason && <span className="text-xs text-ink-2">{words(run.reason)}</span>}
         <span className="flex-1" />
         <Watch run={run} />
-        <RunActions run={run} />
+        <RunActions run={run} isPast={past !== null} />
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs text-ink-2">
         <Id text={run.id} />
@@ -79,13 +94,22 @@ export function RunHead({ run }: { run: RunDetail }) {
           </Link>
         ))}
         <span className="flex min-w-40 flex-1 items-center gap-2">
-          <StatusBar counts={run.counts} />
+          <StatusBar counts={counts} />
           <span className="tabular whitespace-nowrap">
-            {done.toLocaleString()} of {run.nodes_total.toLocaleString()}
+            {done.toLocaleString()} of {total.toLocaleString()}
+            {past && " then"}
           </span>
         </span>
       </div>
-      <RunWhy run={run} />
+      {past ? (
+        <p role="status" className="rounded-lg border border-accent/30 bg-accent-soft px-3 py-2 text-[13px]">
+          <History size={14} aria-hidden="true" className="mr-1.5 inline align-[-2px] text-accent" />
+          You look at the run as it was after entry <b>{past.seq.toLocaleString()}</b> of{" "}
+          {run.seq.toLocaleString()}. To act on it, go back to now, or fork from here.
+        </p>
+      ) : (
+        <RunWhy run={run} />
+      )}
     </header>
   );
 }

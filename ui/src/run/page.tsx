@@ -1,6 +1,7 @@
 import { useParams } from "@tanstack/react-router";
 import { ChartGantt, Info, List, ScrollText, Workflow } from "lucide-react";
 import { useCallback, useEffect } from "react";
+import type { NodeStatus } from "@/api/tables";
 import type { Graph, GraphNode } from "@/graph/model";
 import { GraphView } from "@/graph/view";
 import { VIEWS } from "@/router";
@@ -8,7 +9,7 @@ import { useKeys } from "@/shell/keys";
 import { Segments } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
 import { useRun } from "./data";
-import { RunHead } from "./head";
+import { type Counts, RunHead } from "./head";
 import { LogsView } from "./logs";
 import { Overview } from "./overview";
 import { Panel } from "./panel";
@@ -55,7 +56,10 @@ function RunView({ runId }: { runId: string }) {
   if (!run) return state.error ? <Failure error={state.error} retry={state.retry} /> : <Loading rows={8} />;
   return (
     <div className="flex min-h-0 flex-1 flex-col">
-      <RunHead run={run} />
+      <RunHead
+        run={run}
+        past={search.seq === undefined || !graph ? null : { seq: search.seq, counts: countsOf(graph) }}
+      />
       <div className="flex flex-wrap items-center gap-2 border-b border-line bg-paper px-4 pb-2.5">
         <Segments label="View" value={view} onChange={(next) => change({ view: next })} options={OPTIONS} />
         <Scrubber run={run} seq={search.seq} onChange={(seq) => change({ seq })} />
@@ -83,9 +87,16 @@ function RunView({ runId }: { runId: string }) {
           {view === "timeline" && (
             <TimelineView
               run={run}
+              graph={graph}
               isPast={search.seq !== undefined}
               selected={search.node ?? null}
+              attempt={search.attempt}
               onSelect={select}
+              onAttempt={(node, attempt) => {
+                select(node);
+                change({ tab: "attempts", attempt });
+              }}
+              onToggle={toggle}
             />
           )}
           {view === "table" && (
@@ -121,6 +132,20 @@ const OPTIONS = [
   { value: "logs", label: "Logs", icon: <ScrollText size={13} /> },
   { value: "overview", label: "Overview", icon: <Info size={13} /> },
 ] as const;
+
+/** Nodes by status; those of closed groups are counted by the server. */
+function countsOf(graph: Graph): Counts {
+  const counts: Counts = {};
+  const add = (status: NodeStatus, count: number) => {
+    counts[status] = (counts[status] ?? 0) + count;
+  };
+  for (const item of graph.items) {
+    if (item.kind === "node") item.status && add(item.status, 1);
+    else if (!item.open)
+      for (const [status, count] of Object.entries(item.counts)) add(status as NodeStatus, count);
+  }
+  return counts;
+}
 
 const statusOf = (graph: Graph | null, node: string) => {
   const item = graph?.byId.get(node);

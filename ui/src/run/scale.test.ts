@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { scaleOf } from "./scale";
+import { scaleOf, ticksOf } from "./scale";
 
 test("without idle stretches the axis is even", () => {
   const scale = scaleOf([{ from: 100, to: 300 }], 400, true);
@@ -41,4 +41,29 @@ test("the axis begins when the first attempt was waited for", () => {
   const compressed = scaleOf([{ from: 1_000_000, to: 1_000_100 }], 400, true, 0);
   expect(compressed.idle.map((gap) => [gap.from, gap.to])).toEqual([[0, 1_000_000]]);
   expect(compressed.x(1_000_000)).toBeLessThan(100);
+});
+
+test("marks of the axis are round, have room, and leave idle stretches out", () => {
+  const even = ticksOf(scaleOf([{ from: 40, to: 1_040 }], 800, true));
+  expect(even.map((tick) => tick.time)).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
+  const day = 86_400_000;
+  const scale = scaleOf(
+    [
+      { from: 0, to: 1_000 },
+      { from: day, to: day + 1_000 },
+    ],
+    600,
+    true,
+  );
+  const gap = scale.idle[0]!;
+  const ticks = ticksOf(scale);
+  expect(ticks.every((tick) => tick.x <= gap.x || tick.x >= gap.x + gap.w)).toBe(true);
+  expect(ticks.some((tick) => tick.time >= day)).toBe(true);
+  for (const [index, tick] of ticks.entries()) {
+    if (index > 0) expect(tick.x - ticks[index - 1]!.x).toBeGreaterThanOrEqual(74);
+  }
+});
+
+test("an axis of nothing has a mark where it begins", () => {
+  expect(ticksOf(scaleOf([], 400, true)).map((tick) => tick.time)).toEqual([0]);
 });

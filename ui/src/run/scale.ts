@@ -2,7 +2,16 @@
 
 export type Span = { from: number; to: number };
 export type Idle = Span & { x: number; w: number };
-export type Scale = { x: (time: number) => number; width: number; idle: Idle[]; busy: number; total: number };
+export type Scale = {
+  x: (time: number) => number;
+  width: number;
+  idle: Idle[];
+  busy: number;
+  start: number;
+  total: number;
+};
+/** A mark on the axis: milliseconds since it begins. */
+export type Tick = { time: number; x: number };
 
 const IDLE_WIDTH = 28;
 /** A stretch is idle if it is longer than this part of all the time in which something happened. */
@@ -53,5 +62,36 @@ export function scaleOf(
     }
     return at;
   };
-  return { x, width, idle, busy: working, total: end - start };
+  return { x, width, idle, busy: working, start, total: end - start };
+}
+
+/** Milliseconds between marks that are easy to read. */
+const STEPS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000],
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720].map((minutes) => minutes * 60_000),
+  ...[1, 2, 7, 14, 28].map((days) => days * 86_400_000),
+];
+const TICK_ROOM = 74;
+
+/** Marks of the axis, with room for their words: none in idle stretches, which say for themselves how long they are. */
+export function ticksOf(scale: Scale): Tick[] {
+  const busyWidth = Math.max(1, scale.width - scale.idle.length * IDLE_WIDTH);
+  const drawn = scale.total - scale.idle.reduce((sum, gap) => sum + gap.to - gap.from, 0);
+  const least = (TICK_ROOM * Math.max(1, drawn)) / busyWidth;
+  const step = STEPS.find((each) => each >= least) ?? STEPS.at(-1)!;
+  const ticks: Tick[] = [];
+  const add = (time: number) => {
+    const x = scale.x(scale.start + time);
+    const isFree = x - (ticks.at(-1)?.x ?? Number.NEGATIVE_INFINITY) >= TICK_ROOM && x <= scale.width - 20;
+    if (isFree && !scale.idle.some((gap) => x > gap.x && x < gap.x + gap.w + 4)) ticks.push({ time, x });
+  };
+  add(0);
+  // From one stretch in which something happened to the next: those between them may be long.
+  let from = 0;
+  for (const gap of [...scale.idle, { from: scale.start + scale.total, to: scale.start + scale.total }]) {
+    const to = gap.from - scale.start;
+    for (let time = Math.ceil(from / step) * step; time <= to && ticks.length < 200; time += step) add(time);
+    from = gap.to - scale.start;
+  }
+  return ticks;
 }

@@ -82,7 +82,8 @@ export function Scrubber({ run, seq, onChange }: Props) {
             setPlaying(false);
             setDragged(Number(event.target.value));
           }}
-          className="w-full accent-[var(--accent)]"
+          className="scrubber w-full"
+          data-past={isPast || dragged !== null || undefined}
         />
         {checkpoints.data?.map((each) => (
           <button

@@ -1,62 +1,63 @@
 import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import clsx from "clsx";
+import { ChevronDown, ChevronRight } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { symbolOf, words } from "@/api/tables";
+import type { Graph } from "@/graph/model";
 import { Segments } from "@/ui/fields";
 import { Empty, Failure, Loading } from "@/ui/states";
+import { Status } from "@/ui/status";
 import { duration, useNow } from "@/ui/time";
 import { type Attempt, attemptsQuery } from "./attempts";
 import type { RunDetail } from "./data";
-import { type Scale, scaleOf } from "./scale";
+import { count } from "./failures";
+import { type Scale, scaleOf, ticksOf } from "./scale";
+import { useRunSearch } from "./search";
+import { isBad, type Row, rowsOf, stretchesOf } from "./timeline-rows";
 
 const ROW = 26;
 /** Pixels for the names of nodes: fewer on narrow screens. */
 const namesOf = (width: number) => (width < 560 ? 120 : 220);
+/** Failures of a group that are marked in its bar. */
+const MARKS = 100;
 /** Pixels: in a bar that is this wide its symbol stands inside. */
 const SYMBOL_FROM = 16;
 
-type Row = { id: string; name: string; level: number; attempts: Attempt[] };
-type Order = "start" | "graph" | "longest";
-
-const longest = (row: Row) =>
-  row.attempts.reduce(
-    (sum, attempt) => sum + (attempt.ended ?? Number.MAX_SAFE_INTEGER) - attempt.started,
-    0,
-  );
-
-type Props = { run: RunDetail; isPast: boolean; selected: string | null; onSelect: (node: string) => void };
+type Props = {
+  run: RunDetail;
+  graph: Graph | null;
+  isPast: boolean;
+  selected: string | null;
+  attempt: number | undefined;
+  onSelect: (node: string) => void;
+  onAttempt: (node: string, attempt: number) => void;
+  onToggle: (group: string) => void;
+};
 
 /** When each attempt waited and ran. Bars belong to nodes by their ids, so a graph that has changed since moves none. */
-export function TimelineView({ run, isPast, selected, onSelect }: Props) {
+export function TimelineView(props: Props) {
+  const { run, graph, isPast, selected, onSelect, onAttempt, onToggle } = props;
+  const { search, change } = useRunSearch();
+  const { order = "start", even = false } = search;
   const { data, error, isPending, refetch } = useQuery(attemptsQuery(run.id));
-  const [order, setOrder] = useState<Order>("start");
-  const [even, setEven] = useState<"compressed" | "even">("compressed");
   const scroller = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   const names = namesOf(width);
   const running = run.ended_at === null;
   const now = useNow(running ? 1_000 : null);
   const rows = useMemo(() => {
-    const byNode = new Map<string, Row>();
-    for (const attempt of data?.all ?? []) {
-      const row = byNode.get(attempt.node);
-      if (row) row.attempts.push(attempt);
-      else
-        byNode.set(attempt.node, {
-          id: attempt.node,
-          name: attempt.name,
-          level: attempt.level,
-          attempts: [attempt],
-        });
-    }
-    const found = [...byNode.values()];
-    const first = (row: Row) => row.attempts[0]!.started;
-    if (order === "start") found.sort((a, b) => first(a) - first(b));
-    if (order === "graph") found.sort((a, b) => a.level - b.level || first(a) - first(b));
-    if (order === "longest") found.sort((a, b) => longest(b) - longest(a));
-    return found;
-  }, [data, order]);
+    const groupOf = (id: string) => {
+      const item = graph?.byId.get(id);
+      return item?.kind === "group" ? item : undefined;
+    };
+    return rowsOf(data?.all ?? [], order, {
+      nameOf: (id) => groupOf(id)?.name ?? id,
+      isOpen: (id) => groupOf(id)?.open ?? false,
+    });
+  }, [data, order, graph]);
+  const statuses = useMemo(() => [...new Set((data?.all ?? []).map((each) => each.status))].sort(), [data]);
+  const nodes = useMemo(() => new Set((data?.all ?? []).map((each) => each.node)).size, [data]);
   const until = running && data ? now - data.since : null;
   const scale = useMemo(() => {
     const spans = (data?.all ?? []).map((attempt) => ({
@@ -64,7 +65,7 @@ export function TimelineView({ run, isPast, selected, onSelect }: Props) {
       to: Math.max(attempt.started, attempt.ended ?? until ?? attempt.started),
     }));
     const asked = Math.min(...(data?.all ?? []).map((attempt) => attempt.waiting));
-    return scaleOf(spans, Math.max(120, width - names - 40), even === "compressed", asked);
+    return scaleOf(spans, Math.max(120, width - names - 40), !even, asked);
   }, [data, width, names, even, until]);
   useEffect(() => {
     if (!scroller.current) return;
@@ -88,36 +89,37 @@ export function TimelineView({ run, isPast, selected, onSelect }: Props) {
         <Segments
           label="Order"
           value={order}
-          onChange={setOrder}
+          onChange={(next) => change({ order: next === "start" ? undefined : next })}
           options={[
             { value: "start", label: "By start" },
             { value: "graph", label: "As the graph" },
             { value: "longest", label: "Longest" },
           ]}
         />
-        {(scale.idle.length > 0 || even === "even") && (
+        {(scale.idle.length > 0 || even) && (
           <Segments
             label="Time axis"
-            value={even}
-            onChange={setEven}
+            value={even ? "even" : "compressed"}
+            onChange={(next) => change({ even: next === "even" || undefined })}
             options={[
               { value: "compressed", label: "Idle time short" },
               { value: "even", label: "Even" },
             ]}
           />
         )}
-        <span className="flex items-center gap-3">
-          <Legend
-            className="bg-[repeating-linear-gradient(45deg,var(--line-strong)_0_3px,transparent_3px_6px)]"
-            text="waiting"
-          />
-          <Legend className="bg-[var(--st-running)]" text="running" />
+        <span className="flex flex-wrap items-center gap-x-3 gap-y-1" role="img" aria-label="Legend">
+          <span className="inline-flex items-center gap-1.5">
+            <span className={clsx("h-2 w-4", WAITED)} />
+            waited
+          </span>
+          {statuses.map((status) => (
+            <Status key={status} status={status} plain />
+          ))}
         </span>
         {isPast && <span>The timeline shows all of the run, whatever the moment.</span>}
         <span className="flex-1" />
         <span>
-          {rows.length.toLocaleString()} nodes, {data.all.length.toLocaleString()} attempts in{" "}
-          {duration(scale.total / 1_000)}
+          {count(nodes, "node")}, {count(data.all.length, "attempt")} in {duration(scale.total / 1_000)}
           {!data.whole && " (the first ones)"}
         </span>
       </div>
@@ -136,25 +138,22 @@ export function TimelineView({ run, isPast, selected, onSelect }: Props) {
                 )}
                 style={{ top: item.start, height: ROW }}
               >
-                <button
-                  type="button"
-                  className="h-full shrink-0 truncate px-4 text-left text-xs"
-                  style={{ width: names }}
-                  onClick={() => onSelect(row.id)}
-                  title={row.name}
-                >
-                  {row.name}
-                </button>
+                <RowName row={row} width={names} onSelect={row.group ? onToggle : onSelect} />
                 <div className="relative h-full flex-1">
-                  {row.attempts.map((attempt) => (
-                    <Bar
-                      key={attempt.number}
-                      attempt={attempt}
-                      scale={scale}
-                      until={until}
-                      onSelect={onSelect}
-                    />
-                  ))}
+                  {row.group ? (
+                    <GroupBars row={row} scale={scale} until={until} onToggle={onToggle} />
+                  ) : (
+                    row.attempts.map((attempt) => (
+                      <Bar
+                        key={attempt.number}
+                        attempt={attempt}
+                        scale={scale}
+                        until={until}
+                        isChosen={row.id === selected && attempt.number === props.attempt}
+                        onOpen={onAttempt}
+                      />
+                    ))
+                  )}
                 </div>
               </div>
             );
@@ -165,36 +164,139 @@ export function TimelineView({ run, isPast, selected, onSelect }: Props) {
   );
 }
 
-function Legend({ className, text }: { className: string; text: string }) {
+const WAITED = "bg-[repeating-linear-gradient(45deg,var(--line-strong)_0_3px,transparent_3px_6px)]";
+
+function RowName({ row, width, onSelect }: { row: Row; width: number; onSelect: (id: string) => void }) {
+  const failed = row.group ? row.attempts.filter(isBad).length : 0;
+  const Chevron = row.group?.open ? ChevronDown : ChevronRight;
   return (
-    <span className="inline-flex items-center gap-1.5">
-      <span className={clsx("h-2.5 w-4 rounded-sm", className)} />
-      {text}
-    </span>
+    <button
+      type="button"
+      className={clsx(
+        "flex h-full shrink-0 items-center gap-1 pr-2 text-left text-xs",
+        row.inside ? "pl-8" : row.group ? "pl-2" : "pl-6",
+      )}
+      style={{ width }}
+      aria-expanded={row.group?.open}
+      onClick={() => onSelect(row.id)}
+      title={row.name}
+    >
+      {row.group && <Chevron size={13} className="shrink-0 text-ink-3" />}
+      <span className="truncate">{row.name}</span>
+      {failed > 0 && (
+        <span data-status="FAILED" className="text-2xs font-semibold text-[var(--st)]">
+          ✗&nbsp;{failed.toLocaleString()}
+        </span>
+      )}
+      {row.group && <span className="text-2xs text-ink-3 tabular">{row.group.size.toLocaleString()}</span>}
+    </button>
   );
 }
 
+/** The time since the axis begins, and idle stretches: above the rows, and as lines through them. */
 function Axis({ scale, names, height }: { scale: Scale; names: number; height: number }) {
+  const ticks = useMemo(() => ticksOf(scale), [scale]);
+  const lines = { height: Math.max(height, 60) };
   return (
-    <div className="pointer-events-none sticky top-0 z-10 h-0" style={{ marginLeft: names }}>
-      {scale.idle.map((gap) => (
-        <div
-          key={gap.from}
-          className="absolute top-0 flex justify-center border-x border-dashed border-line-strong bg-hover/60"
-          style={{ left: gap.x, width: gap.w, height: Math.max(height, 60) }}
-        >
-          <span className="mt-1 h-fit [writing-mode:vertical-rl] text-2xs whitespace-nowrap text-ink-3">
-            {duration((gap.to - gap.from) / 1_000)} idle
+    <>
+      <div
+        role="img"
+        aria-label={`Time since the run was asked for: ${tickText(scale.total)} in all`}
+        className="sticky top-0 z-10 h-6 border-b border-line bg-paper text-2xs text-ink-3"
+      >
+        {ticks.map((tick) => (
+          <span
+            key={tick.time}
+            className="absolute top-1.5 tabular whitespace-nowrap"
+            style={{ left: names + tick.x + 3 }}
+          >
+            {tickText(tick.time)}
           </span>
-        </div>
-      ))}
-    </div>
+        ))}
+      </div>
+      <div className="pointer-events-none absolute top-6" style={{ left: names }}>
+        {ticks.map((tick) => (
+          <span key={tick.time} className="absolute w-px bg-line" style={{ left: tick.x, ...lines }} />
+        ))}
+        {scale.idle.map((gap) => (
+          <div
+            key={gap.from}
+            className="absolute top-0 flex justify-center border-x border-dashed border-line-strong bg-hover/60"
+            style={{ left: gap.x, width: gap.w, ...lines }}
+          >
+            <span className="mt-1 h-fit [writing-mode:vertical-rl] text-2xs whitespace-nowrap text-ink-3">
+              {duration((gap.to - gap.from) / 1_000)} idle
+            </span>
+          </div>
+        ))}
+      </div>
+    </>
   );
 }
 
-type BarProps = { attempt: Attempt; scale: Scale; until: number | null; onSelect: (node: string) => void };
+/** `0`, `50 ms`, `1.5 s`, `2 min 30 s`. */
+const tickText = (milliseconds: number) =>
+  milliseconds === 0
+    ? "0"
+    : duration(milliseconds / 1_000)
+        .replace(/\.?0+ s$/, " s")
+        .replace(/ 00 (s|min)$/, "");
 
-function Bar({ attempt, scale, until, onSelect }: BarProps) {
+type GroupBarsProps = { row: Row; scale: Scale; until: number | null; onToggle: (group: string) => void };
+
+/** When anything of a group ran, and where something of it failed. */
+function GroupBars({ row, scale, until, onToggle }: GroupBarsProps) {
+  const stretches = useMemo(
+    () => stretchesOf(row.attempts, until ?? 0, scale.total / Math.max(1, scale.width / 2)),
+    [row.attempts, until, scale],
+  );
+  const failed = row.attempts.filter(isBad);
+  const active = row.attempts.some((attempt) => attempt.ended === null);
+  const from = stretches[0]!.from;
+  const to = Math.max(...stretches.map((stretch) => stretch.to));
+  const label = `${row.name}: ${count(row.group!.size, "node")}, ${count(failed.length, "failed attempt")}, from the first to the last ${duration((to - from) / 1_000)}`;
+  return (
+    <button
+      type="button"
+      tabIndex={-1}
+      aria-label={label}
+      title={`${label}\nClick to ${row.group!.open ? "close" : "open"} it`}
+      onClick={() => onToggle(row.id)}
+      className="absolute inset-y-0"
+      style={{ left: scale.x(from), width: Math.max(3, scale.x(to) - scale.x(from)) }}
+    >
+      {stretches.map((stretch) => (
+        <span
+          key={stretch.from}
+          data-status={active ? "RUNNING" : "COMPLETED"}
+          className="absolute top-1.5 h-3.5 rounded-xs border border-[var(--st)] bg-[color-mix(in_srgb,var(--st)_30%,transparent)]"
+          style={{
+            left: scale.x(stretch.from) - scale.x(from),
+            width: Math.max(2, scale.x(stretch.to) - scale.x(stretch.from)),
+          }}
+        />
+      ))}
+      {failed.slice(0, MARKS).map((attempt) => (
+        <span
+          key={`${attempt.node} ${attempt.number}`}
+          data-status="FAILED"
+          className="absolute top-1.5 h-3.5 w-0.5 bg-[var(--st)]"
+          style={{ left: scale.x(attempt.ended ?? attempt.started) - scale.x(from) }}
+        />
+      ))}
+    </button>
+  );
+}
+
+type BarProps = {
+  attempt: Attempt;
+  scale: Scale;
+  until: number | null;
+  isChosen: boolean;
+  onOpen: (node: string, attempt: number) => void;
+};
+
+function Bar({ attempt, scale, until, isChosen, onOpen }: BarProps) {
   const end = attempt.ended ?? Math.max(attempt.started, until ?? attempt.started);
   const [waited, from, to] = [
     scale.x(Math.min(attempt.waiting, attempt.started)),
@@ -211,12 +313,12 @@ function Bar({ attempt, scale, until, onSelect }: BarProps) {
       aria-label={label}
       title={`${label}\non ${attempt.worker}`}
       data-status={attempt.status}
-      onClick={() => onSelect(attempt.node)}
-      className="absolute inset-y-0 flex items-center"
+      onClick={() => onOpen(attempt.node, attempt.number)}
+      className={clsx("absolute inset-y-0 flex items-center", isChosen && "ring-2 ring-[var(--focus)]")}
       style={{ left: Math.max(0, waited), width: Math.max(3, to - Math.max(0, waited)) }}
     >
       <span
-        className="h-1.5 shrink-0 bg-[repeating-linear-gradient(45deg,var(--line-strong)_0_3px,transparent_3px_6px)]"
+        className={clsx("h-1.5 shrink-0", WAITED)}
         style={{ width: Math.max(0, from - Math.max(0, waited)) }}
       />
       <span className="h-3.5 min-w-0.5 flex-1 rounded-xs bg-[var(--st)]" />
