@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,42 @@ def test_a_server_is_ready_while_the_store_takes_commits(served: tuple[Serving, 
     assert api.get("/healthz").status_code == 200
     failing.commits = None
     eventually(lambda: api.get("/readyz").status_code == 200)
+
+
+@pytest.mark.parametrize("worker", [None, {}], ids=["no runner", "runner"])
+@pytest.mark.parametrize("name", ["away.db", "away.db-wal"])
+def test_while_a_file_of_the_store_is_deleted_nothing_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worker: dict[str, Any] | None, name: str
+) -> None:
+    monkeypatch.setattr(readiness, "CHECK_SECONDS", 0.0)
+    file, aside = tmp_path / name, tmp_path / "aside"
+    started: list[str] = []
+
+    def start() -> int:
+        run_id = f"r{len(started)}"
+        answer = api.post("/api/v1/workflows/add/runs", json={"input": {"a": 1}, "run_id": run_id})
+        assert answer.status_code in (200, 201, 503), answer.text
+        if answer.status_code < 300:
+            started.append(run_id)
+        return answer.status_code
+
+    with running(f"sqlite:///{tmp_path}/away.db", worker=worker) as serving, client(serving) as api:
+        assert api.post("/api/v1/workflows", json=ADD).status_code == 201
+        assert start() == 201
+        for _ in range(2):
+            os.link(file, aside)
+            file.unlink()
+            eventually(lambda: start() == 503)
+            assert [start() for _ in range(20)] == [503] * 20
+            eventually(lambda: api.get("/readyz").status_code == 503)
+            assert api.get("/healthz").status_code == 200
+            aside.rename(file)
+            eventually(lambda: start() in (200, 201))
+            eventually(lambda: api.get("/readyz").status_code == 200)
+            assert start() == 201
+        assert [api.get(f"/api/v1/runs/{run_id}").status_code for run_id in started] == [200] * len(started)
+    with Engine(f"sqlite:///{tmp_path}/away.db", runner=None) as engine:
+        assert {run.id for run in engine.runs()} >= set(started), "what was acknowledged is lost"
 
 
 def test_who_asks_whether_it_is_ready_makes_it_commit_once_a_second(
