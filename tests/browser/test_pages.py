@@ -401,3 +401,24 @@ def test_two_keys_lead_to_a_page_however_fast_they_are_pressed(open_page: Open) 
         page.keyboard.up("g")
         page.keyboard.up(key)
         page.wait_for_url(f"**{address}")
+
+
+def test_a_fire_whose_answer_was_lost_fires_once_and_the_next_one_again(engine: Engine, open_page: Open) -> None:
+    engine.triggers.add(Trigger("hourly", workflow=Order, every="1h", input={"order_id": 1}))
+    page = open_page("/triggers?name=hourly")
+
+    def lose_the_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/fire", lose_the_answer)
+    fire = page.get_by_role("button", name="Fire now")
+    fire.click()
+    expect(page.get_by_text("cannot be reached").first).to_be_visible()
+    page.unroute("**/fire")
+    fire.click()
+    expect(page.get_by_text("hourly was fired")).to_have_count(1)
+    assert len(list(engine.runs(workflow="Order"))) == 1
+    fire.click()
+    expect(page.get_by_text("hourly was fired")).to_have_count(2)
+    assert len(list(engine.runs(workflow="Order"))) == 2

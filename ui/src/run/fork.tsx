@@ -2,6 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, ask, because } from "@/api/client";
+import { useRequestKey } from "@/api/request-key";
 import { Button } from "@/ui/button";
 import { Command } from "@/ui/copy";
 import { Dialog, notify } from "@/ui/overlays";
@@ -19,10 +20,11 @@ export function Fork({ run, at, onClose }: Props) {
   const [input, setInput] = useState("");
   const [reason, setReason] = useState("");
   const parsed = parseObject(input);
+  const key = useRequestKey(JSON.stringify([run.id, at, parsed.value]));
   const request = (dry_run: boolean) =>
     ask(
       api.POST("/api/v1/runs/{run_id}/fork", {
-        params: { path: { run_id: run.id } },
+        params: { path: { run_id: run.id }, header: dry_run ? undefined : key.header() },
         body: { at, dry_run, input: parsed.value ?? null },
         headers: because(reason),
       }),
@@ -35,6 +37,7 @@ export function Fork({ run, at, onClose }: Props) {
   );
   const apply = useMutation({
     mutationFn: () => request(false),
+    onError: key.failed,
     onSuccess: (fork) => {
       notify("The fork has started");
       onClose();

@@ -207,7 +207,9 @@ function Facts({ run }: { run: RunDetail }) {
         </dd>
         <dt className="text-ink-2">Priority</dt>
         <dd>{run.priority}</dd>
-        <dt className="text-ink-2">Idempotency key</dt>
+        <dt className="text-ink-2" title="A start with the same key gives this run">
+          Key of its start
+        </dt>
         <dd className="break-all">
           {run.idempotency_key ?? <span className="text-ink-3">none was given</span>}
         </dd>

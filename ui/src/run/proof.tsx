@@ -30,8 +30,8 @@ export function ProofTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
   return (
     <div className="space-y-4 p-4 text-xs">
       <p className="text-[13px] text-ink-2">
-        Only the attempt that is RUNNING under exactly its id can record anything. Those that were lost or
-        overtaken are listed, and wrote nothing.
+        A completion is recorded once. The store takes a result only from the attempt that is running, under
+        its own id; a worker that was given up for lost, and comes back, is refused.
       </p>
       <ol className="space-y-2">
         {node.attempt_list.map((attempt) => (
@@ -43,13 +43,26 @@ export function ProofTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
               <Time at={attempt.ended_at ?? attempt.started_at} />
             </div>
             <dl className="grid grid-cols-[5rem_1fr] gap-y-0.5">
-              <dt className="text-ink-3">Id, its fence</dt>
+              <dt className="text-ink-3">Id</dt>
               <dd>
                 <Id text={attempt.id} />
               </dd>
               <dt className="text-ink-3">Worker</dt>
               <dd className="font-mono break-all">{attempt.worker}</dd>
-              <dt className="text-ink-3">Ancestry</dt>
+              {attempt.idempotency_key && attempt.idempotency_key !== node.idempotency_key && (
+                <>
+                  <dt className="text-ink-3">Its key</dt>
+                  <dd>
+                    <Id text={attempt.idempotency_key} />
+                  </dd>
+                </>
+              )}
+              <dt
+                className="text-ink-3"
+                title="A hash of the outputs of all nodes above it, as this attempt saw them"
+              >
+                Ancestry
+              </dt>
               <dd>
                 {ancestry.get(attempt.id) ? (
                   <Id text={ancestry.get(attempt.id)!} />
@@ -65,12 +78,22 @@ export function ProofTab({ run, node }: { run: RunDetail; node: NodeDetail }) {
       </ol>
       {attempts.error && <Failure error={attempts.error} className="m-0!" />}
       <dl className="grid grid-cols-[8rem_1fr] gap-y-1">
+        <dt className="text-ink-3">Key of its effects</dt>
+        <dd>
+          {node.idempotency_key ? (
+            <Id text={node.idempotency_key} />
+          ) : (
+            <span className="text-ink-3">made by a function of the node, which attempts call</span>
+          )}
+          <p className="text-ink-3">
+            What ctx.idempotency_key gives its body: the same for every attempt until a completed one is
+            superseded, so that another service does a thing once.
+          </p>
+        </dd>
         <dt className="text-ink-3">Graph of the run</dt>
         <dd>
           <Id text={run.digest} />
         </dd>
-        <dt className="text-ink-3">Idempotency key</dt>
-        <dd>{run.idempotency_key ?? <span className="text-ink-3">none was given</span>}</dd>
       </dl>
       <section className="space-y-2 border-t border-line pt-3">
         <Button small disabled={audit.isFetching} onClick={() => void audit.refetch()}>

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { CirclePause, CirclePlay, History, Zap } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { api, ask } from "@/api/client";
+import { useRequestKey } from "@/api/request-key";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
 import { Json } from "@/ui/json";
@@ -136,17 +137,23 @@ function Actions({ trigger, onBackfill }: { trigger: Trigger; onBackfill: () => 
   const { may } = useSession();
   const queries = useQueryClient();
   const { name } = trigger;
+  const key = useRequestKey(name);
   const act = useMutation({
     mutationFn: async (verb: "pause" | "resume" | "fire") => {
-      await ask<unknown>(api.POST(`/api/v1/triggers/{name}/${verb}`, { params: { path: { name } } }));
+      const header = verb === "fire" ? key.header() : undefined;
+      await ask<unknown>(api.POST(`/api/v1/triggers/{name}/${verb}`, { params: { path: { name }, header } }));
       return verb;
     },
     onSuccess: (verb) => {
+      if (verb === "fire") key.done();
       notify({ pause: `${name} is paused`, resume: `${name} goes on`, fire: `${name} was fired` }[verb]);
       void queries.invalidateQueries({ queryKey: ["triggers"] });
       void queries.invalidateQueries({ queryKey: ["runs"] });
     },
-    onError: (error) => notify(error.message, { bad: true }),
+    onError: (error) => {
+      key.failed(error);
+      notify(error.message, { bad: true });
+    },
   });
   if (!may("run")) return null;
   return (

@@ -1,8 +1,9 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
-import { ApiError, api, ask, type Schemas } from "@/api/client";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { api, ask, type Schemas } from "@/api/client";
 import { runQuery, workersQuery } from "@/api/queries";
+import { useRequestKey } from "@/api/request-key";
 import { quoted } from "@/runs/filter";
 import { useSession } from "@/shell/session";
 import { Button } from "@/ui/button";
@@ -25,7 +26,7 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
   const [tags, setTags] = useState("");
   const [broken, setBroken] = useState<string | null>(null);
   // Every form has a key: pressing twice, or again after a lost answer, starts one run.
-  const key = useRef(newKey());
+  const key = useRequestKey();
   const given = before.data?.input;
   useEffect(() => {
     if (given === undefined) return;
@@ -36,14 +37,12 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
     mutationFn: (input: unknown) =>
       ask(
         api.POST("/api/v1/workflows/{name}/runs", {
-          params: { path: { name: workflow.name }, header: { "idempotency-key": key.current } },
+          params: { path: { name: workflow.name }, header: key.header() },
           body: { input: input as never, tags: readTags(tags) },
         }),
       ),
     onSuccess: (run) => void navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} }),
-    onError: (failure) => {
-      if (wasRefused(failure)) key.current = newKey();
-    },
+    onError: key.failed,
   });
   const workers = useQuery(workersQuery);
   const served =
@@ -136,11 +135,6 @@ export function Start({ workflow, from }: { workflow: Workflow; from: string | u
     </div>
   );
 }
-
-const newKey = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2);
-
-/** Whether nothing was started for sure. An answer that was lost, or an error of the server, may have started the run. */
-const wasRefused = (failure: unknown) => failure instanceof ApiError && failure.status < 500;
 
 /** The input as the command line takes it: short where it is JSON, and otherwise as it was written. */
 function compact(text: string): string {
