@@ -62,6 +62,7 @@ ARGUMENTS = {
     "retry": ["r-none"],
     "reattempt": ["r-none", "a"],
     "fork": ["r-none"],
+    "bulk": ["retry"],
     "diff": ["r-none", "r-other"],
     "pause": ["r-none"],
     "resume": ["r-none"],

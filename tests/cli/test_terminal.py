@@ -15,7 +15,9 @@ from stepwell.cli.show.screen import console
 from tests.cli.conftest import COMMAND, Shop
 
 
-def on_a_terminal(shop: Shop, *words: str, columns: int = 100, until: bytes = b"second") -> tuple[int, str]:
+def on_a_terminal(
+    shop: Shop, *words: str, columns: int = 100, until: bytes = b"second", typed: bytes = b""
+) -> tuple[int, str]:
     """Run a command with a terminal for all its streams; the file `go` is made when the bar shows the second node."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
@@ -26,6 +28,7 @@ def on_a_terminal(shop: Shop, *words: str, columns: int = 100, until: bytes = b"
     )
     os.close(theirs)
     seen = b""
+    os.write(ours, typed)
     try:
         while chunk := os.read(ours, 65536):
             seen += chunk

@@ -108,7 +108,7 @@ class Load(Workflow):
 
 run = engine.run(Load())
 """,
-    "control.md": {1: _STEERED, 2: "gate.set(); prepare('failed')"},
+    "control.md": {1: _STEERED, 2: "gate.set(); prepare('failed')", 3: "prepare('failed')"},
     "deploy.md": {
         0: """
 from celery import Celery, chain, chord

@@ -131,7 +131,7 @@ def test_a_page_whose_commands_are_not_all_typed_is_refused(terminal: Terminal) 
 
 @pytest.mark.usefixtures("shop")
 def test_control(terminal: Terminal, tmp_path: Path) -> None:
-    story, refused, cascade, pausing, editing = terminal.open("control.md")
+    story, refused, cascade, pausing, editing, bulk = terminal.open("control.md")
     other = {"import-7": "import-9"}
     terminal.type(story, replace=other, some=slice(0, 2))
 
@@ -145,6 +145,7 @@ def test_control(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type(story, {2: (tmp_path / "mended").touch})
     terminal.type(refused)
     terminal.type(cascade)
+    terminal.type(bulk)
     with Engine() as engine:
         run = engine.start(Blocking(), run_id="import-8")
         eventually(Blocking.begun.is_set, "the body did not begin")

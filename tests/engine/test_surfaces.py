@@ -56,8 +56,8 @@ class Order(Workflow):
 
 
 ENGINE = """
-activate adopt audit_log close compare count_runs events get metrics on parts run runs save start start_many store triggers
-wait work workflows
+activate adopt audit_log close compare count_runs events get metrics on parts preview_bulk run runs save start start_many store
+triggers wait work workflows
 """
 RUN = """
 audit cancel check checkpoint checkpoints delete diff effects export export_graph fork forks freeze graph id import_graph input

@@ -11,7 +11,7 @@ import pytest
 
 from stepwell.base.words import iso
 from stepwell.core.store import Store
-from stepwell.server.api import steering
+from stepwell.engine.runs import bulk
 from stepwell.stores import open_store
 from tests.conformance.ops import claim, enlist
 from tests.server.running import ADD, client, serving_of
@@ -175,9 +175,9 @@ def test_a_preview_looks_at_a_limited_number_of_nodes_but_at_one_run_at_least(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(api, "three")
-    monkeypatch.setattr(steering, "MAX_NODES", 4)
+    monkeypatch.setattr(bulk, "MAX_NODES", 4)
     first = preview(api, "cancel")
     assert [each["run"] for each in first["runs"]] == ["three", "two"]
-    monkeypatch.setattr(steering, "MAX_NODES", 1)
+    monkeypatch.setattr(bulk, "MAX_NODES", 1)
     rest = preview(api, "cancel", cursor=first["next"])
     assert ([each["run"] for each in rest["runs"]], rest["more"]) == (["one"], False)

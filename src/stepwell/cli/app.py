@@ -10,7 +10,7 @@ import typer
 
 from ..base.version import __version__
 from .command import Where, declare
-from .completion import nodes, runs, shell_completion, statuses, targets_and_runs, workflows
+from .completion import nodes, runs, shell_completion, targets_and_runs
 from .document_commands import add_document_commands
 from .exits import ExitCode, prepare_streams, report
 from .options import (
@@ -18,14 +18,23 @@ from .options import (
     AsJson,
     DryRun,
     DryRunAsJson,
+    ForkOf,
     Inputs,
     Modules,
     NodeArgument,
     NoWait,
+    OfWorkflow,
     RunArgument,
     Server,
+    Since,
     Store,
     Target,
+    Until,
+    WithError,
+    WithPrefix,
+    WithStatus,
+    WithTag,
+    WithText,
     argument,
     flag,
     option,
@@ -93,17 +102,15 @@ def run(
 
 @declare(app, "ls")
 def ls(
-    workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", autocompletion=workflows)] = None,
-    status: Annotated[str | None, option("STATUS", "Only runs with this status.", autocompletion=statuses)] = None,
-    tag: Annotated[list[str] | None, option("NAME=VALUE", "Only runs with this tag; may be repeated.")] = None,
-    since: Annotated[str | None, option("AGO", "Only runs created since then: 90m, 12h, 7d.")] = None,
-    until: Annotated[str | None, option("AGO", "Only runs created before then.")] = None,
-    prefix: Annotated[str | None, option("PREFIX", "Only runs whose id begins so.", "--id")] = None,
-    fork_of: Annotated[str | None, option("RUN", "Only forks of this run.", autocompletion=runs)] = None,
-    search: Annotated[str | None, option("TEXT", "Only runs with this in their id, workflow, error or a tag.")] = None,
-    error: Annotated[
-        str | None, option("CLASS", "Only runs whose first failed node had an error of this class.")
-    ] = None,
+    workflow: OfWorkflow = None,
+    status: WithStatus = None,
+    tag: WithTag = None,
+    since: Since = None,
+    until: Until = None,
+    prefix: WithPrefix = None,
+    fork_of: ForkOf = None,
+    search: WithText = None,
+    error: WithError = None,
     order: Annotated[str, option("ORDER", "created; or, of runs that have ended: ended, duration.")] = "created",
     count: Annotated[str | None, option("BY", "Count them by status, workflow, hour or day instead.")] = None,
     limit: Annotated[int, option("N", "At most so many.", min=1)] = 20,
@@ -290,6 +297,41 @@ def fork(
     as_json: DryRunAsJson = False,
 ) -> None:
     """Start a new run that begins with what another has done, and goes on with other input or code."""
+
+
+BULK_NODE = "Of reattempt: the node of each run, by id or name."
+BULK_KEY = "Of fork: the forks are called RUN-KEY, so that the same command again makes no more of them."
+
+
+@declare(app, "bulk", changes=True)
+def bulk(
+    verb: Annotated[str, argument("VERB", "retry, reattempt, cancel, pause, resume or fork.")],
+    workflow: OfWorkflow = None,
+    status: WithStatus = None,
+    tag: WithTag = None,
+    since: Since = None,
+    until: Until = None,
+    prefix: WithPrefix = None,
+    fork_of: ForkOf = None,
+    search: WithText = None,
+    error: WithError = None,
+    limit: Annotated[int, option("N", "At most so many runs, the newest.", min=1, max=1_000)] = 100,
+    accept: Accept = False,
+    grace_seconds: Annotated[
+        float | None, option("SECONDS", "Of cancel: how long running bodies may take to stop.", "--grace", min=0)
+    ] = None,
+    node: Annotated[str | None, option("NODE", BULK_NODE)] = None,
+    cascade: Annotated[bool, flag("--cascade", "Of reattempt: run again what completed below it, too.")] = False,
+    at: Annotated[str | None, option("SEQ|LABEL|NODE", "Of fork: where it begins.")] = None,
+    key: Annotated[str | None, option("KEY", BULK_KEY)] = None,
+    yes: Annotated[bool, flag("--yes", "Do it without asking.", "-y")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what it would do to which runs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Request the same of many runs: shows what it would do to each, asks, and does it to those runs only.
+
+    Exit code 6 if one of them refused it, or had changed since. The work is left to workers.
+    """
 
 
 @declare(app, "diff")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .completion import nodes, runs, targets
+from .completion import nodes, runs, statuses, targets, workflows
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
@@ -48,4 +48,13 @@ NoWait = Annotated[bool, flag("--no-wait", "Record it and leave the work to othe
 DryRun = Annotated[bool, flag("--dry-run", "Only say which nodes would change, and into what.")]
 DryRunAsJson = Annotated[bool, flag("--json", "With --dry-run: print JSON.")]
 Reason = Annotated[str | None, option("TEXT", "Why; it is kept in the audit log.", "--reason", show_default=False)]
+OfWorkflow = Annotated[str | None, option("NAME", "Only runs of this workflow.", autocompletion=workflows)]
+WithStatus = Annotated[str | None, option("STATUS", "Only runs with this status.", autocompletion=statuses)]
+WithTag = Annotated[list[str] | None, option("NAME=VALUE", "Only runs with this tag; may be repeated.")]
+Since = Annotated[str | None, option("AGO", "Only runs created since then: 90m, 12h, 7d.")]
+Until = Annotated[str | None, option("AGO", "Only runs created before then.")]
+WithPrefix = Annotated[str | None, option("PREFIX", "Only runs whose id begins so.", "--id")]
+ForkOf = Annotated[str | None, option("RUN", "Only forks of this run.", autocompletion=runs)]
+WithText = Annotated[str | None, option("TEXT", "Only runs with this in their id, workflow, error or a tag.")]
+WithError = Annotated[str | None, option("CLASS", "Only runs whose first failed node had an error of this class.")]
 Accept = Annotated[bool, flag("--accept", "What the class has lost and gained since is no node under a new name.")]

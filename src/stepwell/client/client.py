@@ -12,6 +12,7 @@ from ..base.clock import Duration
 from ..base.ids import RunId, new_run_id
 from ..base.words import iso, shown
 from ..core.graph import to_frozen
+from ..core.model import ListRuns
 from ..define import Builder, Workflow
 from ..define.document import Document
 from ..engine import Engine, Run
@@ -21,17 +22,20 @@ from ..engine.calls import Calls
 from ..engine.checking import checked_changes, checked_limit, checked_list, checked_seconds
 from ..engine.following import Event
 from ..engine.parts import Parts
+from ..engine.runs.bulk import BulkVerb
 from ..engine.runs.run import as_run
 from ..engine.starting import Startable, StartOptions
 from ..errors import InputError
 from ..handlers import Handler, Handlers
 from ..history.audit_log import AuditEntry, AuditFilter
+from .bulk import filter_of, request_bulk
 from .events import follow, follow_on_loop, path_of_events
 from .remote import RemoteDocuments, RemoteRequests, RemoteStore, RemoteWaiting
 from .transport import SECONDS, Transport, path_of
 from .triggers import RemoteTriggers
 
 if TYPE_CHECKING:
+    from ..answers.runs import BulkRecord, PreviewedRun
     from ..engine.reports.replay import Replayed
 
 
@@ -142,6 +146,15 @@ class Client(Calls):
     def adopt(self, run_id: str) -> Run:
         """The run: the server's workers work on what has not ended."""
         return self.get(run_id)
+
+    def _preview_bulk(self, asked: BulkVerb, query: ListRuns, cursor: Any) -> tuple[BulkRecord, Any]:
+        body = {"dry_run": True, "filter": filter_of(query), "limit": query.limit, "cursor": cursor}
+        record: BulkRecord = request_bulk(self.parts.transport, asked, body)
+        return record, record["next"]
+
+    def _apply_bulk(self, asked: BulkVerb, previewed: list[PreviewedRun]) -> BulkRecord:
+        record: BulkRecord = request_bulk(self.parts.transport, asked, {"preview": previewed})
+        return record
 
     def _audit_entries(self, wanted: AuditFilter) -> Iterator[AuditEntry]:
         asked = {"who": wanted.who, "action": wanted.action, "since": iso(wanted.since)}

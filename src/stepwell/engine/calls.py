@@ -15,18 +15,20 @@ from ..core.store import Store, reader
 from ..define.document import Document
 from ..history.audit_log import AuditEntry, AuditFilter
 from ..history.comparing import Comparison
-from .checking import check_name, check_page, checked_choice, checked_limit, checked_time
+from .bulk import BulkAsked, BulkPreview, previewed
+from .checking import check_name, check_page, check_whole, checked_choice, checked_limit, checked_time
 from .documents import SavedDocument, StoredWorkflow
 from .finding import WhichRuns, which_runs
 from .following import Event
 from .parts import Parts
 from .reports.counting import COUNT_BY, count_runs
 from .reports.ordering import in_order
+from .runs.bulk import MAX_BULK, BulkVerb
 from .runs.run import Run, as_run
 from .starting import Startable, StartOptions
 
 if TYPE_CHECKING:
-    from ..answers.runs import CountBy, RunCountsRecord
+    from ..answers.runs import BulkRecord, CountBy, PreviewedRun, RunCountsRecord
 
 
 class RunList(list[Run]):
@@ -172,6 +174,24 @@ class Calls(ABC):
         Where `exact` is false there are at least so many.
         """
         return count_runs(self.store, which_runs(**which), checked_choice("by", by, COUNT_BY))
+
+    def preview_bulk(self, verb: str, *, limit: int = 100, **asked: Unpack[BulkAsked]) -> BulkPreview:
+        """What `retry`, `reattempt`, `cancel`, `pause`, `resume` or `fork` would do to all runs that match; then do it.
+
+            preview = engine.preview_bulk("retry", status="failed", workflow="orders")
+            print(preview.record["done"], "runs,", preview.record["nodes"], "nodes")
+            preview.apply(reason="the bank is back")
+
+        Only runs of the preview are touched, and none that was steered, ended or deleted since.
+        """
+        check_whole("limit", limit, 1, MAX_BULK, f"a whole number from 1 to {MAX_BULK:,}")
+        return previewed(self, verb, limit, asked)
+
+    @abstractmethod
+    def _preview_bulk(self, asked: BulkVerb, query: ListRuns, cursor: Any) -> tuple[BulkRecord, Any]: ...
+
+    @abstractmethod
+    def _apply_bulk(self, asked: BulkVerb, previewed: list[PreviewedRun]) -> BulkRecord: ...
 
     def compare(self, first: Run | str, second: Run | str) -> Comparison:
         """Two runs side by side; see `Run.diff`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from ..base.clock import Duration
 from ..base.commands import DEFAULT_STORE
 from ..base.ids import RunId, new_worker_id
+from ..core.model import ListRuns
 from ..core.store import Store
 from ..define import Workflow
 from ..handlers import Handler, Handlers
@@ -43,6 +44,7 @@ from .following import Event, check_until, events_of, follow
 from .internal_runs import internal_bodies
 from .parts import EngineParts
 from .recent import Recent
+from .runs.bulk import BulkVerb, apply_bulk, preview_bulk
 from .runs.requests import Requests
 from .runs.run import Run
 from .scheduling.metrics import EngineMetrics
@@ -51,6 +53,7 @@ from .waiting import Waiting, Watch
 from .work import EngineWork, WorkerOptions
 
 if TYPE_CHECKING:
+    from ..answers.runs import BulkRecord, PreviewedRun
     from .aio.engine import AsyncEngine
     from .triggers import EngineTriggers
 
@@ -219,6 +222,12 @@ class Engine(Calls):
         from .triggers import EngineTriggers
 
         return EngineTriggers(self.parts)
+
+    def _preview_bulk(self, asked: BulkVerb, query: ListRuns, cursor: Any) -> tuple[BulkRecord, Any]:
+        return preview_bulk(self.parts, asked, query._replace(before=cursor))
+
+    def _apply_bulk(self, asked: BulkVerb, previewed: list[PreviewedRun]) -> BulkRecord:
+        return apply_bulk(self.parts, asked, previewed)
 
     def _audit_entries(self, wanted: AuditFilter) -> Iterator[AuditEntry]:
         return read_entries(self.store, wanted)

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 from ...base.clock import Duration
 from ...history.comparing import Comparison
 from ...triggers.book import Triggers
+from ..bulk import BulkPreview
 from ..calls import Calls, RunList
 from ..checking import checked_limit
 from ..runs.run import Run, as_run
@@ -82,6 +83,21 @@ class AsyncRuns(list[AsyncRun]):
             page = await page.next()
 
 
+class AsyncBulkPreview(Wrapper[BulkPreview]):
+    """What a request would do to many runs, for coroutines: `await preview.apply()` has it done."""
+
+    def __init__(self, preview: BulkPreview, pool: Pool) -> None:
+        super().__init__(preview, pool)
+        self.record = preview.record
+
+    apply = awaited(BulkPreview.apply)
+
+    async def next(self) -> AsyncBulkPreview | None:
+        """The preview of the runs after these; None at the end."""
+        preview = await self._pool.read(self.sync.next)
+        return None if preview is None else AsyncBulkPreview(preview, self._pool)
+
+
 class AsyncCalls(Wrapper[Any]):
     """What `AsyncEngine` and `AsyncClient` have in common. `sync` is called in a thread of a small pool."""
 
@@ -95,6 +111,7 @@ class AsyncCalls(Wrapper[Any]):
     adopt = awaited_as(Calls.adopt, AsyncRun)
     runs = awaited_as(Calls.runs, AsyncRuns, reads=True)
     count_runs = awaited(Calls.count_runs, reads=True)
+    preview_bulk = awaited_as(Calls.preview_bulk, AsyncBulkPreview, reads=True)
     save = awaited(Calls.save)
     activate = awaited(Calls.activate)
     workflows = awaited(Calls.workflows, reads=True)

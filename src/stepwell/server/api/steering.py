@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Path, Response
 from pydantic import Field, create_model
 
-from ...answers.runs import BulkOutcome, BulkRecord, RunRecord, SteeredRun
+from ...answers.runs import BulkRecord, PreviewedRun, RunRecord, SteeredRun
 from ...base.ids import checked_run_id, new_run_id
-from ...base.words import iso
-from ...core.model import RUN_VERBS, RunPage, RunRow, RunStatus
+from ...core.model import RUN_VERBS, RunStatus
 from ...core.store import reader
-from ...engine import Run
+from ...engine.runs.bulk import BULK_VERBS, MAX_BULK, BulkVerb, apply_bulk, bulk_verb, preview_bulk
 from ...engine.runs.records import steered_run
-from ...errors import InputError, RunConflict, StepwellError
+from ...errors import InputError
 from .. import paging
 from ..bodies import Body
-from ..problems import HttpProblem, problem_of
 from ..routes import Routes
 from ..service import Given, ServerProcess
 from .nodes import Node
@@ -27,12 +23,7 @@ from .runs import IdempotencyKey, RunFilter, listed
 
 routes = Routes("steering")
 
-MAX_BULK = 1_000
-MAX_NODES = 200_000
-"""Nodes of all runs that one preview looks at, unless a single run has more."""
-_AT_WORK = {RunStatus.PENDING, RunStatus.RUNNING}
-VERBS = tuple(name for name, verb in RUN_VERBS.items() if verb.options is not None)
-Verb: TypeAlias = Literal[VERBS]  # type: ignore[valid-type]  # the table is the one list of them
+Verb: TypeAlias = Literal[BULK_VERBS]  # type: ignore[valid-type]  # the table is the one list of them
 
 
 class VerbOptions(Body):
@@ -50,9 +41,6 @@ class VerbOptions(Body):
     """Run again what completed below the node, too."""
     at: int | Annotated[str, Field(max_length=4_000)] | None = None
     """A `seq`, a label or a node; null: all that the run has done."""
-
-    def of(self, verb: str) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("dry_run", *(RUN_VERBS[verb].options or ()))}
 
 
 def _options_of(verb: str) -> type[Body]:
@@ -83,6 +71,9 @@ class RunOfPreview(Body):
     seq: int = Field(ge=0, lt=2**62)
     """How many entries its journal had."""
 
+    def record(self) -> PreviewedRun:
+        return {"run": self.run, "created_at": self.created_at, "status": self.status, "seq": self.seq}
+
 
 class BulkRequest(VerbOptions):
     """With `dry_run`, which runs it would be about; then its `preview`. Options of other verbs are ignored."""
@@ -99,6 +90,13 @@ class BulkRequest(VerbOptions):
     """Of reattempt: which node of each run."""
     key: str | None = Field(default=None, max_length=40, pattern="^[A-Za-z0-9_.-]+$")
     """Of fork: the forks are called RUN-KEY, so that a repeated request makes no more of them."""
+
+    def verb(self, verb: str) -> BulkVerb:
+        """The request, without the options of other verbs."""
+        options = {name: getattr(self, name) for name in RUN_VERBS[verb].options or ()}
+        if self.node is not None:
+            options["node"] = self.node
+        return bulk_verb(verb, options | ({"key": self.key} if verb == "fork" and self.key is not None else {}))
 
 
 def _request(service: ServerProcess, run_id: str, verb: str, options: dict[str, Any], *node: str) -> SteeredRun:
@@ -119,7 +117,7 @@ def _add_route(verb: str) -> None:
     routes.post(f"/runs/{{run_id}}/{verb}", "run")(steer)
 
 
-for _verb in VERBS:
+for _verb in BULK_VERBS:
     if _verb not in ("reattempt", "fork"):
         _add_route(_verb)
 
@@ -181,105 +179,14 @@ def freeze_run(run_id: str, service: Given) -> SteeredRun:
 def steer_many(verb: Annotated[Verb, Path()], body: BulkRequest, service: Given) -> BulkRecord:
     """Request the same of many runs: first with `dry_run`, then of the runs of its `preview`. Each stands or falls alone; what
     is refused says why."""
-    if (verb == "reattempt") != (body.node is not None):
-        raise InputError("expected `node` for reattempt, which is done to one node of each run, and only for it")
+    asked, parts = body.verb(verb), service.engine.parts
     if body.dry_run == (body.preview is not None):
         raise InputError(
             "expected either `dry_run`, which says what would be done to the runs of a filter, or the `preview` that such a "
             "request answered, which has it done"
         )
-    at = iso(service.store.now())
     if body.preview is not None:
-        outcomes = [_apply(service, verb, body, each) for each in body.preview]
-        return _bulk_record(verb, at, outcomes, dry_run=False)
-    page = _previewed(service, verb, body)
-    outcomes = [_outcome(service, row, verb, body) for row in page.runs]
-    record = _bulk_record(verb, at, outcomes, dry_run=True)
-    record["preview"] = [
-        {"run": row.id, "created_at": iso(row.created_at), "status": row.status, "seq": row.seq}
-        for row, outcome in zip(page.runs, outcomes, strict=True)
-        if outcome["outcome"] == "done"
-    ]
-    return {**record, "more": page.cursor is not None, "next": paging.written(page.cursor)}
-
-
-def _previewed(service: ServerProcess, verb: str, body: BulkRequest) -> RunPage:
-    """The runs of a filter that the verb is for, as many as have not too many nodes to look at."""
-    query, allowed = body.filter.query(), RUN_VERBS[verb].allowed
-    statuses = tuple(status for status in query.statuses if status in allowed) if query.statuses else allowed
-    if not statuses:
-        raise HttpProblem(422, f"{verb} is for runs that are {', '.join(allowed)}; the filter asks for others")
-    query = query._replace(statuses=statuses, limit=body.limit, before=paging.read(body.cursor, paging.Place))
-    page = reader.list_runs(service.store, query)
-    fitting = sum(size <= MAX_NODES for size in accumulate(row.nodes for row in page.runs))
-    return page if fitting == len(page.runs) else reader.list_runs(service.store, query._replace(limit=max(1, fitting)))
-
-
-def _bulk_record(verb: Any, at: str, outcomes: list[BulkOutcome], *, dry_run: bool) -> BulkRecord:
-    counts = Counter(outcome["outcome"] for outcome in outcomes)
-    return {
-        "verb": verb,
-        "dry_run": dry_run,
-        "at": at,
-        "matched": len(outcomes),
-        "done": counts["done"],
-        "refused": counts["refused"],
-        "changed": counts["changed"],
-        "nodes": sum(outcome["nodes"] or 0 for outcome in outcomes),
-        "runs": outcomes,
-        "preview": [],
-        "more": False,
-        "next": None,
-    }
-
-
-def _apply(service: ServerProcess, verb: str, body: BulkRequest, previewed: RunOfPreview) -> BulkOutcome:
-    row = reader.get_run(service.store, previewed.run)
-    change = _change_since(previewed, row)
-    if row is not None and change is None:
-        return _outcome(service, row, verb, body)
-    status = None if row is None else row.status
-    return {"run": previewed.run, "status": status, "outcome": "changed", "detail": change, "nodes": None, "fork": None}
-
-
-def _change_since(previewed: RunOfPreview, row: RunRow | None) -> str | None:
-    """What makes a run another than the one that was previewed; not that its nodes went on, which they do by themselves."""
-    if row is None or iso(row.created_at) != previewed.created_at:
-        return "it was deleted after the preview"
-    if row.status is not previewed.status and not {row.status, previewed.status} <= _AT_WORK:
-        return f"it was {previewed.status} and is {row.status}"
-    has_moved = row.status not in _AT_WORK and row.seq != previewed.seq
-    return "something was done to it after the preview" if has_moved else None
-
-
-def _outcome(service: ServerProcess, row: RunRow, verb: str, body: BulkRequest) -> BulkOutcome:
-    run = Run(service.engine.parts, row.id)
-    outcome: BulkOutcome = {
-        "run": row.id,
-        "status": row.status,
-        "outcome": "done",
-        "detail": None,
-        "nodes": None,
-        "fork": None,
-    }
-    options = body.of(verb)
-    node = () if body.node is None else (body.node,)
-    try:
-        for name in (*node, options.get("at")):
-            if isinstance(name, str) and (node or run._step_of(name) is None):
-                _check_node(run, name)
-        if verb == "fork" and body.key is not None:
-            options["run_id"] = f"{run.id}-{body.key}"
-        result = getattr(run, verb)(*node, **options)
-        if body.dry_run:
-            return {**outcome, "nodes": len(result)}
-        return {**outcome, "status": run.status, "fork": result.id if verb == "fork" else None}
-    except StepwellError as error:
-        return {**outcome, "outcome": "refused", "detail": problem_of(error).detail}
-
-
-def _check_node(run: Run, node: str) -> None:
-    try:
-        run._index_of(node)
-    except KeyError as error:
-        raise RunConflict(str(error.args[0]), run_id=run.id) from None
+        return apply_bulk(parts, asked, [each.record() for each in body.preview])
+    query = body.filter.query()._replace(limit=body.limit, before=paging.read(body.cursor, paging.Place))
+    record, cursor = preview_bulk(parts, asked, query)
+    return {**record, "next": paging.written(cursor)}
