@@ -162,7 +162,8 @@ def test_settings_that_would_not_do_are_reported() -> None:
     assert "can run code here" in told
     assert "visibility_timeout=5 s" in told
     assert "prefetch" not in told
-    app.conf.update(accept_content=["json"], broker_transport_options={})
+    assert "whoever can write to the broker can end this worker" in told
+    app.conf.update(accept_content=["json"], broker_transport_options={}, worker_enable_remote_control=False)
     assert problems(app) == []
     app.conf.update(worker_prefetch_multiplier=4)
     assert "1 is better" in problems(app)[0]

@@ -107,6 +107,11 @@ def problems(app: Any) -> list[str]:
             f"worker_prefetch_multiplier={conf.worker_prefetch_multiplier}: a busy worker keeps hints that others could work "
             "off at once; 1 is better"
         )
+    if conf.worker_enable_remote_control:
+        found.append(
+            "worker_enable_remote_control is on: whoever can write to the broker can end this worker, as `celery control "
+            "shutdown` does. Stepwell needs it only for `celery inspect stepwell`; `stepwell workers` shows the same"
+        )
     if conf.task_always_eager:
         found.append("task_always_eager is on: nothing is sent to a broker")
     return found
