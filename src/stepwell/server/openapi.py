@@ -139,7 +139,10 @@ def _plain(text: str) -> str:
 
 
 def _describe(schemas: dict[str, Any]) -> None:
-    """Give each field of a record its docstring. pydantic reads only those of the class itself, not of its bases."""
+    """Give each field of a record its docstring. pydantic reads only those of the class itself, not of its bases.
+
+    What a trigger waits for is answered as it is written: `RunFinished` has the fields of `RunFinishedRecord`.
+    """
     fields: dict[str, dict[str, str]] = {}
     for module in pkgutil.iter_modules(answers.__path__, f"{answers.__name__}."):
         for record in ast.parse(inspect.getsource(import_module(module.name))).body:
@@ -148,7 +151,8 @@ def _describe(schemas: dict[str, Any]) -> None:
                 fields[record.name] = {name: text for own in inherited for name, text in own.items()}
                 fields[record.name] |= dict(_docstrings(record))
     for name, schema in schemas.items():  # a page of runs is `PageOf_RunRecord_`
-        for field, words in fields.get(name.partition("_")[0], {}).items():
+        record = name.partition("_")[0]
+        for field, words in fields.get(record, fields.get(f"{record}Record", {})).items():
             schema["properties"][field]["description"] = words
 
 

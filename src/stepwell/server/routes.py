@@ -158,7 +158,7 @@ _REFUSALS = {
     422: "The request is refused; `problems` lists why.",
     400: "The request cannot be read.",
     429: "There are too many requests; `Retry-After` says when to try again.",
-    503: "The store cannot be used at the moment; `Retry-After` says when to try again.",
+    503: "The store cannot be used at the moment, or the server is too busy; `Retry-After` says when to try again.",
     507: "The store is full.",
 }
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemRecord"}}}
