@@ -39,7 +39,7 @@ def greet(shop: Shop) -> Shop:
     return shop
 
 
-def test_check_tells_which_trigger_waits_for_what_nothing_makes(shop: Shop) -> None:
+def test_check_tells_what_waits_for_states_that_nothing_makes(shop: Shop) -> None:
     shop.write(
         "late.yaml",
         """
@@ -51,9 +51,44 @@ nodes:
 """,
     )
     assert shop("check", "late.yaml").out.splitlines() == [
-        "late.yaml: late, 1 stage, but not every trigger can fire",
-        "  other: no stage here makes 'pagge', nor one of a pipeline that was built in this root",
+        "late.yaml: late, 1 stage, but it waits for states that nothing makes",
+        "  other: no stage here makes 'pagge', nor one of a pipeline that is checked with it or was built in this root",
     ]
+
+
+FIRST = """
+mode: pipeline
+nodes:
+  - {id: notes, typeId: state_scan, data: {pattern: "notes/{day}.txt"}}
+  - {id: article, typeId: state_write, data: {path: "articles/{{$.notes.day}}.md"}}
+connections: [{sourceNodeId: notes, targetNodeId: article}]
+"""
+SECOND = """
+mode: pipeline
+nodes:
+  - {id: on, typeId: KIND, data: {stateType: article}}
+  - {id: copy, typeId: state_write, data: {path: "copies/{{$.on.VARIABLE}}", input: "{{$.on.path}}"}}
+connections: [{sourceNodeId: on, targetNodeId: copy}]
+"""
+
+
+@pytest.mark.parametrize("kind", ["state_trigger", "state_read", "state_gate"])
+def test_check_looks_for_types_of_states_in_the_files_that_are_checked_together(shop: Shop, kind: str) -> None:
+    second = SECOND.replace("KIND", kind)
+    shop.write("first.yaml", FIRST)
+    shop.write("second.yaml", second.replace("VARIABLE", "id"))
+    shop.write("typo.yaml", second.replace("VARIABLE", "id").replace("article", "artcle"))
+    shop.write("by_day.yaml", second.replace("VARIABLE", "day"))
+
+    def awaited(*files: str) -> list[dict[str, str]]:
+        return [record["awaited"] for record in shop("check", *files, "--json").json]
+
+    assert awaited("second.yaml") == [{"on": "article"}]
+    assert awaited("typo.yaml", "second.yaml", "by_day.yaml", "first.yaml") == [{"on": "artcle"}, {}, {}, {}]
+    alone = shop("check", "by_day.yaml", code=ExitCode.USAGE)
+    assert "there is no field 'day'" in alone.out
+    assert "no pipeline in this root is known to make 'article' (on)" in alone.out
+    assert "by_day@1  saved" in shop("save", "by_day.yaml", "first.yaml").out
 
 
 WAITS_IN_DATABASE = """
@@ -65,6 +100,10 @@ nodes:
   - {{id: mine, typeId: state_trigger, data: {{stateType: page, workflow: greet}}}}
   - {{id: theirs, typeId: state_trigger, data: {{stateType: made, workflow: greet}}}}
   - {{id: other, typeId: state_trigger, data: {{stateType: pagge, workflow: greet}}}}
+  - {{id: read, typeId: state_read, data: {{stateType: made}}}}
+  - {{id: connected, typeId: state_trigger, data: {{stateType: pagge}}}}
+  - {{id: copy, typeId: state_write, data: {{path: "copy/{{{{$.read.id}}}}"}}}}
+connections: [{{sourceNodeId: read, targetNodeId: copy}}, {{sourceNodeId: connected, targetNodeId: copy}}]
 """
 
 
@@ -78,19 +117,19 @@ def state_url(request: pytest.FixtureRequest, shop: Shop) -> str:
 
 def test_check_tells_it_of_states_in_a_database_too_and_creates_none(shop: Shop, state_url: str) -> None:
     shop.write("waits.yaml", WAITS_IN_DATABASE.format(root=state_url))
-    awaited = {"theirs": "made", "other": "pagge"}
+    awaited = {"theirs": "made", "other": "pagge", "read": "made", "connected": "pagge"}
     assert shop("check", "waits.yaml", "--json").json[0]["awaited"] == awaited
     assert not (shop.folder / "states.db").exists()
     assert not is_created(state_url)
     note_types(open_database_states(state_url, "others").notes, "others", {"made": "made/{x}"})
-    assert shop("check", "waits.yaml", "--json").json[0]["awaited"] == {"other": "pagge"}
+    assert shop("check", "waits.yaml", "--json").json[0]["awaited"] == {"other": "pagge", "connected": "pagge"}
 
 
 def test_check_works_where_the_database_of_states_is_away(shop: Shop) -> None:
     shop.write("waits.yaml", WAITS_IN_DATABASE.format(root="postgresql://nobody@127.0.0.1:1/none"))
     ended = shop("check", "waits.yaml")
-    assert ended.out == "waits.yaml: waits, 1 stage, nothing is wrong\n"
-    assert "waits.yaml: whether every trigger can fire is not known: " in ended.err
+    assert ended.out == "waits.yaml: waits, 2 stages, nothing is wrong\n"
+    assert "waits.yaml: whether every state that it waits for is made is not known: " in ended.err
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stepwell import Engine, Pipeline
+from stepwell import Builder, Engine, Pipeline
+from stepwell.errors import DefinitionError, DocumentError
+from stepwell.pipeline.building.build import Scanner
+from stepwell.pipeline.building.verdict import list_everything
 from stepwell.pipeline.building.watch import Watcher
-from stepwell.pipeline.connected import drawing
+from stepwell.pipeline.connected import drawing, in_order, links, share_types
+from stepwell.pipeline.finding import load_pipeline, load_together
+from tests.engine.jobs import nothing
 from tests.forking.template import Template
 from tests.pipeline.blog import Ledger, make_blog, write
 
@@ -168,3 +177,255 @@ def test_the_drawing_of_pipelines_has_every_stage_and_every_way_between_them(roo
         "  n2 --> n0",
         '  n0 -->|"chapters/{book}/{number}.txt"| n1',
     ]
+
+
+SCAN = {"id": "notes", "typeId": "state_scan", "data": {"pattern": "notes/{day}.txt"}}
+MAKE = {"id": "make", "typeId": "state_write", "name": "article", "data": {"path": "articles/{{$.notes.day}}.md"}}
+BOTH_ORDERS = pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+
+
+def _save(folder: Path, name: str, *nodes: dict[str, Any], connections: list[tuple[str, str]]) -> Path:
+    ends = [{"sourceNodeId": one, "targetNodeId": other} for one, other in connections]
+    document = {"mode": "pipeline", "stateRoot": str(folder / "root"), "nodes": nodes, "connections": ends}
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+def _save_first(folder: Path) -> Path:
+    return _save(folder, "first", SCAN, MAKE, connections=[("notes", "make")])
+
+
+def _save_second(folder: Path, kind: str = "state_trigger", variable: str = "id") -> Path:
+    """A document that copies the articles of another one, which it names by their type."""
+    on = {"id": "on", "typeId": kind, "data": {"stateType": "article"}}
+    content = "{{$.on.path}}: {{$.on.content}}"
+    copy = {
+        "id": "copy",
+        "typeId": "state_write",
+        "data": {"path": f"copies/{{{{$.on.{variable}}}}}", "content": content},
+    }
+    return _save(folder, "second", on, copy, connections=[("on", "copy")])
+
+
+def _together(*files: Path) -> list[Pipeline]:
+    """Load documents as commands do."""
+
+    def load(file: Path, beside: list[Pipeline]) -> Pipeline:
+        return load_pipeline(file, beside=beside)
+
+    loaded = load_together([partial(load, file) for file in files])
+    pipelines = [each for each in loaded if isinstance(each, Pipeline)]
+    assert len(pipelines) == len(files), loaded
+    share_types(pipelines)
+    return pipelines
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("variable", ["id", "day"])
+def test_documents_connected_by_a_type_are_planned_and_built_on_a_fresh_root(
+    tmp_path: Path, template: Template, order: tuple[str, str], variable: str
+) -> None:
+    _save_first(tmp_path)
+    _save_second(tmp_path, variable=variable)
+    write(tmp_path / "root", "notes/one.txt", "1")
+
+    def ask(*words: str) -> list[dict[str, Any]]:
+        named = [word for name in order for word in ("-p", f"{name}.json")]
+        command = ["-m", "stepwell", "pipeline", *words, "--json", *named]
+        ended = template.run(command, cwd=tmp_path, env={**os.environ, "NO_COLOR": "1"}, timeout=100)
+        assert ended.returncode == 0, ended.stderr
+        found: list[dict[str, Any]] = json.loads(ended.stdout)
+        return found
+
+    plans = ask("build", "--dry-run")
+    assert [(len(each["will_run"]), len(each["may_run"])) for each in plans] == [(1, 0), (0, 1)]
+    assert [each["writer"] for each in ask("graph")] == ["first#article"]
+    assert [each["produced"] for each in ask("build")] == [["article one"], ["copy one"]]
+    assert (tmp_path / "root/copies/one").read_text() == "articles/one.md: 1"
+    assert [each["produced"] for each in ask("build")] == [[], []]
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("kind", ["state_trigger", "state_read"])
+def test_documents_connected_by_a_type_are_watched_on_a_fresh_root(
+    tmp_path: Path, root: Path, engine: Engine, order: tuple[str, str], kind: str
+) -> None:
+    files = {"first": _save_first(tmp_path), "second": _save_second(tmp_path, kind, variable="day")}
+    pipelines = _together(*(files[name] for name in order))
+    with Watcher(pipelines, engine, interval=3_600) as watcher:
+        watcher._scan_all()
+        write(root, "notes/one.txt", "1")
+        watcher.changed([str(root.resolve() / "notes/one.txt")])
+        watcher.pass_on()
+    assert (root / "copies/one").read_text() == "articles/one.md: 1"
+
+
+def test_a_type_may_follow_from_a_type_of_a_third_pipeline(tmp_path: Path, root: Path, engine: Engine) -> None:
+    read = {"id": "copies", "typeId": "state_read", "data": {"stateType": "copy"}}
+    last = {"id": "last", "typeId": "state_write", "data": {"path": "last/{{$.copies.day}}"}}
+    third = _save(tmp_path, "third", read, last, connections=[("copies", "last")])
+    pipelines = _together(third, _save_second(tmp_path, variable="day"), _save_first(tmp_path))
+    write(root, "notes/one.txt", "1")
+    with Watcher(pipelines, engine, interval=3_600) as watcher:
+        watcher._scan_all()
+    assert (root / "last/one").read_text() == "articles/one.md: 1"
+
+
+def test_a_watched_document_sees_at_once_what_another_process_makes(tmp_path: Path, root: Path, engine: Engine) -> None:
+    """Also what was made before it knew that, or where, somebody makes such states."""
+    second = load_pipeline(_save_second(tmp_path))
+    first = _save_first(tmp_path)
+    with Watcher([second], engine, interval=3_600) as watcher:
+        watcher._scan_all()
+        for place in ("articles/{{$.notes.day}}.md", "moved/{{$.notes.day}}.txt"):
+            first.write_text(first.read_text().replace("articles/{{$.notes.day}}.md", place))
+            for name in ("one", "two"):
+                write(root, f"notes/{name}.txt", place)
+            made = load_pipeline(first)
+            assert made.build(engine=engine).produced == ("article one", "article two")
+            paths = sorted(path for state in made.view().states() for path in state.outputs)
+            watcher.changed([str(root.resolve() / paths[0])])
+            assert [(root / f"copies/{name}").read_text() for name in ("one", "two")] == [
+                f"{path}: {place}" for path in paths
+            ]
+
+
+def test_a_build_that_waited_sees_what_a_pipeline_made_meanwhile(tmp_path: Path, root: Path, engine: Engine) -> None:
+    second = load_pipeline(_save_second(tmp_path))
+    write(root, "notes/one.txt", "1")
+    with Scanner(second, engine) as scanner:
+        listed = list_everything(second)
+        load_pipeline(_save_first(tmp_path)).build(engine=engine)
+        assert scanner.scan(listed=listed).produced == ("copy one",)
+
+
+def test_a_document_that_no_longer_fits_a_type_says_so_and_goes_on_when_it_does(
+    tmp_path: Path, root: Path, engine: Engine
+) -> None:
+    first, file = _save_first(tmp_path), _save_second(tmp_path, variable="day")
+    write(root, "notes/one.txt", "1")
+    right = first.read_text()
+    with pytest.raises(
+        DocumentError, match=r"no field 'day'.*no pipeline in this root is known to make 'article' \(on\)"
+    ):
+        load_pipeline(file)
+    load_pipeline(first).build(engine=engine)
+    second = load_pipeline(file)
+    first.write_text(right.replace("day", "date"))
+    load_pipeline(first).build(engine=engine)
+    for _ in range(2):
+        with pytest.raises(DocumentError, match="no field 'day'"):
+            second.build(engine=engine)
+    first.write_text(right)
+    load_pipeline(first).build(engine=engine)
+    assert second.build(engine=engine).produced == ("copy one",)
+
+
+def test_a_worker_that_read_a_document_too_early_finds_the_states_of_its_type(tmp_path: Path, root: Path) -> None:
+    file, url = _save_second(tmp_path), f"sqlite:///{tmp_path}/engine.db"
+    early = load_pipeline(file)
+    write(root, "notes/one.txt", "1")
+    with Engine(url) as engine:
+        load_pipeline(_save_first(tmp_path)).build(engine=engine)
+    with Engine(url, runner=None) as scanning, Engine(url, pipelines=[early]) as worker:
+        build = threading.Thread(target=partial(load_pipeline(file).build, engine=scanning))
+        build.start()
+        while build.is_alive():
+            worker.work(wait=0)
+            build.join(0.1)
+    assert (root / "copies/one").read_text() == "articles/one.md: 1"
+
+
+def test_types_of_pipelines_given_together_are_noted_for_workers_elsewhere(
+    tmp_path: Path, root: Path, engine: Engine
+) -> None:
+    second, _first = _together(_save_second(tmp_path), _save_first(tmp_path))
+    second.build(engine=engine)
+    assert load_pipeline(_save_second(tmp_path)).stages["copy"].inputs["input"].text == "articles/{day}.md"
+
+
+def _publish(event: dict[str, Any]) -> Builder:
+    builder = Builder("publish")
+    builder.node("note", job=nothing)
+    return builder
+
+
+def _triggered(root: Path) -> dict[str, Pipeline]:
+    first, second = Pipeline("first", root=root), Pipeline("second", root=root)
+    first.stage("article", input="notes/{day}.txt", output="articles/{day}.md")(_same)
+    second.trigger("told", state="article", workflow=_publish)
+    return {"first": first, "second": second}
+
+
+def _watch(pipelines: list[Pipeline], engine: Engine) -> None:
+    with Watcher(pipelines, engine, interval=3_600) as watcher:
+        watcher._scan_all()
+
+
+def _build(pipelines: list[Pipeline], engine: Engine) -> None:
+    share_types(pipelines)
+    names = in_order([each.name for each in pipelines], [(each.writer, each.reader) for each in links(pipelines)])
+    assert names == ["first", "second"]
+    for each in sorted(pipelines, key=lambda pipeline: names.index(pipeline.name)):
+        each.build(engine=engine)
+
+
+@BOTH_ORDERS
+@pytest.mark.parametrize("work", [_watch, _build])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_trigger_fires_for_what_a_pipeline_given_with_it_makes_first(
+    root: Path, engine: Engine, order: tuple[str, str], work: Callable[[list[Pipeline], Engine], None], is_there: bool
+) -> None:
+    write(root, "notes/one.txt", "1")
+    if is_there:  # then it is of the baseline
+        _triggered(root)["first"].build(engine=engine)
+    write(root, "notes/two.txt", "2")
+    given = _triggered(root)
+    work([given[name] for name in order], engine)
+    assert len([run for run in engine.runs() if run.workflow == "publish"]) == (1 if is_there else 2)
+
+
+def test_the_drawing_and_the_order_of_pipelines_count_triggers(root: Path) -> None:
+    given = _triggered(root)
+    pipelines = [given["second"], given["first"]]
+    share_types(pipelines)
+    assert [tuple(each) for each in links(pipelines)] == [
+        ("first#article", "articles/{day}.md", "second#trigger told", "articles/{day}.md")
+    ]
+    assert drawing(pipelines).splitlines()[1:3] == ["  subgraph second", '    n0(["told"])']
+
+
+def test_a_broken_pipeline_beside_another_one_does_not_stop_it(root: Path, engine: Engine) -> None:
+    given = _triggered(root)
+    given["second"].stage("broken", input="other/{x}", output="broken/{x}", version="1")(_same)
+
+    def look() -> None:
+        raise DefinitionError("its code cannot be read")
+
+    given["second"].look = look  # type: ignore[method-assign]
+    write(root, "notes/one.txt", "1")
+    share_types([*given.values()])
+    assert given["first"].build(engine=engine).produced == ("article one",)
+
+
+def test_no_baseline_is_noted_of_a_pipeline_that_is_just_being_built(root: Path, engine: Engine) -> None:
+    given = _triggered(root)
+    write(root, "notes/one.txt", "1")
+    share_types([*given.values()])
+    with given["second"].store.lease("second", 0.0):
+        assert given["first"].build(engine=engine).produced == ("article one",)
+    assert given["second"].store.notes.read("triggers") == {}
+
+
+def test_a_verdict_does_not_hold_when_a_type_that_a_trigger_awaits_is_found_elsewhere(
+    root: Path, engine: Engine
+) -> None:
+    given = _triggered(root)
+    second = given["second"]
+    second.stage("copy", input="articles/{day}.md", output="copies/{day}.md")(_same)
+    write(root, "articles/one.md", "1")
+    second.build(engine=engine)
+    share_types([*given.values()])  # the other pipeline was never built: no file has changed
+    second.build(engine=engine, existing=False)
+    assert "second/told articles/one.md" in second.store.notes.read("triggers")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell import Engine, Handlers
+from stepwell import Engine, Entity, Handlers
 from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
 from stepwell.engine.documents import Documents, SavedDocument
@@ -345,3 +345,59 @@ def test_each_node_has_a_name_of_its_own(tmp_path: Path, root: Path, names: tupl
     ]
     with pytest.raises(DocumentError, match=problem):
         load_pipeline(saved(tmp_path, _document(*scans, connections=[])), root=str(root))
+
+
+def test_a_type_of_the_document_is_found_wherever_its_node_is_written(
+    tmp_path: Path, root: Path, engine: Engine
+) -> None:
+    file = saved(
+        tmp_path,
+        _document(
+            {"id": "copy", "typeId": "state_write", "data": {"path": "copy/{{$.read.x}}"}},
+            {"id": "read", "typeId": "state_read", "data": {"stateType": "article"}},
+            {"id": "make", "typeId": "state_write", "name": "article", "data": {"path": "articles/{{$.pages.x}}.md"}},
+            SCAN,
+            connections=[("scan", "make"), ("read", "copy")],
+        ),
+    )
+    write(root, "in/a.txt", "text")
+    assert set(load_pipeline(file, root=str(root)).build(engine=engine).produced) == {"article a", "copy a"}
+    assert (root / "copy/a").read_text() == "text"
+
+
+def test_a_node_that_reads_a_type_made_below_it_is_a_cycle(tmp_path: Path, root: Path) -> None:
+    file = saved(
+        tmp_path,
+        _document(
+            {"id": "read", "typeId": "state_read", "data": {"stateType": "article"}},
+            {"id": "article", "typeId": "state_write", "data": {"path": "articles/{{$.read.id}}.md"}},
+            connections=[("read", "article")],
+        ),
+    )
+    with pytest.raises(DocumentError, match=r"the nodes (article → read → article|read → article → read) form a cycle"):
+        load_pipeline(file, root=str(root))
+
+
+def shout(text: str) -> str:
+    return f"{text}!"
+
+
+def announce() -> str:
+    return "said"
+
+
+def both(one: str = "one", other: str = "other", *, input: str, entity: Entity) -> str:
+    return f"{one} {other} {input} {entity.id}"
+
+
+@pytest.mark.parametrize(("function", "made"), [("shout", "text!"), ("announce", "said"), ("both", "one other text a")])
+def test_a_function_gets_the_input_as_its_only_parameter_of_another_name(
+    tmp_path: Path, root: Path, engine: Engine, function: str, made: str
+) -> None:
+    data = {"output": "out/{{$.pages.x}}", "transform": f"{__name__}:{function}"}
+    node = {"id": "out", "typeId": "state_transform", "data": data}
+    file = saved(tmp_path, _document(SCAN, node, connections=[("scan", "out")]))
+    write(root, "in/a.txt", "text")
+    report = load_pipeline(file, root=str(root), jobs=[__name__]).build(engine=engine)
+    assert report.failed == {}
+    assert (root / "out/a").read_text() == made

@@ -422,11 +422,27 @@ def test_a_trigger_that_starts_nothing_is_a_problem_of_its_document(root: Path) 
     by_path = _plain(root)
     by_path.trigger("path", state="anything/{x}", workflow="announce")
     by_path.trigger("typo", state="artcle", workflow="announce")
+    by_path.look_for_types()
     assert by_path.unknown_states() == {"typo": "artcle"}
     with pytest.raises(DocumentError, match="it starts nothing"):
         load_pipeline(file, root=str(root), strict=True)
     with pytest.raises(DefinitionError, match="trigger 'on' starts nothing"):
         _plain(root).trigger("on", state="article", workflow=None)
+
+
+@pytest.mark.parametrize(("key", "value"), [("filter", "entity != 'one'"), ("existing", True)])
+def test_a_trigger_without_a_workflow_has_no_options_of_one(root: Path, key: str, value: object) -> None:
+    """They would be read over: what is connected to it works on every state."""
+
+    def load(**more: object) -> Pipeline:
+        trigger = {"id": "on", "typeId": "state_trigger", "data": {"stateType": "article", key: value, **more}}
+        copy = {"id": "copy", "typeId": "state_write", "data": {"path": "copies/{{$.on.id}}.md"}}
+        file = _make_document(root, "p", [SCAN, MAKE, trigger, copy], ("notes", "article"), ("on", "copy"))
+        return load_pipeline(file, root=str(root))
+
+    with pytest.raises(DocumentError, match=rf"nodes\[2\].data.{key} .*: `{key}` is of the `workflow` that it starts"):
+        load()
+    assert [*load(workflow="announce").triggers] == ["on"]
 
 
 @EVERY_KIND

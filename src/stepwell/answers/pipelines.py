@@ -270,14 +270,14 @@ class StageFailures(TypedDict):
 
 
 class LinkRecord(TypedDict):
-    """A stage that reads what another one writes."""
+    """A stage or a trigger that waits for what a stage writes."""
 
     writer: str
     """The stage that writes, as `pipeline#stage`."""
     output: str
     """The pattern that it writes."""
     reader: str
-    """The stage that reads, as `pipeline#stage`."""
+    """The stage that reads, as `pipeline#stage`, or the trigger, as `pipeline#trigger name`."""
     input: str
     """The pattern that it reads."""
 

@@ -98,7 +98,7 @@ class CheckedFile(CheckedDocument):
     not_followed: dict[str, dict[str, str]]
     """Of a pipeline, by stage: code whose changes are not noticed, and where it is named."""
     awaited: dict[str, str]
-    """Of a pipeline, by trigger: the state it waits for, which nothing in this root makes."""
+    """Of a pipeline, by trigger or node: the type of state it waits for, which nothing in this root makes."""
 
 
 class DocumentRecord(TypedDict):

@@ -7,7 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from weakref import WeakValueDictionary
 
 from ..base.clock import POSITIVE_SECONDS_NEEDED, Duration, in_seconds, is_seconds
 from ..base.importable import importable_name
@@ -19,6 +21,7 @@ from .patterns.paths import name_problem
 from .stage import BACK_OFF, Stage, make_stage
 from .staleness.connections import Connections, connect
 from .states.files.store import FileStates
+from .states.notes import noted_types
 
 if TYPE_CHECKING:
     from ..core.graph import JobOptions
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from .patterns.pattern import Pattern
     from .states.port import StateStore
     from .trigger import OwnTrigger, Watched
+
+    TypesOfPipelines: TypeAlias = Mapping[str, Mapping[str, str]]
+    """The patterns of the states that pipelines make, by pipeline and type."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 DATABASES = ("sqlite:///", "postgresql://", "postgres://")
@@ -69,6 +75,14 @@ class PipelineDefinition:
         self.triggers: dict[str, OwnTrigger] = {}
         self.state_types: dict[str, str] = {}
         """The patterns of states that a document calls by another name than that of their stage."""
+        self.beside: WeakValueDictionary[str, PipelineDefinition] = WeakValueDictionary()
+        """The pipelines of its root that were given together with it, by name."""
+        self.other_types: TypesOfPipelines = {}
+        """What the other pipelines of its root made when it was last looked for: another object after each change."""
+        self.read_again: Callable[[TypesOfPipelines], PipelineDefinition] | None = None
+        """Reads its document again, if that names states of other pipelines by type."""
+        self.unknown_reads: dict[str, str] = {}
+        """Nodes of a document that read states of a type that no pipeline is known to make, and that type."""
         self._watched: dict[str, Watched] = {}
         self.connections = Connections((), {})
         self.root = checked_root(os.fspath(root))
@@ -182,20 +196,48 @@ class PipelineDefinition:
             name, self.name, state, workflow, stages=self.stages, filter=filter, existing=existing, input=input
         )
 
+    def look(self) -> None:
+        """Find out anew which code runs here, and which states the other pipelines of the root make."""
+        self.code.refresh()
+        self.look_for_types()
+
     def look_for_types(self) -> None:
-        """Find out anew what triggers wait for: other pipelines of the root may have been changed."""
-        self._watched.clear()
+        """Find out anew which states the other pipelines of the root make. A document that names some by type is read again if
+        that has changed.
+        """
+        types = self.types_of_others()
+        if types != self.other_types:
+            if self.read_again is not None:
+                self._update(self.read_again(types))
+            self.other_types = types
+        self._watched = {}
+
+    def give_beside(self, pipelines: Iterable[PipelineDefinition]) -> None:
+        """Let this pipeline find the states of others that were given together with it, if they have the same root."""
+        self.beside.update({each.name: each for each in pipelines if each.root == self.root and each.name != self.name})
+
+    def types_of_others(self) -> TypesOfPipelines:
+        """What pipelines make that were given together with this one, or that were built in its root."""
+        is_open = self._states.cache_info().currsize > 0
+        noted = noted_types(self.store.notes) if is_open or has_states(self.root) else {}
+        given = {name: pipeline.own_types() for name, pipeline in self.beside.items()}
+        return given | {name: types for name, types in noted.items() if name not in (self.name, *given)}
+
+    def _update(self, newer: PipelineDefinition) -> None:
+        """Take over what the same document says now. Its nodes have the same names."""
+        self.stages.update(newer.stages)
+        self.signatures.update(newer.signatures)
+        self.triggers.update(newer.triggers)
+        self.connections = newer.connections
+        self.state_types = newer.state_types
+        self.unknown_reads = newer.unknown_reads
 
     def watched(self, state: str) -> Watched:
         """The states that a trigger for this type or pattern waits for."""
-        from .trigger import types_of_root, watched
-
-        def others() -> list[Mapping[str, str]]:
-            is_open = self._states.cache_info().currsize > 0
-            return types_of_root(self.store) if is_open or has_states(self.root) else []
+        from .trigger import watched
 
         if state not in self._watched:
-            self._watched[state] = watched(state, self.own_types(), others)
+            self._watched[state] = watched(state, self.own_types(), self.other_types.values())
         return self._watched[state]
 
     def _wanted_states(self) -> dict[str, str]:
@@ -204,16 +246,28 @@ class PipelineDefinition:
         return {name: form.wanted for name, form in forms.items() if form is not None}
 
     def unknown_states(self) -> dict[str, str]:
-        """Triggers that wait for states of a type that no pipeline of the root is known to make, and that type."""
-        return {name: state for name, state in self._wanted_states().items() if not self.watched(state).is_known}
+        """Triggers, and nodes of a document, that wait for states of a type that no pipeline of the root is known to make, and
+        that type.
+        """
+        awaited = {name: state for name, state in self._wanted_states().items() if not self.watched(state).is_known}
+        return {**awaited, **self.unknown_reads}
 
     def own_types(self) -> dict[str, str]:
         """The patterns of the states it makes, by their type: the stage, or what a document calls them."""
         stages = {name: next(iter(stage.outputs.values())).pattern.text for name, stage in self.stages.items()}
         return {**self.state_types, **stages}
 
+    def awaited(self) -> dict[str, tuple[Pattern, ...]]:
+        """The patterns of the states that each trigger waits for."""
+        return {name: self.watched(state).patterns for name, state in self._wanted_states().items()}
+
     def _trigger_patterns(self) -> list[Pattern]:
-        return [pattern for state in self._wanted_states().values() for pattern in self.watched(state).patterns]
+        return [pattern for patterns in self.awaited().values() for pattern in patterns]
+
+    def fingerprint(self) -> str:
+        """A hash of everything that standings and triggers depend on, except the content of the store."""
+        awaited = [pattern.text for pattern in self._trigger_patterns()]
+        return sha256("\0".join([self.code.fingerprint(), *awaited]).encode()).hexdigest()
 
     def wanted(self, components: Sequence[str]) -> bool:
         """Whether something of this pipeline, or that its triggers wait for, can be in or below this directory."""

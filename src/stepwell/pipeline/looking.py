@@ -133,8 +133,12 @@ class View:
     ) -> None:
         self.pipeline = pipeline
         self.foreseen = foreseen or Foreseen()
-        pipeline.code.refresh()
-        pipeline.look_for_types()
+        types = pipeline.other_types
+        pipeline.look()
+        self.types = pipeline.other_types
+        """What other pipelines of the root made at that moment."""
+        if self.types is not types:  # other directories may be wanted now
+            folders = only = None
         self.snapshot: Snapshot = pipeline.store.snapshot(pipeline.wanted, folders, only)
         self.foreseen.enter(self.snapshot)
         self.model = self.make_model()
@@ -203,7 +207,10 @@ class View:
                 shown.append(each)
         ambiguous = [(path, f"it matches {text} in more than one way") for path, text in self.model.ambiguous]
         awaited = [
-            (f"trigger {name}", f"no stage of a pipeline in this root is known to make {state!r}")
+            (
+                f"{'trigger' if name in self.pipeline.triggers else 'node'} {name}",
+                f"no stage of a pipeline in this root is known to make {state!r}",
+            )
             for name, state in self.pipeline.unknown_states().items()
         ]
         return PipelineStatus(

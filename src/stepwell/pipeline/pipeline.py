@@ -52,11 +52,13 @@ class Pipeline(PipelineDefinition):
 
     def plan(self, *targets: str, force: bool = False, after: Iterable[PipelineDefinition] = ()) -> BuildPlan:
         """What `build` will run, and what it may run because it is below that: `after` other pipelines were built."""
+        from .connected import share_types
         from .foreseen import Foreseen
         from .looking import View
 
-        foreseen = Foreseen()
-        for pipeline in after:
+        foreseen, others = Foreseen(), list(after)
+        share_types([self, *others])
+        for pipeline in others:
             if pipeline.root == self.root:
                 plan = View(pipeline, foreseen=foreseen).plan(targets, force=force)
                 for state in (*plan.will_run, *plan.may_run):

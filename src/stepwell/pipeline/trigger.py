@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.words import shown
 from ..errors import DefinitionError
 from .patterns.pattern import Pattern
-from .states.notes import noted_types
 
 if TYPE_CHECKING:
     from ..triggers.definition import Trigger
     from .stage import Stage
-    from .states.port import StateStore
 
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
@@ -91,17 +89,12 @@ def check_filter(name: str, text: str, state: str, stages: Mapping[str, Stage]) 
         raise DefinitionError(f"trigger {name!r}: filter={shown(text)}: {error.problem}") from None
 
 
-def types_of_root(store: StateStore) -> list[Mapping[str, str]]:
-    """The patterns of the states that each pipeline of a root makes, by their type, as its builds have noted them."""
-    return noted_types(store.notes)
-
-
-def watched(state: str, own: Mapping[str, str], others: Callable[[], Iterable[Mapping[str, str]]]) -> Watched:
+def watched(state: str, own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> Watched:
     """Find what a trigger waits for: among the types of its `own` pipeline, or of the `others` of its root.
 
     A type that none of them makes yet stands for the files `type/{id}`, as in `state_write`.
     """
     if not _TYPE.match(state):
         return Watched(next((name for name, text in own.items() if text == state), state), (Pattern(state),), True)
-    texts = [own[state]] if state in own else list(dict.fromkeys(each[state] for each in others() if state in each))
+    texts = [own[state]] if state in own else list(dict.fromkeys(each[state] for each in others if state in each))
     return Watched(state, tuple(map(Pattern, texts)) or (Pattern(f"{state}/{{id}}"),), bool(texts))

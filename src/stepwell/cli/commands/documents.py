@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """Exit code 2 if anything is wrong with any of them."""
     handlers = connection.handlers()
-    records = [_checked(connection, file, handlers) for file in files]
+    pipelines = _load_pipelines(connection, files, handlers)
+    records = [_checked(connection, file, handlers, pipelines.get(file)) for file in files]
     problems = sum(len(record["problems"]) for record in records)
     if as_json:
         say(json_text(records))
@@ -45,7 +47,27 @@ def check(connection: Connection, files: Sequence[str], *, as_json: bool) -> Non
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _checked(connection: Connection, file: str, handlers: Handlers) -> CheckedFile:
+def _load_pipelines(
+    connection: Connection, files: Sequence[str], handlers: Handlers
+) -> dict[str, Pipeline | DocumentError]:
+    """The pipelines among these files, each beside the others: states of one may be named by type in another."""
+    from ...pipeline.finding import load_pipeline, load_together
+
+    names = [file for file in files if is_pipeline_file(file)]
+
+    def load(file: str, beside: Sequence[Pipeline]) -> Pipeline:
+        return load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True, beside=beside)
+
+    loaded = load_together([partial(load, file) for file in names])
+    pipelines = [each for each in loaded if not isinstance(each, DocumentError)]
+    for each in pipelines:
+        each.give_beside(pipelines)
+    return dict(zip(names, loaded, strict=True))
+
+
+def _checked(
+    connection: Connection, file: str, handlers: Handlers, pipeline: Pipeline | DocumentError | None
+) -> CheckedFile:
     """What a document or pipeline file contains, or its problems."""
     record: CheckedFile = {
         "valid": True,
@@ -59,12 +81,12 @@ def _checked(connection: Connection, file: str, handlers: Handlers) -> CheckedFi
         "awaited": {},
     }
     try:
-        if not is_pipeline_file(file):
+        if pipeline is None:
             document = load_file(connection, file, handlers)
             return {**record, "name": document.name, "digest": document.digest, "nodes": len(document.nodes)}
-        from ...pipeline.finding import load_pipeline
-
-        pipeline = load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True)
+        if isinstance(pipeline, DocumentError):
+            raise pipeline
+        awaited = _awaited(pipeline, file)
     except DocumentError as error:
         return {**record, "valid": False, "problems": [*map(problem_place, error.problems)]}
     return {
@@ -72,17 +94,18 @@ def _checked(connection: Connection, file: str, handlers: Handlers) -> CheckedFi
         "name": pipeline.name,
         "stages": [*pipeline.stages],
         "not_followed": {name: dict(pipeline.code.of(name).unknown) for name in pipeline.stages},
-        "awaited": _awaited(pipeline, file),
+        "awaited": awaited,
     }
 
 
 def _awaited(pipeline: Pipeline, file: str) -> dict[str, str]:
-    """Triggers for states that nothing makes. A document is checked also where its database cannot be reached."""
+    """What waits for states that nothing makes. A document is checked also where its database cannot be reached."""
     try:
-        return pipeline.unknown_states()
+        pipeline.look_for_types()
     except StoreError as error:
-        typer.echo(plain(f"{file}: whether every trigger can fire is not known: {error}"), err=True)
+        typer.echo(plain(f"{file}: whether every state that it waits for is made is not known: {error}"), err=True)
         return {}
+    return pipeline.unknown_states()
 
 
 def _print_checked(record: CheckedFile) -> None:
@@ -92,10 +115,11 @@ def _print_checked(record: CheckedFile) -> None:
     if not record["problems"]:
         stages = record["stages"]
         parts = count(record["nodes"] or 0, "node") if stages is None else count(len(stages), "stage")
-        verdict = "but not every trigger can fire" if record["awaited"] else "nothing is wrong"
+        verdict = "but it waits for states that nothing makes" if record["awaited"] else "nothing is wrong"
         say(f"{plain(record['file'])}: {plain(record['name'] or '')}, {parts}, {verdict}")
-    for trigger, state in record["awaited"].items():
-        say(plain(f"  {trigger}: no stage here makes {state!r}, nor one of a pipeline that was built in this root"))
+    for node, state in record["awaited"].items():
+        where = "nor one of a pipeline that is checked with it or was built in this root"
+        say(plain(f"  {node}: no stage here makes {state!r}, {where}"))
     for stage, unknown in record["not_followed"].items():
         for code, place in unknown.items():
             say(plain(f"  {stage}: changes of {code} are not noticed ({place})"))
@@ -137,12 +161,12 @@ def try_(
 def save(connection: Connection, files: Sequence[str], *, as_json: bool) -> None:
     """Checks all files before it stores the first."""
     from ...pipeline.document.stored import save_pipeline
-    from ...pipeline.finding import load_pipeline
 
     handlers = connection.handlers()
     pipelines = [file for file in files if is_pipeline_file(file)]
-    for file in pipelines:
-        load_pipeline(file, handlers=handlers, jobs=connection.settings.jobs, strict=True)
+    for loaded in _load_pipelines(connection, pipelines, handlers).values():
+        if isinstance(loaded, DocumentError):
+            raise loaded
     documents = {file: load_file(connection, file, handlers) for file in files if file not in pipelines}
     with connection.worker() as engine:
         saved = [

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...errors import InputError
-from ...pipeline.finding import find_target, is_stored_name
+from ...errors import DocumentError, InputError
+from ...pipeline.finding import find_target, is_stored_name, load_together
+from ...pipeline.noting import note_request
 from ..connect import Connection
 from ..documents import read_bytes
 from ..exits import ExitCode
 from ..streams import json_text, say
 
 if TYPE_CHECKING:
-    from ...base.settings import Settings
     from ...client.pipelines import RemotePipeline
     from ...pipeline import Pipeline
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
 class LocalPipeline:
     """A pipeline of this machine, with the methods and JSON answers of one of a server (`client/pipelines.py`)."""
 
-    def __init__(self, pipeline: Pipeline, settings: Settings) -> None:
+    def __init__(self, pipeline: Pipeline, place: Connection) -> None:
         self.pipeline = pipeline
         self.name = pipeline.name
         self.stages = tuple(pipeline.stages)
-        self._settings = settings
+        self._place = place
 
     def status(self, entity: str | None = None) -> Mapping[str, Any]:
         from ...pipeline.building.verdict import known_status
@@ -61,12 +62,18 @@ class LocalPipeline:
     ) -> Mapping[str, Any]:
         from ...pipeline.building.build_once import build_once
 
+        with self._place.store(make=True) as store:
+            note_request(store, self.name, "scan", targets, force=force, existing=existing)
         tell = None if progress is None else lambda tally: progress(tally.to_dict())
-        own = {"engine": self._settings.store, "options": self._settings.for_workers}
+        settings = self._place.settings
+        own = {"engine": settings.store, "options": settings.for_workers}
         return build_once(self.pipeline, targets, force=force, existing=existing, progress=tell, **own).to_dict()
 
     def change(self, verb: str, *, targets: Sequence[str] = (), **options: Any) -> list[str]:
-        changed: list[str] = getattr(self.pipeline, verb)(*targets, **options)
+        with self._place.store(make=True) as store:  # before anything changes, as the audit log is there
+            changed: list[str] = getattr(self.pipeline, verb)(*targets, **options)
+            if changed and not options.get("dry_run"):
+                note_request(store, self.name, verb, targets, changed=len(changed), **options)
         return changed
 
 
@@ -76,7 +83,7 @@ def _asked(place: Connection, named: Sequence[str] | None) -> Sequence[LocalPipe
         from ...client.pipelines import remote_pipelines
 
         return remote_pipelines(transport, named or ())
-    return [LocalPipeline(each, place.settings) for each in find_pipelines(place, named)]
+    return [LocalPipeline(each, place) for each in find_pipelines(place, named)]
 
 
 def _in_order(place: Connection, pipelines: Sequence[Any]) -> Sequence[Any]:
@@ -100,20 +107,25 @@ def find_pipelines(place: Connection, named: Sequence[str] | None) -> list[Pipel
     names = tuple(named or ()) or place.settings.pipelines
     if not names:
         raise InputError("which pipeline? name it: -p module:name, STEPWELL_PIPELINES, or `pipelines` in stepwell.toml")
-    from ...pipeline.connected import check_together
+    from ...pipeline.connected import check_together, share_types
 
-    pipelines = [_pipeline(place, name) for name in names]
+    pipelines: list[Pipeline] = []
+    for each in load_together([partial(_pipeline, place, name) for name in names]):
+        if isinstance(each, DocumentError):
+            raise each
+        pipelines.append(each)
+    share_types(pipelines)
     check_together(pipelines)
     return pipelines
 
 
-def _pipeline(place: Connection, name: str) -> Pipeline:
+def _pipeline(place: Connection, name: str, beside: Sequence[Pipeline]) -> Pipeline:
     if not is_stored_name(name):
-        return find_target(name, handlers=place.handlers, jobs=place.settings.jobs)
+        return find_target(name, handlers=place.handlers, jobs=place.settings.jobs, beside=beside)
     from ...pipeline.finding import stored_pipeline
 
     with place.store() as store:
-        return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs)
+        return stored_pipeline(store, name, handlers=place.handlers(), jobs=place.settings.jobs, beside=beside)
 
 
 def _tell(results: Sequence[Mapping[str, Any]]) -> None:
@@ -266,7 +278,9 @@ def put(place: Connection, path: str, file: str, *, named: Sequence[str] | None)
     if others:
         raise InputError("name one pipeline: -p module:name")
     content = read_bytes(file)
-    pipeline.put(path, content)
+    with place.store(make=True) as store:
+        pipeline.put(path, content)
+        note_request(store, pipeline.name, "put", [path])
     say(f"{path}: {len(content):,} bytes")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...errors import DefinitionError, PipelineBusy
 from ..looking import View
 from ..staleness.units import Unit
 from ..states.listing import MANIFEST_FILES, Folder
-from ..states.notes import note_types
+from ..states.notes import note_types, noted_types
 from .recovery import Recovery
 from .report import BuildReport, Outcome, StateEvent
 from .triggers import BuildTriggers
@@ -49,7 +50,8 @@ class Scanner:
         self._triggers = BuildTriggers(pipeline, self._runs)
         self._has_baselines = False
         """Whether those of all triggers were noted in this pass."""
-        self._runs.before_start = self._note_stored_baselines
+        self._has_baselines_beside = False
+        self._runs.before_start = self._note_baselines_before_runs
 
     def __enter__(self) -> Scanner:
         return self
@@ -90,7 +92,7 @@ class Scanner:
             recovery.note_failures(self.view)
             if pipeline.store.cache.read().verdict.get("unfired"):
                 self._runs.open_engine()
-            note_types(pipeline.store.notes, pipeline.name, pipeline.own_types())
+            self._note_types()
             self._note_baselines()
             outcome = self._work(given, force=force)
             self._conclude(outcome, existing=existing, saves=not given)
@@ -117,6 +119,9 @@ class Scanner:
         """Some paths changed: look at these, and make what is stale because of them."""
         began = time.monotonic()
         if self.view is None:
+            return self.scan()
+        self.pipeline.look_for_types()
+        if self.view.types is not self.pipeline.other_types:
             return self.scan()
         paths = list(paths)
         touched = self._take_in(paths)
@@ -215,15 +220,40 @@ class Scanner:
                 self._on_state(event)
         return wave.outcome
 
+    def _note_types(self) -> None:
+        """Note which states this pipeline makes, and those given together with it that were never built: a worker elsewhere
+        finds states by type as this process does.
+        """
+        pipeline, notes = self.pipeline, self.pipeline.store.notes
+        noted = noted_types(notes)
+        for each in (pipeline, *pipeline.beside.values()):
+            if each is pipeline or each.name not in noted:
+                note_types(notes, each.name, each.own_types())
+
     def _note_baselines(self) -> None:
         """Note what was there before triggers, before anything is built. Stored ones are known once there is an engine."""
         assert self.view is not None
         self._has_baselines = self._runs.has_engine
+        self._has_baselines_beside = False
         self._triggers.note_baselines(self.view)
 
-    def _note_stored_baselines(self) -> None:
+    def _note_baselines_before_runs(self) -> None:
         if not self._has_baselines:
             self._note_baselines()
+        if not self._has_baselines_beside:
+            self._has_baselines_beside = True
+            for each in list(self.pipeline.beside.values()):
+                self._note_baselines_of(each)
+
+    def _note_baselines_of(self, other: PipelineDefinition) -> None:
+        """What is made now is new for the triggers of a pipeline that is given together with this one and built later. One that
+        is just being built has noted its baselines, and one that cannot be read says so when it is built.
+        """
+        triggers = BuildTriggers(other, self._runs)
+        with suppress(PipelineBusy, DefinitionError):
+            if triggers.without_baseline():
+                with other.store.lease(other.name, 0.0):
+                    triggers.note_baselines(View(other))
 
     def _conclude(self, outcome: Outcome, *, existing: bool = False, saves: bool = True) -> None:
         """Fire triggers, and save what is known for the next scan."""

@@ -95,6 +95,8 @@ class _Work:
     """What all units of one node have in common."""
 
     def __init__(self, pipeline: PipelineDefinition, stage: str, ctx: Context) -> None:
+        if pipeline.read_again is not None:
+            pipeline.look_for_types()  # it may have been read before the pipelines whose states it names
         self.pipeline = pipeline
         self.store = pipeline.store
         self.stage: Stage = pipeline.stages[stage]

@@ -64,13 +64,16 @@ class BuildTriggers:
         self.problems: dict[str, str] = {}
         """Triggers that could not do their work in the latest pass, and why."""
 
-    def note_baselines(self, view: View) -> None:
-        """Before anything is built: note the fresh states for each trigger that has no baseline yet."""
+    def without_baseline(self) -> list[Subscription]:
+        """The triggers that no build has known yet."""
         subscriptions = self._subscriptions()
         marks = self._pipeline.store.notes.read("triggers") if subscriptions else {}
-        for each in subscriptions:
-            if marks.get(f"{each.key} {SEEN}") == each.since:
-                continue
+        return [each for each in subscriptions if marks.get(f"{each.key} {SEEN}") != each.since]
+
+    def note_baselines(self, view: View) -> None:
+        """Before anything is built: note the fresh states for each trigger that has no baseline yet."""
+        for each in self.without_baseline():
+            marks = self._pipeline.store.notes.read("triggers")
             noted = {f"{each.key} {SEEN}": each.since}
             if not each.states.existing:
                 if view.snapshot.is_partial:

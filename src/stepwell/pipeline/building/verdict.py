@@ -24,9 +24,8 @@ class Listed(NamedTuple):
 
 
 def list_everything(pipeline: PipelineDefinition) -> Listed:
-    pipeline.code.refresh()
-    pipeline.look_for_types()
     number = pipeline.store.lease_number(pipeline.name)
+    pipeline.look()
     return Listed(number, pipeline.store.files.walk(pipeline.wanted))
 
 
@@ -42,6 +41,7 @@ def nothing_to_do(pipeline: PipelineDefinition, listed: Listed) -> BuildReport |
 def known_status(pipeline: PipelineDefinition) -> PipelineStatusRecord | None:
     """Return the status that the last scan found, if nothing has changed since."""
     verdict = pipeline.store.cache.read().verdict
+    pipeline.look()
     if not _holds(pipeline, pipeline.store.files.walk(pipeline.wanted), verdict):
         return None
     found: PipelineStatusRecord = verdict["status"]
@@ -54,7 +54,7 @@ def _holds(pipeline: PipelineDefinition, folders: list[Folder], verdict: Mapping
     due = verdict.get("due_at")
     if due is not None and pipeline.clock() >= due:
         return False
-    return verdict.get("fingerprint") == pipeline.code.fingerprint() and pipeline.store.cache.changed(folders) == []
+    return verdict.get("fingerprint") == pipeline.fingerprint() and pipeline.store.cache.changed(folders) == []
 
 
 def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] | None:
@@ -66,7 +66,7 @@ def concerned(pipeline: PipelineDefinition, folders: list[Folder]) -> set[str] |
         or verdict["status"]["problems"]
         or verdict.get("unfired")
         or pipeline.triggers
-        or verdict.get("fingerprint") != pipeline.code.fingerprint()
+        or verdict.get("fingerprint") != pipeline.fingerprint()
     ):
         return None
     changed = pipeline.store.cache.changed(folders)
@@ -87,7 +87,7 @@ def save_verdict(
     pipeline.store.cache.save(
         view.snapshot,
         {
-            "fingerprint": pipeline.code.fingerprint(),
+            "fingerprint": pipeline.fingerprint(),
             "stale": status.counts.get("stale", 0),
             "due_at": min(due, default=None),
             "status": record,

@@ -65,8 +65,9 @@ class Watcher:
         self.scanners = self._made(pipelines)
 
     def _made(self, pipelines: Sequence[PipelineDefinition]) -> list[Scanner]:
-        from ..connected import check_together
+        from ..connected import check_together, share_types
 
+        share_types(pipelines)
         check_together(pipelines)
         return [Scanner(pipeline, self._engine, on_state=self._written.append) for pipeline in pipelines]
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path as FilePath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...base.forms.problems import Problems
 from ...base.forms.reading import read_form
 from ...define.document.text import ParsedText, read_document
-from ...errors import DocumentError
+from ...errors import DefinitionError, DocumentError, StoreError
 from ...handlers import Handlers
-from ..definition import PipelineDefinition, checked_root, open_states
-from ..trigger import types_of_root
+from ..definition import PipelineDefinition
 from .bodies import found_handlers
 from .forms import PipelineForm
 from .nodes import Nodes
+
+if TYPE_CHECKING:
+    from ..definition import TypesOfPipelines
 
 Made = TypeVar("Made", bound=PipelineDefinition)
 
@@ -48,32 +50,53 @@ def make_pipeline(
     handlers: Handlers | None = None,
     jobs: Iterable[str] = (),
     strict: bool = False,
+    beside: Iterable[PipelineDefinition] = (),
+    types: TypesOfPipelines | None = None,
 ) -> Made:
-    """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`."""
+    """Make a pipeline of the content of a document. It is called `stem` unless it has a name; errors name the `source`.
+
+    States that it names by type are looked for among the `types` of other pipelines: by default those of the pipelines `beside`
+    it, and of all that were built in its root.
+    """
     problems = Problems(read.repeated)
     form = read_form(PipelineForm, read.data, problems)
+    pipeline: Made | None = None
     if form is not None:
         where = form.state_root if root is None else root
         if form.state_store == "database" and "://" not in where:
             where = f"sqlite:///{where.rstrip('/')}/states.db"
-        name = form.name or stem
-
-        def types() -> list[Mapping[str, str]]:
-            if problems or (strict and "://" in where):  # checking a document needs no database
-                return []
-            with closing(open_states(checked_root(where), name)) as store:
-                return types_of_root(store)
-
-        nodes = Nodes(form, problems, found_handlers(handlers), tuple(jobs), types=types, strict=strict)
+        options: dict[str, Any] = {"scan_interval": form.scan_interval, "limit": form.max_concurrent_entities}
+        if form.retry_policy is not None:
+            options["back_off"] = form.retry_policy.back_off
+        nodes = Nodes(form, problems, found_handlers(handlers), tuple(jobs), strict=strict)
         if not problems:
-            options: dict[str, Any] = {"scan_interval": form.scan_interval, "limit": form.max_concurrent_entities}
-            if form.retry_policy is not None:
-                options["back_off"] = form.retry_policy.back_off
             try:
-                pipeline = make(home=home, name=name, root=where, **options)
+                pipeline = make(home=home, name=form.name or stem, root=where, **options)
+                pipeline.give_beside(beside)
+            except DefinitionError as error:
+                problems.add(("nodes",), str(error))
+        if types is None and pipeline is not None and nodes.names_types:
+            types = _types_of_others(pipeline, strict=strict)
+        nodes.read(types or {})
+        if pipeline is not None and not problems:
+            try:
                 nodes.add_to(pipeline)
             except Exception as error:
                 problems.add(("nodes",), str(error))
-            else:
-                return pipeline
-    raise DocumentError(source, problems.placed(read.marks()))
+    if pipeline is None or problems:
+        raise DocumentError(source, problems.placed(read.marks()))
+    if types is not None:
+        pipeline.other_types = types
+        again = partial(make_pipeline, make, read, source, stem, home, root=root, handlers=handlers, jobs=tuple(jobs))
+        pipeline.read_again = lambda types: again(types=types)
+    return pipeline
+
+
+def _types_of_others(pipeline: PipelineDefinition, *, strict: bool) -> TypesOfPipelines:
+    """A document is checked also where the database of its states cannot be reached."""
+    try:
+        return pipeline.types_of_others()
+    except StoreError:
+        if strict:
+            return {}
+        raise

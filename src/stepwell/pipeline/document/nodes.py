@@ -15,7 +15,7 @@ or write without `input` reads the node above it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...base.forms.problems import Path, Problems
 from ...base.forms.reading import read_form
@@ -47,6 +47,9 @@ from .forms import (
 )
 from .names import as_pattern, pattern_scope, without_dollars
 
+if TYPE_CHECKING:
+    from ..definition import TypesOfPipelines
+
 _STAGES = ("state_transform", "state_write")
 _GATES = ("state_check", "state_gate")
 _READS = ("state_read", *_GATES)
@@ -73,22 +76,31 @@ class Nodes:
         handlers: Callable[[], Handlers],
         jobs: tuple[str, ...],
         *,
-        types: Callable[[], list[Mapping[str, str]]],
         strict: bool,
     ) -> None:
         self.problems = problems
         self.handlers = handlers
         self.registry = ForData(jobs)
-        self.types = types
-        """What states other pipelines of the root make, by type."""
         self.strict = strict
         self.nodes = self._nodes(document.nodes)
         self.above = self._connections(document.connections)
+        self.types: TypesOfPipelines = {}
+        """What states other pipelines of the root make."""
         self.patterns: dict[str, Pattern] = {}
         """What each node finds or writes, by id."""
         self.stages: list[tuple[Stage, BodyParameters]] = []
         self.state_types: dict[str, str] = {}
+        self.unknown_reads: dict[str, str] = {}
         self.triggers: list[dict[str, Any]] = []
+
+    @property
+    def names_types(self) -> bool:
+        """Whether a node names a state by a type that this document does not make."""
+        return any(_read_type(node) is not None and not self._makers(node) for node in self.nodes.values())
+
+    def read(self, types: TypesOfPipelines) -> None:
+        """Make stages and triggers of the nodes. `types` are those of the states that other pipelines of the root make."""
+        self.types = types
         for node in self._in_order():
             self._read(node)
 
@@ -96,6 +108,7 @@ class Nodes:
         for stage, signature in self.stages:
             pipeline.add(stage, signature)
         pipeline.state_types |= self.state_types
+        pipeline.unknown_reads |= self.unknown_reads
         for trigger in self.triggers:
             pipeline.trigger(**trigger)
 
@@ -146,21 +159,34 @@ class Nodes:
                 above[form.target_node_id].append(form.source_node_id)
         return above
 
+    def _makers(self, node: StageNode) -> list[StageNode]:
+        """The nodes that make the state which a node names by its type."""
+        kind = node.data.state_type if isinstance(node.data, StateData) and node.data.path is None else None
+        return [
+            other
+            for other in self.nodes.values()
+            if kind is not None and other.type in _STAGES and other.id != node.id
+            if kind == other.name or (isinstance(other.data, WriteData) and kind == other.data.state_type)
+        ]
+
     def _in_order(self) -> list[StageNode]:
-        if cycle := find_cycle(self.above):
+        before = {
+            node.id: [*self.above[node.id], *(each.id for each in self._makers(node) if _read_type(node) is not None)]
+            for node in self.nodes.values()
+        }
+        if cycle := find_cycle(before):
             self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
         order: dict[str, StageNode] = {}
 
         def place(node_id: str) -> None:
             if node_id not in order:
-                for each in self.above[node_id]:
+                for each in before[node_id]:
                     place(each)
                 order[node_id] = self.nodes[node_id]
 
-        # Triggers last: they may name any state of the document.
-        for node in sorted(self.nodes.values(), key=lambda each: each.type == "state_trigger"):
-            place(node.id)
+        for node_id in self.nodes:
+            place(node_id)
         return list(order.values())
 
     # Nodes
@@ -194,13 +220,22 @@ class Nodes:
             scope["entity"] = scan
         return scope
 
+    def _explained(self, node: StageNode, error: Exception) -> str:
+        """What is wrong with a pattern, and which states nearby are not known: these have no variables."""
+        nearby = (self.nodes[each] for each in self.above[node.id])
+        unknown = [each.name for each in nearby if each.name in self.unknown_reads]
+        hints = (
+            f"; no pipeline in this root is known to make {self.unknown_reads[name]!r} ({name})" for name in unknown
+        )
+        return f"{error}{''.join(hints)}"
+
     def _pattern(self, node: StageNode, key: str, text: str) -> Pattern | None:
         if not text:
             return None  # it was reported
         try:
             pattern = Pattern(as_pattern(text, self._scope(node)))
         except (TemplateError, DefinitionError) as error:
-            self.problems.add((*node.path, key), str(error), found=text)
+            self.problems.add((*node.path, key), self._explained(node, error), found=text)
             return None
         self.patterns[node.id] = pattern
         return pattern
@@ -216,15 +251,14 @@ class Nodes:
             if node.is_right:
                 self.problems.add(node.path, "expected path or stateType")
             return None
-        for other in self.nodes.values():
-            is_type = isinstance(other.data, WriteData) and kind == other.data.state_type
-            makes = other.type in _STAGES and (is_type or kind == other.name)
-            if makes and other.id != node.id and other.id in self.patterns:
-                return self.patterns.setdefault(node.id, self.patterns[other.id])
+        for maker in self._makers(node):
+            if maker.id in self.patterns:
+                return self.patterns.setdefault(node.id, self.patterns[maker.id])
         if node.type not in _STAGES:
-            for types in self.types():
+            for types in self.types.values():
                 if kind in types:
                     return self.patterns.setdefault(node.id, Pattern(types[kind]))
+            self.unknown_reads[node.name] = kind
         entity = self._scope(node).get("entity", {"id": "{id}"})["id"]
         return self._pattern(node, "stateType", f"{kind}/{entity}")
 
@@ -248,7 +282,7 @@ class Nodes:
             try:
                 inputs[key] = as_pattern(text, self._scope(node))
             except TemplateError as error:
-                self.problems.add(path, str(error), found=text)
+                self.problems.add(path, self._explained(node, error), found=text)
                 continue
             alike = (each.name for each in above if self.patterns[each.id].text == inputs[key])
             names[key] = next(alike, "" if key == SOLE_PARAMETER else key)
@@ -328,9 +362,15 @@ class Nodes:
 
     def _trigger(self, node: StageNode, data: TriggerData) -> None:
         pattern = self._state(node, data)
-        if self.strict and data.workflow is None and not any(node.id in above for above in self.above.values()):
+        is_input = any(node.id in above for above in self.above.values())
+        if self.strict and data.workflow is None and not is_input:
             message = "it starts nothing: name a saved `workflow`, or connect it to the nodes that read the state"
             self.problems.add(node.path, message)
+        if data.workflow is None and is_input:
+            for key in ("filter", "existing"):
+                if getattr(data, key):
+                    message = f"`{key}` is of the `workflow` that it starts; the nodes below it work on every state"
+                    self.problems.add((*node.path, key), message)
         if pattern is None:
             return
         if data.filter is not None:
@@ -343,3 +383,10 @@ class Nodes:
         if data.workflow is not None:  # otherwise it is only an input of the nodes below it
             options = {"state": state, "workflow": data.workflow, "filter": data.filter, "existing": data.existing}
             self.triggers.append({"name": node.name, **options})
+
+
+def _read_type(node: StageNode) -> str | None:
+    """The type by which a node that is no stage names a state."""
+    if not isinstance(node.data, StateData) or node.type in _STAGES or node.data.path is not None:
+        return None
+    return node.data.state_type

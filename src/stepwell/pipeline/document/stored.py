@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,7 @@ from ...engine.documents import Documents, SavedDocument
 from ...handlers import Handlers
 from ...history.audit_log import noted
 from ...stores import open_store
+from ..definition import PipelineDefinition
 from .load import Made, make_pipeline
 from .names import STORED
 
@@ -30,14 +32,20 @@ def save_pipeline(store: Store, file: str) -> SavedDocument:
 
 
 def read_stored(
-    make: type[Made], store: Store, text: str, *, handlers: Handlers | None = None, jobs: tuple[str, ...] = ()
+    make: type[Made],
+    store: Store,
+    text: str,
+    *,
+    handlers: Handlers | None = None,
+    jobs: tuple[str, ...] = (),
+    beside: Iterable[PipelineDefinition] = (),
 ) -> Made:
     """Read the saved pipeline `auto-blog`, or a version of it, `auto-blog@3`, as an object of the class `make`."""
     documents = Documents(store, handlers or Handlers(), "pipeline")
     row = documents.row(text)
     name = f"{row.name}@{row.number}"
     read = read_text(documents.content(row), "json")
-    return make_pipeline(make, read, name, name, STORED + name, handlers=handlers, jobs=jobs)
+    return make_pipeline(make, read, name, name, STORED + name, handlers=handlers, jobs=jobs, beside=beside)
 
 
 def read_home(make: type[Made], home: str) -> Made:

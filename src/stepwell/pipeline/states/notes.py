@@ -42,6 +42,6 @@ def note_types(notes: Notes, pipeline: str, types: Mapping[str, str]) -> None:
         notes.change("types", {pipeline: dict(types)})
 
 
-def noted_types(notes: Notes) -> list[Mapping[str, str]]:
+def noted_types(notes: Notes) -> dict[str, Mapping[str, str]]:
     """The patterns of the states that each pipeline of the root makes, by their type."""
-    return [types for types in notes.read("types").values() if isinstance(types, dict)]
+    return {pipeline: types for pipeline, types in notes.read("types").items() if isinstance(types, dict)}
