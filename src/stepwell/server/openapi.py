@@ -151,8 +151,8 @@ def _describe(schemas: dict[str, Any]) -> None:
                 fields[record.name] = {name: text for own in inherited for name, text in own.items()}
                 fields[record.name] |= dict(_docstrings(record))
     for name, schema in schemas.items():  # a page of runs is `PageOf_RunRecord_`
-        record = name.partition("_")[0]
-        for field, words in fields.get(record, fields.get(f"{record}Record", {})).items():
+        plain = name.partition("_")[0]
+        for field, words in fields.get(plain, fields.get(f"{plain}Record", {})).items():
             schema["properties"][field]["description"] = words
 
 
