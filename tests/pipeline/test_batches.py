@@ -31,6 +31,7 @@ from stepwell.pipeline.states.port import Draft, Publication, Published
 from stepwell.pipeline.states.records import Record, content_hash
 from stepwell.pipeline.states.single import TICK_NS, Stamp
 from stepwell.pipeline.states.snapshot import Snapshot
+from tests.conformance.states import drafted, record_of
 
 
 class _Asked:
@@ -308,3 +309,19 @@ def test_a_log_is_folded_as_it_would_be_read(tmp_path: Path, monkeypatch: pytest
     mapping.fold()
     assert not Path(mapping.root.place(mapping.log_path)).exists()
     assert mapping.read() == expected
+
+
+def test_manifests_whose_logs_have_grown_are_folded_once_all_is_published(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepwell.pipeline.states.files.logged.SMALL_BYTES", -1)
+    monkeypatch.setattr("stepwell.pipeline.states.files.logged.FOLD_BYTES", 0)
+    states = FileStates(str(root))
+    for address in ("out/a", "out/b", "other/a"):
+        draft = drafted(states, address, b"text")
+        assert states.publish([Publication(draft, record_of(b"text"), None)])[0].done
+    assert (root / "out/.manifest.log").exists()
+    states.tidy()
+    for folder, names in (("out", ["a", "b"]), ("other", ["a"])):
+        assert not (root / folder / ".manifest.log").exists()
+        assert list(json.loads((root / folder / ".manifest.json").read_text())["states"]) == names

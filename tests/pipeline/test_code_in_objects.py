@@ -448,3 +448,20 @@ def stage(text): return Tool(text)
     assert code.unknown == {}
     assert "objects:Tool#2" in code.parts
     assert not [name for name in code.parts if name.endswith(" decorated")], "`why` names it once"
+
+
+@pytest.mark.parametrize("value", ["io.StringIO()", "Tool()"])
+def test_a_value_that_is_neither_code_nor_data_is_named(project: Callable[[str], HashedCode], value: str) -> None:
+    """Nobody can tell whether it changed."""
+    source = f"""import io
+class Tool:
+    word = "mark1"
+def make():
+    held = {value}
+    def stage(text): return held, text
+    return stage
+stage = make()
+"""
+    code = project(source)
+    assert list(code.unknown.values()) == [f"a value of type {value.rpartition('.')[2].removesuffix('()')}"]
+    assert (project(source.replace("mark1", "word1")).hash != code.hash) == (value == "Tool()"), "but its class counts"

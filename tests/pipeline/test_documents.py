@@ -146,7 +146,8 @@ def test_all_problems_are_told_at_once_with_their_places(tmp_path: Path) -> None
   "nodes": [
     {"id": "a", "typeId": "state_scan", "name": "dates", "data": {"pattern": "daily/{date", "filter": "hasFile"}},
     {"id": "b", "typeId": "state_transfrom", "data": {}},
-    {"id": "c", "typeId": "state_transform", "name": "not-a-name", "data": {"output": "x", "transform": "t", "minsize": 1}}
+    {"id": "c", "typeId": "state_transform", "name": "not-a-name", "data": {"output": "x", "transform": "t", "minsize": 1}},
+    {"id": "d", "typeId": "state_transform", "name": "d", "data": {"input": "in/{{ nothing", "output": "y", "transform": "t"}}
   ],
   "connections": [{"sourceNodeId": "a", "targetNodeId": "z"}, {"sourceNodeId": ["a"], "targetNodeId": "a"}]
 }""",
@@ -156,8 +157,8 @@ def test_all_problems_are_told_at_once_with_their_places(tmp_path: Path) -> None
     told = {(each.path, each.line) for each in raised.value.problems}  # type: ignore[attr-defined]
     assert {
         ("$.stateStor", 3), ("$.scanInterval", 4), ("$.nodes[0].data.pattern", 6), ("$.nodes[0].data.filter", 6),
-        ("$.nodes[1].typeId", 7), ("$.nodes[2].name", 8), ("$.nodes[2].data.minsize", 8), ("$.connections[0].targetNodeId", 10),
-        ("$.connections[1].sourceNodeId", 10),
+        ("$.nodes[1].typeId", 7), ("$.nodes[2].name", 8), ("$.nodes[2].data.minsize", 8), ("$.nodes[3].data.input", 9),
+        ("$.connections[0].targetNodeId", 11), ("$.connections[1].sourceNodeId", 11),
     } <= told  # fmt: skip
 
 

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -152,6 +154,19 @@ def test_a_worker_waits_for_a_module_that_another_thread_imports(
     finally:
         thread.join()
         del sys.modules["slowly"]
+
+
+def test_a_pipeline_of_the_module_that_python_was_started_with_is_the_one_that_is_there(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing the module by its name would run the program a second time."""
+    main = ModuleType("__main__")
+    main.__spec__ = ModuleSpec("started", None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(f"from stepwell import Pipeline\nstarted = Pipeline('started', root={str(root)!r})", main.__dict__)
+    main.started.stage("copy", input="in/{x}", output="out/{x}", version="1")(lambda text: text)
+    given = GivenPipelines([], lambda module: module == "started")
+    assert given.find("started", "started", main.started.store.root_id, "copy") is main.started
 
 
 def test_a_root_leaves_the_runs_of_another_root_alone(tmp_path: Path) -> None:

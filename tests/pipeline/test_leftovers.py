@@ -16,7 +16,7 @@ from tests.conformance.states import drafted, everything, record_of
 
 Content = bytes | Mapping[str, bytes] | None
 ONE, TWO, BOTH = {"1.txt": b"one"}, {"2.txt": b"two"}, {"1.txt": b"one", "2.txt": b"two"}
-FILE, FOLDER, MEMBERS = "out/a.txt", "out/a/", "out/{n}.txt"
+FILE, FOLDER, MEMBERS, TOP = "out/a.txt", "out/a/", "out/{n}.txt", "top.txt"
 
 LEFT: list[tuple[str, str, Content, Content, Content, Content, Content]] = [
     # what is left, address, draft, what the record says, what is there -> what is there then, what is kept aside
@@ -27,6 +27,8 @@ LEFT: list[tuple[str, str, Content, Content, Content, Content, Content]] = [
     ("of a state that is gone", FILE, b"old", b"new", None, None, None),
     ("not recorded", FILE, b"new", None, None, None, None),
     ("not recorded beside a file", FILE, b"new", None, b"old", b"old", None),
+    ("recorded", TOP, b"new", b"new", None, b"new", None),
+    ("not recorded beside a file", TOP, b"new", None, b"old", b"old", None),
     ("recorded", FOLDER, BOTH, BOTH, None, BOTH, None),
     ("recorded over the former", FOLDER, BOTH, BOTH, ONE, BOTH, ONE),
     ("recorded by somebody else since", FOLDER, ONE, BOTH, BOTH, BOTH, None),
@@ -64,7 +66,7 @@ def _content(folder: Path, address: str) -> Content:
 
 
 def _drafts(root: Path) -> list[str]:
-    return [path.name for path in root.glob("out/.stepwell-*")]
+    return [path.name for folder in (root, root / "out") for path in folder.glob(".stepwell-*")]
 
 
 @pytest.mark.parametrize("row", LEFT, ids=lambda row: f"{row[1]} {row[0]}")
@@ -101,11 +103,11 @@ def test_a_draft_that_nobody_finishes_is_removed_after_a_day(root: Path, address
 def test_only_what_is_recorded_and_has_a_draft_is_about_to_be_seen(root: Path) -> None:
     """While another process publishes, nobody calls its states missing."""
     states = FileStates(str(root))
-    for address, content in ((FILE, b"new"), (FOLDER, BOTH), ("top.txt", b"top")):
+    for address, content in ((FILE, b"new"), (FOLDER, BOTH), (TOP, b"top")):
         drafted(states, address, content)
         states.records.change({address: _record(content), f"out/b{address[-1:]}": record_of(b"other")})
     drafted(states, "out/c.txt", b"not recorded")
-    assert states.snapshot(everything).publishing == {FILE, FOLDER, "top.txt"}
+    assert states.snapshot(everything).publishing == {FILE, FOLDER, TOP}
 
 
 @pytest.mark.parametrize("address", [FILE, FOLDER, MEMBERS])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from stepwell import Engine, Pipeline
 from stepwell.errors import StepwellError
+from stepwell.pipeline.states.records import StageFailure, failure_from
 
 KEYS = st.sampled_from(
     [
@@ -135,3 +136,28 @@ def test_whatever_a_file_of_ours_holds(
         else:
             continue
         assert Path(file).name in problem or "manifest" in problem or ".json" in problem
+
+
+FAILURE = StageFailure("boom", "ValueError", 2, 1_700_000_000.0, 1_700_000_060.5, 1_700_000_120.0, "1a2b", "r-1")
+NUMBERS = ("attempts", "firstFailedAt", "lastFailedAt", "nextRetryAt")
+TEXTS = ("error", "errorType", "identity", "runId")
+
+
+def test_a_failure_with_one_odd_field_is_none() -> None:
+    """Its stage is tried again at once, rather than never or with an error."""
+    whole = FAILURE.to_json()
+    assert failure_from(whole) == FAILURE
+    assert failure_from(whole | {"nextRetryAt": None}) == FAILURE._replace(next_retry_at=None)
+    assert failure_from({key: value for key, value in whole.items() if key != "runId"}) == FAILURE._replace(run_id="")
+    for key in (*NUMBERS, *TEXTS):
+        odd: list[object] = [
+            True,
+            False,
+            [],
+            {},
+            *(["", "soon", 1e12, -1e13, float("nan")] if key in NUMBERS else [3, None]),
+        ]
+        for value in odd:
+            assert failure_from(whole | {key: value}) is None, (key, value)
+        assert key == "runId" or failure_from({name: each for name, each in whole.items() if name != key}) is None
+    assert failure_from(whole | {"attempts": 0}) is None

@@ -318,6 +318,23 @@ def test_files_that_are_still_written_wait(root: Path, engine: Engine) -> None:
     assert pipeline.build(engine=engine).produced == ("same a",)
 
 
+@pytest.mark.parametrize("folder", ["", "day/", "a/b/"])
+def test_what_is_where_outputs_belong_is_no_input_of_their_stage(root: Path, engine: Engine, folder: str) -> None:
+    """Though its pattern matches that, and whoever wrote it."""
+    pipeline = Pipeline("p", root=root)
+    pipeline.stage("sum", input=f"{folder}{{x}}-*.txt", output=f"{folder}{{x}}-sum.txt", version="1")(_joined)
+    write(root, f"{folder}a-1.txt", "a")
+    write(root, f"{folder}b-sum.txt", "by hand")
+    for produced in (("sum a",), ()):
+        assert pipeline.build(engine=engine).produced == produced
+        assert statuses(pipeline) == {"sum a": "fresh"}
+    assert (root / f"{folder}a-sum.txt").read_text() == "a"
+
+
+def _joined(texts: list[str]) -> str:
+    return "".join(texts)
+
+
 def test_names_that_others_could_not_tell_apart_are_blocked(root: Path, engine: Engine) -> None:
     pipeline = Pipeline("p", root=root)
     pipeline.stage("same", input="in/{x}.txt", output="out/{x}.txt")(_same)
@@ -325,6 +342,7 @@ def test_names_that_others_could_not_tell_apart_are_blocked(root: Path, engine: 
     write(root, "in/post.txt", "2")
     pipeline.build(engine=engine)
     assert sorted(statuses(pipeline).values()) == ["blocked", "fresh"]
+    assert len(pipeline.build(engine=engine, force=True).produced) == 1, "whatever is forced"
 
 
 def test_links_are_left_out_and_told(root: Path, engine: Engine, tmp_path: Path) -> None:

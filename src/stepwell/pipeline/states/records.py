@@ -133,7 +133,8 @@ def failure_from(written: Mapping[str, Any]) -> StageFailure | None:
     """Read a failure from its JSON; it need not have a run. None if it is not one: then it is tried again at once."""
     try:
         failure = StageFailure._make([*(written[key] for key in _keys(StageFailure)[:-1]), written.get("runId", "")])
-        numbers = (failure.attempts, failure.first_failed_at, failure.last_failed_at, failure.next_retry_at or 0.0)
+        due = 0.0 if failure.next_retry_at is None else failure.next_retry_at
+        numbers = (failure.attempts, failure.first_failed_at, failure.last_failed_at, due)
         texts = (failure.error, failure.error_type, failure.identity, failure.run_id)
         is_sound = all(type(each) in (int, float) and -1e12 < each < 1e12 for each in numbers)
         return failure if is_sound and failure.attempts >= 1 and _TEXTS.issuperset(map(type, texts)) else None
