@@ -48,6 +48,44 @@ def test_commands_are_in_the_log_with_their_reason(shop: Shop) -> None:
     assert shop("audit-log", "--json").json == []
 
 
+FLOW = """
+from stepwell import Pipeline
+
+p = Pipeline("p", root="states")
+
+@p.stage(input="in/{x}.txt", output="out/{x}.txt")
+def copy(text: str) -> str:
+    return text
+"""
+
+
+def test_commands_for_pipelines_are_in_the_log_with_their_reason(shop: Shop) -> None:
+    shop.write("flow.py", FLOW)
+    shop.write("a.txt", "a")
+
+    def ask(*words: str) -> None:
+        shop("pipeline", *words, "-p", "flow:p", "--reason", f"to {words[0]}")
+
+    ask("put", "in/a.txt", "a.txt")
+    ask("build", "out/a.txt")
+    ask("invalidate", "out/a.txt")
+    ask("accept", "out/a.txt")
+    ask("accept", "out/a.txt")
+    (shop.folder / "states/in/a.txt").unlink()
+    ask("clean", "--dry-run")
+    ask("clean")
+    log = [entry for entry in shop("audit-log", "--json").json if entry["kind"] == "pipeline"]
+    targets = {"targets": ["out/a.txt"]}
+    assert [(entry["action"], entry["options"], entry["reason"]) for entry in reversed(log)] == [
+        ("put", {"targets": ["in/a.txt"]}, "to put"),
+        ("scan", targets, "to build"),
+        ("invalidate", {**targets, "changed": 1}, "to invalidate"),
+        ("accept", {**targets, "changed": 1}, "to accept"),
+        ("clean", {"changed": 1}, "to clean"),
+    ]
+    assert {(entry["target"], entry["via"]) for entry in log} == {("p", "cli")}
+
+
 def test_a_reason_is_one_line(shop: Shop) -> None:
     shop("run", "shop:Again", "--run-id", "a")
     for reason in ("x" * 1_001, "two\nlines"):

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from stepwell import Client, Document, Engine, Trigger, Workflow, step
+from stepwell import Client, Document, Engine, Pipeline, Trigger, Workflow, step
 from stepwell.base.clock import SECOND
 from stepwell.core.model import RUN_VERBS, HeldGate
 from stepwell.core.store import reader
@@ -19,9 +19,12 @@ from stepwell.engine.procedures.gates import ask, enact, finish
 from stepwell.engine.procedures.procedure import carry_out, perform
 from stepwell.errors import InputError, NotAllowed, RunConflict
 from stepwell.history.audit_log import Actor, AuditFilter, acting_as, noted, prune, read_page
+from stepwell.pipeline.noting import note_request
 from stepwell.server.access.tokens import create_token, revoke_token
 from stepwell.server.serving import Serving
 from stepwell.triggers.firing import Firing
+from tests.engine.waiting import eventually
+from tests.pipeline.blog import write
 from tests.server.running import ADD, client, running
 
 API = "/api/v1"
@@ -137,6 +140,59 @@ def test_every_verb_is_in_the_log_with_who_asked_from_where_and_why(
         assert [entry["action"] for entry in log_of(api, "runs/again/audit-log")] == ["fork"]
         assert log_of(api, run="order") == of_run
     assert run.id == "order"
+
+
+def test_requests_to_pipelines_are_in_the_log(tmp_path: Path, url: str) -> None:
+    pipeline = Pipeline("letters", root=tmp_path / "root")
+
+    @pipeline.stage(input="in/{x}.txt", output="out/{x}.txt", version="1")
+    def copy(text: str) -> str:
+        if text == "bad":
+            raise ValueError("bad")
+        return text
+
+    for name in ("a", "b", "bad"):
+        write(tmp_path / "root", f"in/{name}.txt", name)
+    path = f"{API}/pipelines/letters"
+    with running(url, worker={}, pipelines=[pipeline]) as serving, client(serving) as api:
+
+        def ask(verb: str, **body: Any) -> list[str]:
+            answer = api.post(f"{path}/{verb}", json=body, headers={"X-Stepwell-Reason": f"to {verb}"})
+            assert answer.is_success, answer.text
+            changed: list[str] = answer.json().get("changed", [])
+            return changed
+
+        assert api.post(f"{path}/scan", json={"dry_run": True}).is_success
+        ask("scan", force=True)
+        eventually(lambda: not api.get(f"{path}/status").json()["scan"]["running"])
+        assert ask("invalidate", targets=["out/a.txt", "out/b.txt"], stage="copy") == ["out/a.txt", "out/b.txt"]
+        assert ask("accept", targets=["out/a.txt"]) == ["out/a.txt"]
+        assert ask("accept", targets=["out/a.txt"]) == [], (
+            "it is as it should be: nothing changes, and nothing is noted"
+        )
+        assert len(ask("retry")) == 1
+        (tmp_path / "root/in/b.txt").unlink()
+        assert ask("clean", dry_run=True) == ["out/b.txt"]
+        assert ask("clean") == ["out/b.txt"]
+        assert api.post(f"{path}/accept", json={"targets": ["out/nowhere.txt"]}).status_code == 422
+        entries = [entry for entry in log_of(api) if entry["kind"] == "pipeline"]
+        assert [(entry["action"], entry["options"]) for entry in reversed(entries)] == [
+            ("scan", {"force": True}),
+            ("invalidate", {"targets": ["out/a.txt", "out/b.txt"], "changed": 2, "stage": "copy"}),
+            ("accept", {"targets": ["out/a.txt"], "changed": 1}),
+            ("retry", {"changed": 1}),
+            ("clean", {"changed": 1}),
+        ]
+        assert {(entry["target"], entry["via"], entry["who"]) for entry in entries} == {("letters", "http", "loopback")}
+        assert [entry["reason"] for entry in entries] == [f"to {entry['action']}" for entry in entries]
+
+
+def test_of_very_many_targets_the_first_are_noted(engine: Engine) -> None:
+    with acting_as(Actor("bob", "cli")):
+        note_request(engine.store, "letters", "accept", [f"out/{number}" for number in range(10_000)], changed=10_000)
+    (entry,) = engine.audit_log()
+    assert entry.options["targets"][-2:] == ["out/19", "and 9,980 more"]
+    assert entry.options["changed"] == 10_000
 
 
 def test_the_log_says_from_where(server: Serving, token: str, engine: Engine) -> None:

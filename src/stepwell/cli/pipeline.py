@@ -46,7 +46,7 @@ def why(
     """Say why a state is stale, failed or blocked, and what it was made from."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def build(
     targets: Targets = None,
     named: Named = None,
@@ -58,7 +58,7 @@ def build(
     """Produce what is missing or stale: everything, or what the targets need. Exit code 1 if something failed."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def scan(
     named: Named = None,
     dry_run: DryRun = False,
@@ -76,7 +76,7 @@ def watch(
     """Keep everything up to date until Ctrl-C: at once after a file changes, and by full scans as a safety net."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def invalidate(
     targets: Wanted,
     named: Named = None,
@@ -86,7 +86,7 @@ def invalidate(
     """Have states made again by the next scan."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def accept(targets: Wanted, named: Named = None, as_json: AsJson = False) -> None:
     """Take states as they are: recorded as made by the present code from the present inputs."""
 
@@ -96,12 +96,12 @@ def failures(named: Named = None, as_json: AsJson = False) -> None:
     """List what failed, why, and when it is tried again."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def retry(targets: Targets = None, named: Named = None, as_json: AsJson = False) -> None:
     """End the back-off of what failed: the next scan tries it again."""
 
 
-@declare(pipelines, "pipeline", jobs=True)
+@declare(pipelines, "pipeline", jobs=True, changes=True)
 def clean(
     named: Named = None,
     dry_run: Annotated[bool, flag("--dry-run", "Only say what would be removed.")] = False,
@@ -110,7 +110,7 @@ def clean(
     """Remove states whose source is gone."""
 
 
-@declare(pipelines, "pipeline", jobs=True, place="store")
+@declare(pipelines, "pipeline", jobs=True, place="store", changes=True)
 def put(
     path: Annotated[str, argument("PATH", "Where the source goes, relative to the root.")],
     file: Annotated[str, argument("FILE", "What it holds; - reads stdin.")],

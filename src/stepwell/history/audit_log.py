@@ -132,6 +132,13 @@ def noted(action: str, kind: TargetKind, target: str, **options: Any) -> list[Pu
     return [put, put._replace(kind=ENTRY_OF_RUN, key=f"{target} {key}")] if kind == "run" else [put]
 
 
+def note_change(store: Store, action: str, kind: TargetKind, target: str, **options: Any) -> None:
+    """Note a change of what this store does not have, such as states of a pipeline, directly after it was made."""
+    entries = [put._replace(follows=False) for put in noted(action, kind, target, **options)]
+    if entries:
+        store.commit(entries)
+
+
 def withdrawn(entries: Sequence[PutRecord]) -> list[PutRecord]:
     """The ops that remove entries together with the op before them, which gave up what they are about."""
     return [put._replace(value=None) for put in entries]

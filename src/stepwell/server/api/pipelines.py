@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -32,6 +32,7 @@ from ...core.store.living import living
 from ...pipeline import Pipeline
 from ...pipeline.connected import drawing, links
 from ...pipeline.looking import StateView
+from ...pipeline.noting import note_request
 from ...pipeline.states.notes import read_failures
 from .. import paging
 from ..bodies import Body
@@ -215,6 +216,7 @@ def scan_pipeline(name: str, service: Given, response: Response, body: ScanReque
         hint = "" if running is None else f"; GET scans/{running.id} tells of it"
         busy = f"a scan of {name} is running already{hint}"
         raise HttpProblem(409, busy, error="PipelineBusy", headers={"Retry-After": "5"})
+    note_request(service.store, name, "scan", given.targets, force=given.force, existing=given.existing)
     response.status_code = 202
     return build.to_dict()
 
@@ -232,26 +234,36 @@ def get_scan(name: str, scan: Annotated[str, Path(max_length=100)], service: Giv
 @routes.post("/pipelines/{name}/invalidate", "run")
 def invalidate_states(name: str, body: InvalidateRequest, service: Given) -> ChangedStates:
     """Have states made anew with the next scan."""
-    return {"changed": _pipeline(service, name).invalidate(*body.targets, stage=body.stage)}
+    changed = _pipeline(service, name).invalidate(*body.targets, stage=body.stage)
+    return _changed(service, name, "invalidate", changed, body.targets, stage=body.stage)
 
 
 @routes.post("/pipelines/{name}/accept", "run")
 def accept_states(name: str, body: Targets, service: Given) -> ChangedStates:
     """Take files as they are for the states that they stand for."""
-    return {"changed": _pipeline(service, name).accept(*body.targets)}
+    return _changed(service, name, "accept", _pipeline(service, name).accept(*body.targets), body.targets)
 
 
 @routes.post("/pipelines/{name}/retry", "run")
 def retry_states(name: str, body: Targets, service: Given) -> ChangedStates:
     """Try what failed again with the next scan, whatever its back-off says."""
-    return {"changed": _pipeline(service, name).retry(*body.targets)}
+    return _changed(service, name, "retry", _pipeline(service, name).retry(*body.targets), body.targets)
 
 
 @routes.post("/pipelines/{name}/clean", "run")
 def clean_states(name: str, service: Given, body: CleanRequest | None = None) -> ChangedStates:
     """Remove states whose source is gone."""
-    given = body or CleanRequest()
-    return {"changed": _pipeline(service, name).clean(dry_run=given.dry_run)}
+    dry_run = body is not None and body.dry_run
+    removed = _pipeline(service, name).clean(dry_run=dry_run)
+    return {"changed": removed} if dry_run else _changed(service, name, "clean", removed)
+
+
+def _changed(
+    service: ServerProcess, name: str, verb: str, changed: list[str], targets: Sequence[str] = (), **options: Any
+) -> ChangedStates:
+    if changed:
+        note_request(service.store, name, verb, targets, changed=len(changed), **options)
+    return {"changed": changed}
 
 
 @routes.get(
