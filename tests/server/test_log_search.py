@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from stepwell import Builder, Engine
 from stepwell.engine.runs import log_search
+from stepwell.server.access.tokens import create_token
 from tests.server.running import client, running
 
 
@@ -91,3 +93,34 @@ def test_lines_are_read_from_the_end_and_then_what_is_new(tmp_path: Path) -> Non
             assert [line["index"] for line in new if line["attempt"] == 2] == [*range(31)]
             assert page(since=page()["since"], node="first", attempt=2, level="CRITICAL")["items"] == []
             assert api.get(place, params={"before": "rubbish"}).status_code == 400
+
+
+def test_a_browser_downloads_a_log_by_a_link(tmp_path: Path) -> None:
+    """As the page of a run makes it: the session is a cookie, the filter is in the address, and a run may have an odd id."""
+    store = f"sqlite:///{tmp_path}/logs.db"
+    builder = Builder("says")
+    builder.node("first", job="tests.server.test_log_search:say_much")
+    with Engine(store) as engine:
+        run = engine.run(builder, run_id="nightly:2026-03-01T02:30:00+01@shop")
+    with running(store) as serving:
+        token, _ = create_token(serving.service.store, scopes=["read"])
+        link = f"/api/v1/runs/{quote(run.id, safe='')}/logs"
+        asked = {"node": "first", "attempt": "1", "level": "ERROR", "q": "many", "format": "text"}
+        with client(serving) as browser:
+            assert browser.get(link, params=asked).status_code == 401
+            assert browser.post("/api/v1/session", headers={"Authorization": f"Bearer {token}"}).is_success
+            click = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "same-origin"}
+            answer = browser.get(link, params=asked, headers=click)
+            assert answer.status_code == 200
+            assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+            assert answer.headers["content-disposition"] == (
+                'attachment; filename="nightly_2026-03-01T02_30_00_01_shop.log"'
+            )
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            lines = answer.text.splitlines()
+            assert [line.split("shop.orders: ")[1] for line in lines] == [
+                f"line {number} of Many" for number in (9, 19, 29)
+            ]
+            refused = browser.get(link, params={**asked, "node": "nowhere"}, headers=click)
+            assert refused.status_code == 404
+            assert "content-disposition" not in refused.headers
