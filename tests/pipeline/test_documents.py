@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from stepwell.define.document.problems import Unreadable
 from stepwell.define.document.text import read_text
 from stepwell.engine.documents import Documents, SavedDocument
 from stepwell.errors import DocumentError, InputError
+from stepwell.pipeline import definition
 from stepwell.pipeline.building.found import GivenPipelines
 from stepwell.pipeline.building.watch import Watcher
 from stepwell.pipeline.document.forms import DATA, PipelineForm
@@ -22,6 +24,7 @@ from stepwell.pipeline.document.load import is_pipeline
 from stepwell.pipeline.document.schema import any_schema
 from stepwell.pipeline.document.stored import save_pipeline
 from stepwell.pipeline.finding import load_pipeline, stored_pipeline
+from stepwell.pipeline.staleness.connections import connect
 from tests.pipeline.blog import statuses, write
 
 EXAMPLES = Path(__file__).parents[2] / "examples/pipelines"
@@ -402,3 +405,23 @@ def test_a_function_gets_the_input_as_its_only_parameter_of_another_name(
     report = load_pipeline(file, root=str(root), jobs=[__name__]).build(engine=engine)
     assert report.failed == {}
     assert (root / "out/a").read_text() == made
+
+
+def test_the_stages_of_a_document_are_connected_once(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connecting compares each stage with every other one. Once for each stage, 600 of them took minutes."""
+    sizes = []
+    monkeypatch.setattr(definition, "connect", lambda stages, name: sizes.append(len(stages)) or connect(stages, name))
+    nodes = [{"id": f"w{each}", "typeId": "state_write", "data": {"path": f"out{each}/{{x}}"}} for each in range(20)]
+    connections = [("scan", "w0"), *((f"w{each}", f"w{each + 1}") for each in range(19))]
+    pipeline = load_pipeline(saved(tmp_path, _document(SCAN, *nodes, connections=connections)), root=str(root))
+    assert [*pipeline.stages] == [f"w{each}" for each in range(20)]
+    assert sizes == [20]
+
+
+def test_a_chain_of_nodes_may_be_longer_than_python_calls_are_deep(tmp_path: Path, root: Path) -> None:
+    count = sys.getrecursionlimit() + 10
+    nodes = [{"id": f"r{each}", "typeId": "state_read", "data": {"path": f"in/{each}"}} for each in range(count)]
+    connections = [(f"r{each + 1}", f"r{each}") for each in range(count - 1)]
+    assert load_pipeline(saved(tmp_path, _document(*nodes, connections=connections)), root=str(root)).stages == {}

@@ -152,22 +152,27 @@ class PipelineDefinition:
         return add
 
     def add(self, stage: Stage, signature: BodyParameters | None = None) -> None:
-        """Add a stage that was made elsewhere, such as from a document."""
+        """Add a stage that was made elsewhere."""
         from .building.arguments import signature_of
 
-        if stage.name in self.stages:
-            raise DefinitionError(
-                f"pipeline {self.name!r} has a stage {stage.name!r} already; give this one another name: stage(name=...)",
-                where=str(stage.place),
-            )
-        if stage.options:
-            from ..define.options import checked_options
+        self.add_all([(stage, signature or signature_of(stage))])
 
-            checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
-        self.signatures[stage.name] = signature or signature_of(stage)
-        self.code.check(stage)
-        self.connections = connect([*self.stages.values(), stage], self.name)
-        self.stages[stage.name] = stage
+    def add_all(self, stages: Sequence[tuple[Stage, BodyParameters]]) -> None:
+        """Add the stages of a document. All are connected at once: connecting compares each with every other one."""
+        for stage, _ in stages:
+            if stage.name in self.stages:
+                raise DefinitionError(
+                    f"pipeline {self.name!r} has a stage {stage.name!r} already; give this one another name: stage(name=...)",
+                    where=str(stage.place),
+                )
+            if stage.options:
+                from ..define.options import checked_options
+
+                checked_options(stage.place or self.place, stage.options)  # type: ignore[arg-type]
+            self.code.check(stage)
+        self.connections = connect([*self.stages.values(), *(stage for stage, _ in stages)], self.name)
+        self.signatures.update((stage.name, signature) for stage, signature in stages)
+        self.stages.update((stage.name, stage) for stage, _ in stages)
 
     def trigger(
         self,

@@ -14,6 +14,7 @@ or write without `input` reads the node above it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,8 +106,7 @@ class Nodes:
             self._read(node)
 
     def add_to(self, pipeline: PipelineDefinition) -> None:
-        for stage, signature in self.stages:
-            pipeline.add(stage, signature)
+        pipeline.add_all(self.stages)
         pipeline.state_types |= self.state_types
         pipeline.unknown_reads |= self.unknown_reads
         for trigger in self.triggers:
@@ -178,15 +178,14 @@ class Nodes:
             self.problems.add(("connections",), f"the nodes {' → '.join(cycle)} form a cycle")
             return []
         order: dict[str, StageNode] = {}
-
-        def place(node_id: str) -> None:
-            if node_id not in order:
-                for each in before[node_id]:
-                    place(each)
-                order[node_id] = self.nodes[node_id]
-
-        for node_id in self.nodes:
-            place(node_id)
+        waiting = list(reversed(self.nodes))
+        while waiting:
+            missing = [each for each in before[waiting[-1]] if each not in order]
+            if missing:
+                waiting += reversed(missing)
+            else:
+                node_id = waiting.pop()
+                order.setdefault(node_id, self.nodes[node_id])
         return list(order.values())
 
     # Nodes
@@ -201,24 +200,28 @@ class Nodes:
         else:
             self._state(node, node.data)
 
-    def _scope(self, node: StageNode) -> dict[str, dict[str, str]]:
-        """What the patterns of a node can refer to: every node above it, and the entity."""
-        scope: dict[str, dict[str, str]] = {}
-        waiting, seen = list(self.above[node.id]), set()
-        scan: dict[str, str] | None = None
+    def _patterns_above(self, node: StageNode) -> dict[str, Pattern]:
+        """The pattern of every node above it, by name, and of the entity."""
+        patterns: dict[str, Pattern] = {}
+        waiting, seen = deque(self.above[node.id]), set()
+        scan: Pattern | None = None
         while waiting:
-            each = waiting.pop(0)
+            each = waiting.popleft()
             if each in seen:
                 continue
             seen.add(each)
             if each in self.patterns:
-                scope[self.nodes[each].name] = pattern_scope(self.patterns[each])
+                patterns[self.nodes[each].name] = self.patterns[each]
                 if self.nodes[each].type == "state_scan" or scan is None:
-                    scan = scope[self.nodes[each].name]
+                    scan = self.patterns[each]
             waiting += self.above[each]
         if scan is not None:
-            scope["entity"] = scan
-        return scope
+            patterns["entity"] = scan
+        return patterns
+
+    def _scope(self, node: StageNode) -> dict[str, dict[str, str]]:
+        """What the patterns of a node can refer to: every node above it, and the entity."""
+        return {name: pattern_scope(pattern) for name, pattern in self._patterns_above(node).items()}
 
     def _explained(self, node: StageNode, error: Exception) -> str:
         """What is wrong with a pattern, and which states nearby are not known: these have no variables."""
@@ -343,8 +346,7 @@ class Nodes:
             self.problems.add((*path, *place), str(error))
         if wrong:
             return None
-        patterns = {name: Pattern(scope["path"]) for name, scope in self._scope(node).items()}
-        config = StageConfig(templates, names, patterns)
+        config = StageConfig(templates, names, self._patterns_above(node))
         if isinstance(data, WriteData):
             return TextBody(config)
         transform = data.transform

@@ -214,6 +214,9 @@ class Pattern:
 
     def overlaps(self, other: Pattern) -> bool:
         """Whether one path could match both. A directory includes everything below it."""
+        one, another = self.components[0].literal, other.components[0].literal
+        if one is not None and another is not None and one != another:  # nearly always: every stage is compared with every other
+            return False
         return _can_agree(self._wild_components(), other._wild_components(), _components_can_agree)
 
     def _wild_components(self) -> list[_Component | None]:
