@@ -71,6 +71,33 @@ REPORTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def test_what_collects_many_states_is_shown_by_its_first_causes(capsys: pytest.CaptureFixture[str]) -> None:
+    causes = [{"cause": "upstream_stale", "text": f"in/{number} is stale"} for number in range(60)]
+    many = {"stage": "sum", "entity": "", "status": "stale", "outputs": ["all"], "causes": causes}
+    five = "; ".join(f"in/{number} is stale" for number in range(5))
+    plan = pipeline.plan_text({"will_run": [many], "may_run": [], "may_appear": []})
+    assert plan.splitlines()[1] == f"  sum  {five}; and 55 more"
+    assert "more" not in pipeline.plan_text(
+        {"will_run": [many | {"causes": causes[:5]}], "may_run": [], "may_appear": []}
+    )
+    answer = {"state": "all", "changed_code": [], "upstream": [many] * 51, "record": None, "not_followed": {}}
+    lines = pipeline.explanation({**many, **answer}).splitlines()
+    assert lines[50:53] == [
+        "  upstream_stale: in/49 is stale",
+        "  and 10 more; --json has all of them",
+        f"  above it: sum is stale: {five}; and 55 more",
+    ]
+    assert lines[-1] == "  and 1 more; --json has all of them"
+    told: dict[str, Any] = {"pipeline": "p", "entities": 0, "stages": {}, "states": [many], "stale": 1}
+    problems = [{"path": f"in/{number}", "problem": "odd"} for number in range(51)]
+    shown = printed(lambda: pipeline.show_status({**told, "problems": problems}), capsys)
+    assert any("upstream_stale: in/4 is stale; and 55 more" in " ".join(shown[start:]) for start in range(len(shown)))
+    assert shown[-2:] == ["problem: in/49: odd", "and 1 more; --json has all of them"]
+    report = {"pipeline": "p", "produced": [], "unchanged": [], "left": {}, "seconds": 2}
+    failed = {f"up {number}": "no" for number in range(51)}
+    assert pipeline.report_text({**report, "failed": failed}).endswith("\n  and 1 more; --json has all of them")
+
+
 @pytest.mark.parametrize(("facts", "text"), REPORTS)
 def test_a_report(facts: dict[str, Any], text: str) -> None:
     nothing: dict[str, Any] = {"pipeline": "p", "produced": [], "unchanged": [], "failed": {}, "left": {}, "seconds": 2}

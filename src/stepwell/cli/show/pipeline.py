@@ -13,6 +13,8 @@ from ...base.words import count, duration
 from .words import plain
 
 SHOWN_UP_TO = 50
+CAUSES_UP_TO = 5
+"""Of one state on one line: what collects states has a cause for each of them."""
 
 
 def show_status(told: Mapping[str, Any]) -> None:
@@ -36,7 +38,7 @@ def show_status(told: Mapping[str, Any]) -> None:
     if told["states"]:
         listed = table("status", "state", "cause", wrapped=("cause",))
         for state in told["states"][:SHOWN_UP_TO]:
-            causes = "; ".join(f"{cause['cause']}: {cause['text']}" for cause in state["causes"])
+            causes = _causes([f"{cause['cause']}: {cause['text']}" for cause in state["causes"]])
             listed.add_row(
                 Text(state["status"], style=STATUSES[state["status"]].style),
                 plain(", ".join(state["outputs"])),
@@ -45,8 +47,9 @@ def show_status(told: Mapping[str, Any]) -> None:
         screen.print(listed)
         if len(told["states"]) > SHOWN_UP_TO:
             screen.print(f"and {len(told['states']) - SHOWN_UP_TO:,} more; --json has all of them", style="dim")
-    for problem in told["problems"][:SHOWN_UP_TO]:
-        screen.print(Text(f"problem: {plain(problem['path'])}: {plain(problem['problem'])}", style="yellow"))
+    problems = [f"problem: {plain(each['path'])}: {plain(each['problem'])}" for each in told["problems"]]
+    for line in _first_lines(problems):
+        screen.print(Text(line, style="yellow"))
 
 
 def show_matrix(stages: Sequence[str], states: Iterable[Mapping[str, Any]]) -> None:
@@ -74,9 +77,7 @@ def plan_text(plan: Mapping[str, Any]) -> str:
     lines = []
     for title, states in (("will run", plan["will_run"]), ("may run", plan["may_run"])):
         lines.append(f"{title}: {count(len(states), 'state') if states else 'nothing'}")
-        lines += [f"  {_named(state)}  {_causes(state)}" for state in states[:SHOWN_UP_TO]]
-        if len(states) > SHOWN_UP_TO:
-            lines.append(f"  and {len(states) - SHOWN_UP_TO:,} more; --json has all of them")
+        lines += _first_lines([f"  {_named(state)}  {_texts(state)}" for state in states])
     if plan["may_appear"]:
         lines.append(f"  and whatever may appear for {', '.join(plan['may_appear'])}")
     return plain("\n".join(lines))
@@ -86,18 +87,31 @@ def _named(state: Mapping[str, Any]) -> str:
     return f"{state['stage']} {state['entity']}".rstrip()
 
 
-def _causes(state: Mapping[str, Any]) -> str:
-    return "; ".join(cause["text"] for cause in state["causes"])
+def _texts(state: Mapping[str, Any]) -> str:
+    return _causes([cause["text"] for cause in state["causes"]])
+
+
+def _causes(causes: Sequence[str]) -> str:
+    more = [f"and {len(causes) - CAUSES_UP_TO:,} more"] if len(causes) > CAUSES_UP_TO else []
+    return "; ".join([*causes[:CAUSES_UP_TO], *more])
+
+
+def _first_lines(lines: Sequence[str]) -> list[str]:
+    more = [f"  and {len(lines) - SHOWN_UP_TO:,} more; --json has all of them"] if len(lines) > SHOWN_UP_TO else []
+    return [*lines[:SHOWN_UP_TO], *more]
 
 
 def explanation(answer: Mapping[str, Any]) -> str:
     stage = f"made by {_named(answer)}" if answer["stage"] else "a source: no stage makes it"
     lines = [f"{answer['state']} is {answer['status']} ({stage})"]
+    causes = []
     for cause in answer["causes"]:
-        lines.append(f"  {cause['cause']}: {cause['text']}")
+        causes.append(f"  {cause['cause']}: {cause['text']}")
         if cause["cause"] == "code_changed":
-            lines += [f"    {part}" for part in answer["changed_code"]]
-    lines += [f"  above it: {_named(state)} is {state['status']}: {_causes(state)}" for state in answer["upstream"]]
+            causes += [f"    {part}" for part in answer["changed_code"]]
+    lines += _first_lines(causes)
+    above = [f"  above it: {_named(state)} is {state['status']}: {_texts(state)}" for state in answer["upstream"]]
+    lines += _first_lines(above)
     record = answer["record"]
     if record is not None:
         lines.append(f"  produced at {record['produced_at']} from {count(len(record['inputs']), 'input')}:")
@@ -117,7 +131,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     if not report["produced"] and not report["failed"]:
         parts = ["nothing to do" if not report["left"] else "nothing ran"]
     lines = [f"{report['pipeline']}: {', '.join(parts)} in {duration(report['seconds'])}"]
-    lines += [f"  failed: {unit}: {error}" for unit, error in list(report["failed"].items())[:SHOWN_UP_TO]]
+    lines += _first_lines([f"  failed: {unit}: {error}" for unit, error in report["failed"].items()])
     if report["left"]:
         counted = ", ".join(f"{number:,} {status}" for status, number in Counter(report["left"].values()).items())
         lines.append(f"  left: {counted}; `stepwell pipeline status` says why")
