@@ -14,15 +14,10 @@ from .completion import nodes, runs, shell_completion, targets_and_runs
 from .document_commands import add_document_commands
 from .exits import ExitCode, prepare_streams, report
 from .options import (
-    Accept,
     AsJson,
-    DryRun,
-    DryRunAsJson,
     ForkOf,
     Inputs,
     Modules,
-    NodeArgument,
-    NoWait,
     OfWorkflow,
     RunArgument,
     Server,
@@ -41,6 +36,7 @@ from .options import (
 )
 from .pipeline import pipelines
 from .server import add_fleet_commands, add_server_commands
+from .steering_commands import add_commands_that_go_on, add_steering_commands
 from .triggers import triggers
 
 app = typer.Typer(
@@ -252,86 +248,8 @@ def graph(
     """Draw the graph of a workflow or of a run. With --json, nodes are in groups where there are many."""
 
 
-NewInputs = Annotated[
-    list[str] | None,
-    option("NAME=VALUE", "An input that its class has got since; may be repeated.", "--input", "-i"),
-]
-
-
-@declare(app, "run", jobs=True, changes=True)
-def retry(
-    run: RunArgument,
-    accept: Accept = False,
-    inputs: NewInputs = None,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-    no_wait: NoWait = False,
-) -> None:
-    """Run again what did not complete of a failed, cancelled or paused run."""
-
-
-@declare(app, "run", jobs=True, changes=True)
-def reattempt(
-    run: RunArgument,
-    node: NodeArgument,
-    cascade: Annotated[bool, flag("--cascade", "Run again what completed below it, too.")] = False,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-    no_wait: NoWait = False,
-) -> None:
-    """Run one node again that has ended, even one that completed, with what failed or was cancelled below it."""
-
-
-AT_HELP = "A point of its history, a label, or the node to begin with, by id or name; without it all it has done."
-CHANGED_INPUT = "Change one input; may be repeated."
-
-
-@declare(app, "run", jobs=True, changes=True)
-def fork(
-    run: RunArgument,
-    at: Annotated[str | None, option("SEQ|LABEL|NODE", AT_HELP)] = None,
-    inputs: Annotated[list[str] | None, option("NAME=VALUE", CHANGED_INPUT, "--input", "-i")] = None,
-    run_id: Annotated[str | None, option("ID", "An id of your choice.")] = None,
-    no_wait: NoWait = False,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-) -> None:
-    """Start a new run that begins with what another has done, and goes on with other input or code."""
-
-
-BULK_NODE = "Of reattempt: the node of each run, by id or name."
-BULK_KEY = "Of fork: the forks are called RUN-KEY, so that the same command again makes no more of them."
-
-
-@declare(app, "bulk", changes=True)
-def bulk(
-    verb: Annotated[str, argument("VERB", "retry, reattempt, cancel, pause, resume or fork.")],
-    workflow: OfWorkflow = None,
-    status: WithStatus = None,
-    tag: WithTag = None,
-    since: Since = None,
-    until: Until = None,
-    prefix: WithPrefix = None,
-    fork_of: ForkOf = None,
-    search: WithText = None,
-    error: WithError = None,
-    limit: Annotated[int, option("N", "At most so many runs, the newest.", min=1, max=1_000)] = 100,
-    accept: Accept = False,
-    grace_seconds: Annotated[
-        float | None, option("SECONDS", "Of cancel: how long running bodies may take to stop.", "--grace", min=0)
-    ] = None,
-    node: Annotated[str | None, option("NODE", BULK_NODE)] = None,
-    cascade: Annotated[bool, flag("--cascade", "Of reattempt: run again what completed below it, too.")] = False,
-    at: Annotated[str | None, option("SEQ|LABEL|NODE", "Of fork: where it begins.")] = None,
-    key: Annotated[str | None, option("KEY", BULK_KEY)] = None,
-    yes: Annotated[bool, flag("--yes", "Do it without asking.", "-y")] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "Only say what it would do to which runs.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Request the same of many runs: shows what it would do to each, asks, and does it to those runs only.
-
-    Exit code 6 if one of them refused it, or had changed since. The work is left to workers.
-    """
+add_commands_that_go_on(app)
+add_steering_commands(app)
 
 
 @declare(app, "diff")
@@ -344,36 +262,6 @@ def diff(
     """Compare two runs: inputs, nodes, outputs, attempts and times; exit code 1 if outputs or deltas differ."""
 
 
-@declare(app, "steer", changes=True)
-def pause(run: RunArgument, dry_run: DryRun = False, as_json: DryRunAsJson = False) -> None:
-    """Start nothing more of a run until it is resumed; what runs may end."""
-
-
-@declare(app, "run", jobs=True, changes=True)
-def resume(
-    run: RunArgument,
-    accept: Accept = False,
-    inputs: NewInputs = None,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-    no_wait: Annotated[bool, flag("--no-wait", "Un-pause it, but leave the work to others.")] = False,
-) -> None:
-    """Go on with an unfinished run: one that is paused, or that another process left."""
-
-
-@declare(app, "steer", changes=True)
-def freeze(run: RunArgument) -> None:
-    """Have a run keep the graph it has: it no longer follows its class."""
-
-
-@declare(app, "steer", "import", jobs=True, changes=True)
-def import_graph(
-    run: RunArgument,
-    file: Annotated[str, argument("FILE", "What `stepwell graph RUN --frozen` printed, edited; - reads stdin.")],
-) -> None:
-    """Have a run go on with an edited graph; what has completed must stay as it was."""
-
-
 @declare(app, "run", jobs=True, place="store")
 def work(
     modules: Modules = None,
@@ -381,18 +269,6 @@ def work(
     once: Annotated[bool, flag("--once", "End when nothing is left that can be worked on here.")] = False,
 ) -> None:
     """Work on every unfinished run there is code for, until Ctrl-C."""
-
-
-@declare(app, "clean", changes=True)
-def cancel(
-    run: RunArgument,
-    grace_seconds: Annotated[
-        float, option("SECONDS", "How long running bodies may take to stop.", "--grace", min=0)
-    ] = 5.0,
-    dry_run: DryRun = False,
-    as_json: DryRunAsJson = False,
-) -> None:
-    """Cancel a run: start nothing more, ask what runs to stop."""
 
 
 @declare(app, "clean", place="store", changes=True)
